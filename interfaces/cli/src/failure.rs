@@ -40,6 +40,22 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
+    /// Returns the failure of several things of one command, each in a line; `None` if none failed.
+    pub(crate) fn join(failures: Vec<Failure>) -> Option<Failure> {
+        let mut all = failures.into_iter();
+        let mut first = all.next()?;
+        for failure in all {
+            first.message += &format!("\nlode: {}", failure.message);
+            first.code = first.code.max(failure.code);
+        }
+        Some(first)
+    }
+
+    /// Adds output of the failed command, for standard output.
+    pub(crate) fn after(self, output: String) -> Failure {
+        Failure { output, ..self }
+    }
+
     /// Returns the failure of `what`. `why` gives the reason and the place.
     pub(crate) fn new(what: impl fmt::Display, why: impl fmt::Display) -> Failure {
         Failure { message: format!("{what}: {why}"), code: FAILED, output: String::new() }

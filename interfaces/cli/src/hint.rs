@@ -99,6 +99,7 @@ pub(crate) fn platform_hint(error: &PlatformError) -> String {
             "; `lode ndctl list -RM` lists what is known to be lost".to_owned()
         }
         PlatformError::Directory(DirectoryError::NoState { .. }) => " with `lode platform init`".to_owned(),
+        PlatformError::Directory(DirectoryError::InUse { .. }) => " with --wait".to_owned(),
         PlatformError::Image(error) => image_hint(error),
         PlatformError::Show(error)
         | PlatformError::Sysfs(SysfsError::Show(error))
@@ -158,6 +159,9 @@ fn image_hint(error: &ImageError) -> String {
         ImageError::Image { kind, .. } => match **kind {
             ImageErrorKind::Labels { .. } => " with --label-size".to_owned(),
             ImageErrorKind::NoOrigin => " with --into".to_owned(),
+            ImageErrorKind::BeyondEnd { .. }
+            | ImageErrorKind::DataInPadding { .. }
+            | ImageErrorKind::Misaligned { .. } => "; --partial imports the rest".to_owned(),
             _ => String::new(),
         },
         _ => String::new(),

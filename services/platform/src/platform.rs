@@ -44,9 +44,12 @@ impl Platform {
         let Some(partition) = self.state.partition(module.handle) else {
             return Capacities { total, unconfigured: total, ..Capacities::default() };
         };
-        let app_direct = self.state.sets_of(module.handle).map(|(set, _)| set.share).sum::<u64>();
+        let shares = self.state.sets_of(module.handle).map(|(set, _)| set.share);
+        let app_direct = shares.fold(0, u64::saturating_add);
         let (memory, reserved) = (partition.memory, partition.reserved);
-        let inaccessible = total - memory - app_direct - reserved;
+        // The parts of a state that was not validated may be more than the whole.
+        let used = [memory, app_direct, reserved].into_iter().fold(0, u64::saturating_add);
+        let inaccessible = total.saturating_sub(used);
         Capacities { total, memory, app_direct, reserved, inaccessible, unconfigured: 0 }
     }
 

@@ -9,7 +9,7 @@ use lode_nvdimm::{
 use lode_platform::goal;
 use lode_platform::image::{
     CopyProgress, ExportImage, Exported, FileSystemKind, Image, ImageError, ImageErrorKind, ImageFormat,
-    ImageLayout, Imported, QemuSlot,
+    ImageLayout, ImportImage, Imported, QemuSlot,
 };
 use lode_platform::machine::Machine;
 use lode_platform::namespace::{self, NamespaceError};
@@ -113,7 +113,17 @@ impl Emulated {
     fn import(&self, name: &str, into: Option<&str>) -> Result<Imported, PlatformError> {
         let image = Image::open(&self.path(name), None)?;
         let mut go_on = |_| ControlFlow::Continue(());
-        self.open(Purpose::Change).import_image(&image, into, &mut CopyProgress::new(&mut go_on))
+        let wanted = ImportImage { into: into.map(str::to_owned), partial: false };
+        self.open(Purpose::Change).import_image(&image, &wanted, &mut CopyProgress::new(&mut go_on))
+    }
+
+    /// Imports what fits into the origin.
+    fn import_partially(&self, name: &str, into: Option<&str>) -> Imported {
+        let image = Image::open(&self.path(name), None).unwrap();
+        let mut go_on = |_| ControlFlow::Continue(());
+        let wanted = ImportImage { into: into.map(str::to_owned), partial: true };
+        let progress = &mut CopyProgress::new(&mut go_on);
+        self.open(Purpose::Change).import_image(&image, &wanted, progress).unwrap()
     }
 
     /// Returns names, modes, offsets and sizes.
@@ -495,13 +505,34 @@ fn bad_images_are_refused_unchanged() {
         machine.export("region0", what);
         change(what);
         let refused = fault(machine.import(what, None).unwrap_err());
-        // Images that a kernel would refuse too can't be listed.
-        let is_listed = Image::open(&machine.path(what), None).and_then(|image| image.contents()).is_ok();
-        let (no_origin, foreign) =
-            (ImageErrorKind::NoOrigin, ImageErrorKind::ForeignLabel { slot: 4, cookie: 7 });
-        let is_sound =
-            [no_origin, foreign].contains(&refused) || matches!(refused, ImageErrorKind::Misaligned { .. });
-        assert_eq!(is_listed, is_sound, "{what}");
+        // A listing names the same fault, and has the namespaces that a kernel finds.
+        let listed = Image::open(&machine.path(what), None).and_then(|image| image.contents());
+        match (&refused, listed) {
+            (ImageErrorKind::Length { .. } | ImageErrorKind::Labels { .. }, Err(error)) => {
+                assert_eq!(fault(error), refused, "{what}");
+            }
+            (ImageErrorKind::NoOrigin | ImageErrorKind::Misaligned { .. }, Ok(contents)) => {
+                assert!(
+                    contents.faults.is_empty() && !contents.namespaces.is_empty(),
+                    "{what}: {contents:?}"
+                );
+            }
+            (refused, Ok(contents)) => {
+                assert_eq!(contents.faults, [refused.clone()], "{what}");
+                let count = contents.namespaces.len();
+                let names =
+                    contents.namespaces.iter().filter(|one| one.namespace.name.starts_with("number "));
+                let expected = match refused {
+                    ImageErrorKind::OverlappingLabels { .. }
+                    | ImageErrorKind::DuplicateLabels { .. }
+                    | ImageErrorKind::EmptyLabel { .. } => 0,
+                    ImageErrorKind::TornLabel { .. } | ImageErrorKind::HalfWritten { .. } => 3,
+                    _ => 4,
+                };
+                assert_eq!((count, names.count()), (expected, expected), "{what}: {contents:?}");
+            }
+            (_, Err(error)) => panic!("{what}: {error}"),
+        }
         assert!(machine.bytes() == before, "{what}: something was changed");
         fs::remove_file(machine.path(what)).unwrap();
         refused
@@ -558,6 +589,54 @@ fn bad_images_are_refused_unchanged() {
     assert_eq!(found, ImageErrorKind::EmptyLabel { slot: 4 });
 }
 
+/// Issue 12: what a guest makes in the padding of an image is refused before anything is written. On request, the rest is
+/// imported.
+#[test]
+fn namespaces_in_padding_are_refused_or_skipped() {
+    let machine = Emulated::new(1, LabelVersion::V1_2);
+    // An image has a multiple of 16 MiB. Kernels before 5.7 do not align namespaces to that.
+    let file = machine.state().join("machine.toml");
+    let text = fs::read_to_string(&file).unwrap();
+    fs::write(&file, text.replace("kernel = \"6.1\"", "kernel = \"4.20\"")).unwrap();
+    let size = 98 * MIB;
+    let wanted = CreateNamespace { mode: Mode::Raw, size: Some(size), ..CreateNamespace::default() };
+    let create = |platform: &mut Platform| namespace::create(platform, &wanted, &mut counted(900));
+    machine.open(Purpose::Change).change(create).unwrap();
+    let layout = machine.export("namespace0.4", "image").layout;
+    assert_eq!(layout.data_len, 112 * MIB);
+    machine.change_image("image", 5000, b"inside");
+    let own = Image::open(&machine.path("image"), None).unwrap().contents().unwrap().labels[0].1;
+    let guests = NamespaceLabel { uuid: Uuid::from_u128(99), dpa: size, raw_size: 14 * MIB, ..own };
+    let (area, area_off) = machine.area("image");
+    for write in area.put(&Label::Namespace(guests)).unwrap().writes {
+        machine.change_image("image", area_off + write.off, &write.bytes);
+    }
+    let before = machine.bytes();
+    let refused = fault(machine.import("image", None).unwrap_err());
+    let beyond = ImageErrorKind::BeyondEnd { uuid: guests.uuid, end: 112 * MIB, len: size };
+    assert_eq!(refused, beyond);
+    assert!(machine.bytes() == before, "something was written");
+    let done = machine.import_partially("image", None);
+    assert_eq!((done.skipped, done.created, done.removed), (vec![beyond], 0, 0));
+    assert_eq!(machine.namespaces().len(), 5);
+    let offset = machine.namespaces()[4].2;
+    assert_eq!(machine.read(offset + 5000, 6), b"inside");
+    // Without labels, data tells that the padding is used.
+    let odd = CreateNamespace { mode: Mode::Raw, size: Some(17 * MIB), ..CreateNamespace::default() };
+    let create = |platform: &mut Platform| namespace::create(platform, &odd, &mut counted(910));
+    let name = machine.open(Purpose::Change).change(create).unwrap().device();
+    let layout = machine.export_as(&name, ImageFormat::VirtioPmem, "bare").unwrap().layout;
+    assert_eq!(layout.data_len, 18 * MIB);
+    machine.change_image("bare", 9, b"nine");
+    machine.import("bare", Some(&name)).unwrap();
+    machine.change_image("bare", 17 * MIB + 77, b"lost");
+    let before = machine.bytes();
+    let refused = fault(machine.import("bare", Some(&name)).unwrap_err());
+    assert_eq!(refused, ImageErrorKind::DataInPadding { off: 17 * MIB + 77, range: 0..17 * MIB });
+    assert!(machine.bytes() == before, "something was written");
+    assert_eq!(machine.import_partially("bare", Some(&name)).skipped, [refused]);
+}
+
 /// Formats the area with five labels, of the namespaces 200 to 204. The fifth then gets `uuid` and `dpa`, with the
 /// bytes of its label from another area, in which it does not conflict.
 fn put_fifth(machine: &Emulated, what: &str, dpa: u64, uuid: u128) {
@@ -610,7 +689,7 @@ fn interrupted_copies_leave_no_files() {
     let image = Image::open(&machine.path("image"), None).unwrap();
     let mut stop = |_| ControlFlow::Break(());
     let mut directory = machine.open(Purpose::Change);
-    let stopped = directory.import_image(&image, None, &mut CopyProgress::new(&mut stop));
+    let stopped = directory.import_image(&image, &ImportImage::default(), &mut CopyProgress::new(&mut stop));
     assert!(matches!(stopped, Err(PlatformError::Cancelled(_))), "{stopped:?}");
     let wanted =
         ExportImage { source: "region0".to_owned(), format: ImageFormat::Nvdimm, slot: QemuSlot::default() };

@@ -3,9 +3,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-use lode_platform::e820::MemoryMap;
+use lode_platform::e820::{MemoryMap, ReservationRequest};
 use lode_platform::ipmctl::{self, Attributes, DisplayOptions, Subject};
-use lode_platform::machine::{Handle, Machine};
+use lode_platform::machine::{Handle, IpmctlGeneration, Machine};
 use lode_platform::ndctl::{self, Included, ListRequest};
 use lode_platform::{
     CreateNamespace, Format, GoalRequest, MapLocation, PersistentKind, Platform, Targets, boot, goal,
@@ -194,6 +194,7 @@ fn all_values_of_a_module_of_later_ipmctl() {
         &ipmctl::show(&platform, &Subject::Dimm, &first, &display).unwrap(),
     );
     // The exceptions: values that machine files do not have, and four present names for two of early 02.x.
+    platform.machine.profile.ipmctl = IpmctlGeneration::Two;
     let today = ["SVNDowngrade=Unknown", "SecureErasePolicy=Unknown", "FwActivateOptIn=Unknown"];
     let ours = show_all(&platform, Subject::Dimm, &first);
     assert!(today.iter().all(|line| ours.contains(line)), "{ours}");
@@ -219,6 +220,54 @@ fn all_values_of_a_module_of_later_ipmctl() {
                     MaxAveragePowerLimit LatchedLastShutdownStatus UnlatchedLastShutdownStatus \
                     LastShutdownTime BootStatusRegister";
     assert_eq!(names.join(" "), expected);
+}
+
+/// The names of `show -a -dimm` and `show -a -sensor` in their order, as the sources of 03.00.00.0468 print them
+/// (ShowDimmsCommand.c and ShowSensorCommand.c), for a module of the second product.
+#[test]
+fn names_of_third_ipmctl() {
+    let mut platform = listed("single");
+    platform.machine.profile.ipmctl = IpmctlGeneration::Three;
+    let names = |text: &str| {
+        let names = text.lines().filter_map(|line| Some(line.trim().split_once('=')?.0.to_owned()));
+        names.collect::<Vec<_>>().join(" ")
+    };
+    let first = Targets { modules: vec![platform.machine.modules[0].handle], ..Targets::default() };
+    let dimm = show_all(&platform, Subject::Dimm, &first);
+    assert_eq!(names(&dimm), golden("ipmctl-names-of-dimm.txt").trim().replace('\n', " "));
+    platform.machine.modules[0].firmware = Some("01.02.00.5446".to_owned());
+    let first_product = names(&show_all(&platform, Subject::Dimm, &first));
+    assert!(!first_product.contains("MemoryBandwidthBoostFeature"), "{first_product}");
+    let sensors = show_all(&platform, Subject::Sensor(Vec::new()), &first);
+    let expected = golden("ipmctl-names-of-sensor.txt");
+    assert_eq!(names(&sensors), expected.trim().replace('\n', " "));
+    platform.machine.profile.ipmctl = IpmctlGeneration::Two;
+    let second = names(&show_all(&platform, Subject::Dimm, &first));
+    assert!(!second.contains("FWActiveAPIVersion") && !second.contains("FIPSModeStatus"), "{second}");
+    let second = show_all(&platform, Subject::Sensor(Vec::new()), &first);
+    assert!(second.contains("=MaxMediaTemperature") && second.contains("EnabledState="), "{second}");
+}
+
+/// Deleted configuration data is not shown, and firmware does not call the module new.
+#[test]
+fn deleted_configuration_data_is_not_shown() {
+    for generation in [IpmctlGeneration::One, IpmctlGeneration::Three] {
+        let mut platform = listed("guide");
+        platform.machine.profile.ipmctl = generation;
+        create_goal(&mut platform, &GoalRequest::default());
+        boot::reboot(&mut platform);
+        let all = show(&platform, Subject::Pcd);
+        let first = platform.machine.modules[0].handle;
+        goal::clear(&mut platform, &Targets { modules: vec![first], ..Targets::default() }).unwrap();
+        let cleared = show(&platform, Subject::Pcd);
+        let tables = |text: &str| text.matches("PCD Current Config").count();
+        assert_eq!((tables(&all), tables(&cleared)), (6, 5), "{cleared}");
+        let only = Targets { modules: vec![first], ..Targets::default() };
+        let own = ipmctl::show(&platform, &Subject::Pcd, &only, &DisplayOptions::default()).unwrap();
+        assert!(own.contains("0x0001") && !own.contains("Table"), "{own}");
+        let dimm = show_all(&platform, Subject::Dimm, &only);
+        assert!(dimm.contains("ConfigurationStatus=Not Configured") && dimm.contains("IsNew=0"), "{dimm}");
+    }
 }
 
 #[test]
@@ -423,16 +472,32 @@ fn memory_maps_before_and_after_memmap() {
     let (before, after) = (golden("memmap-dmesg-before.txt"), golden("memmap-dmesg-after.txt"));
     let map = MemoryMap::parse(&before).unwrap();
     assert_eq!(map.listing(), golden("memmap-map-before.txt"));
-    let planned = map.plan(16 << 30).unwrap();
-    assert_eq!(planned.to_string(), "memmap=16G!4G");
-    assert_eq!(map.advice(planned), golden("memmap-advice.txt"));
-    let largest = map.plan(47 << 30).unwrap_err().to_string();
+    let request = |gib: u64| ReservationRequest { size: gib << 30, node: None };
+    let planned = map.plan(&[request(16)]).unwrap();
+    assert_eq!(planned[0].to_string(), "memmap=16G!4G");
+    assert_eq!(map.advice(&planned), golden("memmap-advice.txt"));
+    let largest = map.plan(&[request(47)]).unwrap_err().to_string();
     assert!(largest.contains("the largest that would fit is 47104M"), "{largest}");
     // One line, as in the published text. Then both maps, as in the log of one boot.
     let map = MemoryMap::parse(&before.replace('\n', " ")).unwrap();
     assert_eq!(map.listing(), golden("memmap-map-before.txt"));
     let map = MemoryMap::parse(&format!("{before}{after}")).unwrap();
     assert_eq!(map.listing(), golden("memmap-map-after.txt"));
-    let more = map.plan(1 << 30).unwrap();
-    assert_eq!(map.command_line(more), "memmap=16G!4G memmap=1G!20G", "what is there stays");
+    let more = map.plan(&[request(1)]).unwrap();
+    assert_eq!(map.command_line(&more), "memmap=16G!4G memmap=1G!20G", "what is there stays");
+}
+
+/// Maps of a server whose command line has `memmap=50G!4G memmap=50G!1176G`: 50 GiB of RAM, and 50 GiB of its modules.
+#[test]
+fn memory_maps_of_server_with_modules() {
+    let (firmware, user) = (golden("fujitsu-dmesg-firmware.txt"), golden("fujitsu-dmesg-user.txt"));
+    let map = MemoryMap::parse(&firmware).unwrap();
+    let planned = map.plan(&[ReservationRequest { size: 50 << 30, node: None }]).unwrap();
+    assert_eq!(map.command_line(&planned), "memmap=50G!4G");
+    let persistent = map.totals().into_iter().find(|(word, _)| *word == "persistent");
+    assert_eq!(persistent, Some(("persistent", (0xab3 - 0x307 + 0x1c8b - 0xd33) << 28)));
+    let map = MemoryMap::parse(&format!("{firmware}{user}")).unwrap();
+    assert_eq!((map.source.as_str(), map.ranges.len()), ("user", 19));
+    assert_eq!(map.command_line(&[]), "memmap=50G!4G memmap=50G!1176G");
+    assert!(map.listing().contains("-0x000001327fffffff   50.0 GiB  persistent (type 12), by memmap="));
 }

@@ -1,6 +1,6 @@
 //! `lode ndctl init-labels`, `zero-labels`, `read-labels` and `write-labels`.
 
-use super::{count_output, number};
+use super::{count_output, count_text, number};
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::platform::{MachineLocation, failed};
@@ -35,7 +35,7 @@ impl ModuleNames {
         for name in &self.names {
             match name.as_str() {
                 "all" => numbers.extend((0..modules.len()).filter(|index| modules[*index].usable())),
-                name => numbers.push(number(name, "nmem")?),
+                name => numbers.push(number(name, "nmem")? as usize),
             }
         }
         Ok(numbers)
@@ -86,21 +86,36 @@ impl Init {
 
 #[derive(Args, Debug)]
 pub(super) struct Read {
-    /// Name of the module, as nmem0
-    #[arg(value_name = "DIMM")]
-    name: String,
+    #[command(flatten)]
+    modules: ModuleNames,
     /// File to write to [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }
 
 impl Read {
+    /// Reads the areas one after the other. A module that does not answer is skipped if another one does, as by ndctl.
     pub(super) fn run(&self, location: &MachineLocation) -> Result<Output, Failure> {
         let directory = location.open(Purpose::ReadOnly)?;
-        let bytes = directory.label_area(number(&self.name, "nmem")?).map_err(failed("reading labels"))?;
-        let Some(path) = &self.output else { return Ok(Output::text(bytes)) };
-        fs::write(path, bytes).map_err(|error| Failure::io("writing labels", path, &error))?;
-        Ok(count_output("read", 1, "nmem"))
+        let (mut bytes, mut read, mut failures) = (Vec::new(), 0, Vec::new());
+        for index in self.modules.numbers(&directory)? {
+            match directory.label_area(index) {
+                Ok(area) => {
+                    bytes.extend(area);
+                    read += 1;
+                }
+                Err(error) => failures.push(failed("reading labels")(error)),
+            }
+        }
+        let count = count_output("read", read, "nmem");
+        match (Failure::join(failures), &self.output) {
+            (Some(failure), _) if read == 0 => Err(failure.after(count_text("read", read, "nmem"))),
+            (_, None) => Ok(Output::text(bytes).with("count", read)),
+            (_, Some(path)) => {
+                fs::write(path, bytes).map_err(|error| Failure::io("writing labels", path, &error))?;
+                Ok(count)
+            }
+        }
     }
 }
 
@@ -118,7 +133,7 @@ impl Write {
     pub(super) fn run(&self, location: &MachineLocation) -> Result<Output, Failure> {
         let bytes =
             fs::read(&self.input).map_err(|error| Failure::io("reading labels", &self.input, &error))?;
-        let index = number(&self.name, "nmem")?;
+        let index = number(&self.name, "nmem")? as usize;
         let mut directory = location.open(Purpose::Change)?;
         let change = directory.change(|platform| namespace::write_labels(platform, index, bytes));
         change.map_err(failed("writing labels"))?;

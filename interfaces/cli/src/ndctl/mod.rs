@@ -12,6 +12,7 @@ use crate::fields;
 use crate::output::Output;
 use crate::platform::{MachineLocation, real};
 use clap::{Args, Subcommand};
+use lode_platform::ndctl;
 
 const OUTPUT: (&str, &str) = ("output", "the text that is printed without --json");
 const COMMANDS: (&str, &str) = ("commands", "instead, if the machine is a real one: the commands to run");
@@ -51,7 +52,7 @@ enum NdctlCommand {
     DisableNamespace(namespace::NamespaceNames),
     /// Check the tables (BTT) that make the sectors of a namespace atomic
     #[command(after_long_help = fields::help(COUNT_FIELDS))]
-    CheckNamespace(namespace::NamespaceNames),
+    CheckNamespace(namespace::Check),
     /// Enable regions
     #[command(after_long_help = fields::help(COUNT_FIELDS))]
     EnableRegion(region::RegionNames),
@@ -64,7 +65,7 @@ enum NdctlCommand {
     /// Erase the label areas of modules
     #[command(after_long_help = fields::help(COUNT_FIELDS))]
     ZeroLabels(labels::ModuleNames),
-    /// Read the label area of a module
+    /// Read the label areas of modules
     #[command(after_long_help = fields::help(COUNT_FIELDS))]
     ReadLabels(labels::Read),
     /// Replace the label area of a module
@@ -105,7 +106,7 @@ pub(crate) fn run(ndctl: &Ndctl) -> Result<Output, Failure> {
         NdctlCommand::DestroyNamespace(destroy) => destroy.run(location),
         NdctlCommand::EnableNamespace(names) => names.set_enabled(location, true),
         NdctlCommand::DisableNamespace(names) => names.set_enabled(location, false),
-        NdctlCommand::CheckNamespace(names) => names.check(location),
+        NdctlCommand::CheckNamespace(check) => check.run(location),
         NdctlCommand::EnableRegion(regions) => regions.set_enabled(location, true),
         NdctlCommand::DisableRegion(regions) => regions.set_enabled(location, false),
         NdctlCommand::InitLabels(init) => init.run(location),
@@ -145,16 +146,19 @@ fn text_output(text: String) -> Output {
     Output::text(text.clone()).with("output", text)
 }
 
-/// Returns the output that counts the changed things, as ndctl prints it.
-fn count_output(done: &str, count: usize, thing: &str) -> Output {
+/// Returns the line that counts the changed things, as ndctl prints it.
+fn count_text(done: &str, count: usize, thing: &str) -> String {
     let plural = if count == 1 { "" } else { "s" };
-    Output::text(format!("{done} {count} {thing}{plural}\n")).with("count", count)
+    format!("{done} {count} {thing}{plural}\n")
 }
 
-/// Parses the number in a name like nmem3, or a number alone.
-fn number<T: std::str::FromStr>(name: &str, prefix: &str) -> Result<T, Failure> {
-    let digits = name.strip_prefix(prefix).unwrap_or(name);
-    digits
-        .parse()
-        .map_err(|_| Failure::usage_error(format!("{name} is not the name of a {prefix}, as {prefix}0")))
+/// Returns the output that counts the changed things.
+fn count_output(done: &str, count: usize, thing: &str) -> Output {
+    Output::text(count_text(done, count, thing)).with("count", count)
+}
+
+/// Parses a name like nmem3, or a number alone.
+fn number(name: &str, prefix: &str) -> Result<u32, Failure> {
+    ndctl::device_number(name, prefix)
+        .ok_or_else(|| Failure::usage_error(format!("{name} is not the name of a {prefix}, as {prefix}0")))
 }

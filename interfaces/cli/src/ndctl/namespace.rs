@@ -1,6 +1,6 @@
 //! `lode ndctl create-namespace`, `destroy-namespace` and the like.
 
-use super::{count_output, number, text_output};
+use super::{count_output, count_text, number, text_output};
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::platform::{MachineLocation, failed};
@@ -169,14 +169,41 @@ impl NamespaceNames {
         let done = if enable { "enabled" } else { "disabled" };
         Ok(count_output(done, change.map_err(failed("enabling or disabling a namespace"))?, "namespace"))
     }
+}
 
-    pub(super) fn check(&self, location: &MachineLocation) -> Result<Output, Failure> {
+#[derive(Args, Debug)]
+pub(super) struct Check {
+    /// Names of namespaces, or all
+    #[arg(required = true, value_name = "NAMESPACE")]
+    names: Vec<String>,
+    /// Check namespaces even if they are enabled
+    #[arg(short, long)]
+    force: bool,
+}
+
+impl Check {
+    /// Checks each namespace, also after one that fails.
+    pub(super) fn run(&self, location: &MachineLocation) -> Result<Output, Failure> {
         let directory = location.open(Purpose::ReadOnly)?;
-        let names = expand_all(&self.names, || namespace::labelled_names(directory.platform(), None));
+        let platform = directory.platform();
+        let names = expand_all(&self.names, || namespace::labelled_names(platform, None));
+        let what = "checking a namespace";
+        let (mut checked, mut failures) = (0, Vec::new());
         for name in &names {
-            directory.check_namespace(name).map_err(failed("checking a namespace"))?;
+            let online = platform.namespace(name).is_ok_and(|(_, namespace)| namespace.enabled);
+            if online && !self.force {
+                let why = format!("{name}: check aborted, namespace online; disable it first, or use -f");
+                failures.push(Failure::new(what, why));
+                continue;
+            }
+            match directory.check_namespace(name) {
+                Ok(_) => checked += 1,
+                Err(error) => failures.push(failed(what)(error)),
+            }
         }
-        Ok(count_output("checked", names.len(), "namespace"))
+        let output = count_output("checked", checked, "namespace");
+        Failure::join(failures)
+            .map_or(Ok(output), |failure| Err(failure.after(count_text("checked", checked, "namespace"))))
     }
 }
 

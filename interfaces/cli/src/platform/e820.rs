@@ -6,7 +6,7 @@ use crate::fields;
 use crate::output::Output;
 use crate::size;
 use clap::Args;
-use lode_platform::e820::{KERNEL_LOG, MemoryMap, kernel_log};
+use lode_platform::e820::{KERNEL_LOG, MemoryMap, ReservationRequest, kernel_log};
 use serde_json::{Value, json};
 use std::fs;
 use std::io::{self, Read};
@@ -19,10 +19,8 @@ const FIELDS: &[(&str, &str)] = &[
     ),
     ("ranges", "of each range its start and len in bytes, and its kind"),
     ("totals", "bytes that are usable, reserved, acpi, persistent and other"),
-    (
-        "plan",
-        "with --plan: start and len in bytes, memmap, and command_line with the parts of the present one that stay",
-    ),
+    ("plan", "with --plan: of each range its start and len in bytes, and memmap"),
+    ("command_line", "with --plan: the memmap= of all of them, after the present ones, which stay"),
 ];
 
 /// Read the memory map of a machine, and plan RAM that stands in for persistent memory
@@ -31,9 +29,22 @@ const FIELDS: &[(&str, &str)] = &[
 pub(crate) struct E820 {
     /// The kernel's log, as dmesg prints it; `-` is the standard input [default: the log of this machine]
     file: Option<PathBuf>,
-    /// Size of the RAM that is to stand in for persistent memory, in bytes or with K, M, G or T
-    #[arg(long, value_name = "SIZE", value_parser = size::parse)]
-    plan: Option<u64>,
+    /// Size of the RAM that is to stand in for persistent memory, in bytes or with K, M, G or T, and the NUMA node that it
+    /// is taken from. Can be given several times
+    #[arg(long, value_name = "SIZE[@NODE]", value_parser = request)]
+    plan: Vec<ReservationRequest>,
+}
+
+/// Parses a size, as `50G`, or a size of a node, as `50G@1`.
+fn request(text: &str) -> Result<ReservationRequest, String> {
+    let (size, node) = match text.split_once('@') {
+        Some((size, node)) => {
+            let number = node.strip_prefix("node").unwrap_or(node).parse();
+            (size, Some(number.map_err(|_| format!("{node} is not the number of a node, as 1"))?))
+        }
+        None => (text, None),
+    };
+    Ok(ReservationRequest { size: size::parse(size)?, node })
 }
 
 pub(crate) fn run(e820: &E820) -> Result<Output, Failure> {
@@ -57,18 +68,17 @@ pub(crate) fn run(e820: &E820) -> Result<Output, Failure> {
     let totals: serde_json::Map<_, _> =
         map.totals().into_iter().map(|(word, bytes)| (word.to_owned(), bytes.into())).collect();
     let mut text = map.listing();
-    let mut plan = Value::Null;
-    if let Some(size) = e820.plan {
-        let planned = map.plan(size).map_err(failed("planning memmap="))?;
-        text += &format!("\n{}", map.advice(planned));
-        plan = json!({
-            "start": planned.start,
-            "len": planned.len,
-            "memmap": planned.to_string(),
-            "command_line": map.command_line(planned),
-        });
+    let mut plan = None;
+    if !e820.plan.is_empty() {
+        let planned = map.plan(&e820.plan).map_err(failed("planning memmap="))?;
+        text += &format!("\n{}", map.advice(&planned));
+        plan = Some(planned);
     }
     let output = Output::text(text).with("source", map.source.as_str()).with("ranges", ranges);
     let output = output.with("totals", totals);
-    Ok(if plan.is_null() { output } else { output.with("plan", plan) })
+    let Some(planned) = plan else { return Ok(output) };
+    let ranges = planned.iter();
+    let ranges: Vec<Value> =
+        ranges.map(|one| json!({ "start": one.start, "len": one.len, "memmap": one.to_string() })).collect();
+    Ok(output.with("plan", ranges).with("command_line", map.command_line(&planned)))
 }

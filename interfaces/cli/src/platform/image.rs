@@ -1,7 +1,7 @@
 //! `lode platform image`.
 
 use super::{MachineLocation, failed};
-use crate::failure::Failure;
+use crate::failure::{DAMAGED, Failure};
 use crate::fields;
 use crate::interrupt::Interrupt;
 use crate::output::Output;
@@ -10,7 +10,8 @@ use crate::size;
 use clap::{Args, Subcommand, ValueEnum};
 use lode_nvdimm::NamespaceLabel;
 use lode_platform::image::{
-    CopyProgress, ExportImage, Image, ImageContents, ImageFormat, ImageLayout, ImageNamespace, QemuSlot,
+    CopyProgress, ExportImage, Image, ImageContents, ImageFormat, ImageLayout, ImageNamespace, ImportImage,
+    QemuSlot,
 };
 use lode_platform::{PlatformError, Purpose, one_line};
 use serde_json::{Value, json};
@@ -84,8 +85,8 @@ pub(crate) struct Export {
 impl Export {
     fn run(&self) -> Result<Output, Failure> {
         let what = "exporting an image";
-        let interrupt = Interrupt::listen()?;
         let directory = self.location.open(Purpose::ReadOnly)?;
+        let interrupt = Interrupt::listen()?;
         let form = match self.form {
             FormOption::Nvdimm => ImageFormat::Nvdimm,
             FormOption::VirtioPmem => ImageFormat::VirtioPmem,
@@ -137,6 +138,7 @@ const IMPORT_FIELDS: &[(&str, &str)] = &[
     ("namespaces", "the namespaces of the target now"),
     ("made", "how many of them are new"),
     ("gone", "how many were destroyed"),
+    ("skipped", "what was left out, with --partial"),
 ];
 
 const IMPORT_HELP: &str = "\
@@ -145,7 +147,8 @@ created or destroyed in the image are created or destroyed here. The namespaces 
 region, or the namespace, with the uuid of one of them at the same place, if the sizes agree. The image of a module is \
 identified by the set that its labels name. If neither determines the source, or if the image is one for virtio-pmem, \
 --into is required. An image is refused if its labels are torn, overlap, are half-written or name a set that is neither \
-QEMU's nor this machine's, or if it is truncated; nothing is changed then.";
+QEMU's nor this machine's, or if it is truncated; nothing is changed then. The same holds for what a virtual machine made \
+in the padding of an image; --partial imports the rest.";
 
 #[derive(Args, Debug)]
 #[command(after_help = IMPORT_HELP, after_long_help = format!("{IMPORT_HELP}\n\n{}", fields::help(IMPORT_FIELDS)))]
@@ -155,6 +158,9 @@ pub(crate) struct Import {
     /// Target of the import, if the labels do not determine it: region0, namespace0.0, nmem0 or 0x0001
     #[arg(long, value_name = "REGION|NAMESPACE|DIMM")]
     into: Option<String>,
+    /// Leave out namespaces and data that lie in the padding of the image, or can't be spread over the modules
+    #[arg(long)]
+    partial: bool,
     #[command(flatten)]
     area: LabelAreaArgs,
     #[command(flatten)]
@@ -171,25 +177,27 @@ struct LabelAreaArgs {
 impl Import {
     fn run(&self) -> Result<Output, Failure> {
         let what = "importing an image";
-        let interrupt = Interrupt::listen()?;
         let image = Image::open(&self.file, self.area.label_size).map_err(failed(what))?;
         let mut directory = self.location.open(Purpose::Change)?;
+        let interrupt = Interrupt::listen()?;
         let len = image.layout().data_len;
-        let done = with_progress(what, len, &interrupt, |watch| {
-            directory.import_image(&image, self.into.as_deref(), watch)
-        });
+        let wanted = ImportImage { into: self.into.clone(), partial: self.partial };
+        let done =
+            with_progress(what, len, &interrupt, |watch| directory.import_image(&image, &wanted, watch));
         let done = done.map_err(failed(what))?;
         let file = self.file.display().to_string();
-        let text = format!(
+        let mut text = format!(
             "{file} went into {}: {} namespaces, {} of them new, {} gone\n",
             done.destination,
             done.namespaces.len(),
             done.created,
             done.removed
         );
+        let skipped: Vec<String> = done.skipped.iter().map(ToString::to_string).collect();
+        skipped.iter().for_each(|one| text += &format!("left out: {one}\n"));
         let output = Output::text(text).with("file", file).with("into", done.destination);
         let output = output.with("namespaces", done.namespaces);
-        Ok(output.with("made", done.created).with("gone", done.removed))
+        Ok(output.with("made", done.created).with("gone", done.removed).with("skipped", skipped))
     }
 }
 
@@ -204,6 +212,10 @@ const SHOW_FIELDS: &[(&str, &str)] = &[
          and count in the set, and dpa and size in bytes",
     ),
     ("slot", "the slot of the virtual machine that the labels are for; null if no label names one"),
+    (
+        "faults",
+        "what is wrong with labels, which a kernel does not use then; the exit code is 3 if anything is",
+    ),
     (
         "namespaces",
         "of each dev, as it is called in a virtual machine with this image alone, mode, uuid, name, offset and size in \
@@ -244,9 +256,11 @@ impl Show {
                 .iter()
                 .map(namespace_line)
                 .chain(foreign.map(label_line))
+                .chain(contents.faults.iter().map(|fault| format!("  fault: {fault}\n")))
                 .collect::<String>()
         };
         let output = Output::text(text).with("file", file).with("data_len", layout.data_len);
+        let output = if contents.faults.is_empty() { output } else { output.with_exit_code(DAMAGED) };
         Ok(with_contents(output.with("label_len", layout.label_len), contents))
     }
 }
@@ -258,6 +272,7 @@ fn with_contents(output: Output, contents: ImageContents) -> Output {
         .with("version", contents.version.map(|version| version.to_string()))
         .with("labels", labels)
         .with("slot", contents.slot.map(|slot| slot.0))
+        .with("faults", contents.faults.iter().map(ToString::to_string).collect::<Vec<_>>())
         .with("namespaces", namespaces)
         .with("listing", contents.listing)
 }

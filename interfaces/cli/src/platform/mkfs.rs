@@ -44,8 +44,8 @@ pub(crate) struct Mkfs {
 
 pub(crate) fn run(mkfs: &Mkfs) -> Result<Output, Failure> {
     let what = "making a file system";
-    let interrupt = Interrupt::listen()?;
     let mut directory = mkfs.location.open(Purpose::Change)?;
+    let interrupt = Interrupt::listen()?;
     let kind = match mkfs.kind {
         KindOption::Ext4 => FileSystemKind::Ext4,
         KindOption::Xfs => FileSystemKind::Xfs,

@@ -1,5 +1,6 @@
 //! `lode platform`: emulated machines with persistent memory.
 
+mod df;
 mod e820;
 mod image;
 mod init;
@@ -23,6 +24,7 @@ use lode_platform::sysfs::{Sysfs, SysfsError};
 use lode_platform::{Directory, PlatformError, Purpose};
 use serde_json::json;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 const REBOOT_FIELDS: &[(&str, &str)] = &[
     ("boots", "number of boots of the machine"),
@@ -47,6 +49,8 @@ pub(crate) enum PlatformCommand {
     Image(image::ImageCommand),
     /// Make a file system on an fsdax namespace
     Mkfs(mkfs::Mkfs),
+    /// Show the space that the file systems on namespaces offer, as df does
+    Df(df::Df),
     /// Plan the steps that give a machine the requested namespaces
     Plan(plan::Plan),
     /// Read the memory map of a machine, and plan RAM that stands in for persistent memory
@@ -62,6 +66,15 @@ pub(crate) struct MachineLocation {
     /// Use a real machine even if LODE_STATE is set, as the sysfs in this directory shows it [default: /sys]
     #[arg(long, value_name = "DIR")]
     sysfs: Option<PathBuf>,
+    /// Time in seconds to wait for other commands that use the emulated machine
+    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = seconds)]
+    wait: Duration,
+}
+
+/// Parses a time in seconds.
+fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds: f64 = text.parse().map_err(|_| "give a number of seconds, as 10 or 0.5".to_owned())?;
+    Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
 }
 
 /// A machine, opened for reading.
@@ -96,7 +109,12 @@ impl MachineLocation {
 
     /// Opens the directory of an emulated machine.
     pub(crate) fn open(&self, purpose: Purpose) -> Result<Directory, Failure> {
-        Directory::open(self.directory()?, purpose).map_err(failed("opening a machine"))
+        let opened = Directory::open_within(self.directory()?, purpose, self.wait);
+        let directory = opened.map_err(failed("opening a machine"))?;
+        if let Some(error) = directory.unfinished() {
+            eprintln!("lode: note: {error}");
+        }
+        Ok(directory)
     }
 
     /// Returns the directory of an emulated machine.
@@ -119,6 +137,7 @@ pub(crate) fn run(command: &PlatformCommand) -> Result<Output, Failure> {
         PlatformCommand::Reboot(location) => reboot(location),
         PlatformCommand::Image(command) => image::run(command),
         PlatformCommand::Mkfs(mkfs) => mkfs::run(mkfs),
+        PlatformCommand::Df(df) => df::run(df),
         PlatformCommand::Plan(plan) => plan::run(plan),
         PlatformCommand::E820(e820) => e820::run(e820),
     }

@@ -132,9 +132,25 @@ fn e820_reads_and_plans_memory_map() {
     assert!(planned.contains("GRUB_CMDLINE_LINUX=\"memmap=1G!4G\""), "{planned}");
     let json = lode_with_stdin(["--json", "platform", "e820", "-", "--plan", "2G"], map).json();
     assert_eq!(
-        (&json["plan"]["memmap"], &json["totals"]["usable"]),
+        (&json["plan"][0]["memmap"], &json["totals"]["usable"]),
         (&"memmap=2G!4G".into(), &(3_u64 << 30).into())
     );
+    let nodes = b"BIOS-e820: [mem 0x0000000100000000-0x000000ffffffffff] usable\n\
+        ACPI: SRAT: Node 0 PXM 0 [mem 0x100000000-0x7fffffffff]\n\
+        ACPI: SRAT: Node 1 PXM 1 [mem 0x8000000000-0xffffffffff]\n";
+    let plan = ["--json", "platform", "e820", "-", "--plan", "50G@0", "--plan", "50G@1", "--plan", "1G"];
+    let json = lode_with_stdin(plan, nodes).json();
+    assert_eq!(json["command_line"], "memmap=50G!4G memmap=50G!512G memmap=1G!54G");
+    let two =
+        lode_with_stdin(["platform", "e820", "-", "--plan", "50G", "--plan", "50G@node1"], nodes).success();
+    assert!(
+        two.contains("\nmemmap=50G!512G: 50.0 GiB of RAM")
+            && two.contains("/dev/pmem0 to /dev/pmem1 are there"),
+        "{two}"
+    );
+    lode_with_stdin(["platform", "e820", "-", "--plan", "1G@2"], nodes).failure(1, &["no RAM of node 2"]);
+    lode_with_stdin(["platform", "e820", "-", "--plan", "1G@one"], nodes)
+        .failure(2, &["not the number of a node"]);
     let json = lode_with_stdin(["--json", "platform", "e820", "-"], map).json();
     assert!(json.get("plan").is_none() && json["ranges"][0]["kind"] == "usable", "{json}");
     lode_with_stdin(["platform", "e820", "-", "--plan", "4G"], map)
@@ -210,7 +226,97 @@ fn namespaces_create_list_and_destroy() {
     assert_eq!(ndctl("init-labels all").success(), "initialized 2 nmems\n");
     assert_eq!(ndctl("enable-region region0").success(), "enabled 1 region\n");
     ndctl("create-namespace -m sector -s 64M").success();
-    assert_eq!(ndctl("check-namespace all").success(), "checked 1 namespace\n");
+    ndctl("create-namespace -m raw -s 64M").success();
+    ndctl("create-namespace -m sector -s 64M -l 520").success();
+    // Each namespace is tried, as by ndctl.
+    let online = ndctl("check-namespace all");
+    assert_eq!(online.out, "checked 0 namespaces\n");
+    let said = online.failure(1, &["namespace0.0: check aborted, namespace online"]);
+    assert_eq!(said.lines().count(), 3, "{said}");
+    let all = ndctl("check-namespace all -f");
+    assert_eq!(all.out, "checked 2 namespaces\n");
+    let said = all.failure(1, &["namespace0.1 has no atomic sectors"]);
+    assert_eq!(said.lines().count(), 1, "{said}");
+    ndctl("disable-namespace namespace0.2").success();
+    assert_eq!(ndctl("check-namespace namespace0.2").success(), "checked 1 namespace\n");
+}
+
+/// ndctl takes numbers in C's notation, and reads the labels of the modules that answer.
+#[test]
+fn devices_are_named_as_in_ndctl() {
+    let machine = Emulated::new("fujitsu-primergy");
+    let list = |options: &str| machine.ndctl(&format!("list {options}")).success();
+    let modules: Vec<String> = (0..4).map(|number| list(&format!("-Di -d nmem{number}"))).collect();
+    assert!(modules.iter().all(|module| module.contains("\"dev\":\"nmem")), "{modules:?}");
+    assert_eq!(list("-Di -d 0x1"), modules[1]);
+    assert_eq!(list("-Di -d 03"), modules[3]);
+    assert!(list("-Di -d 08").is_empty());
+    let two = lode(["ndctl", "--state", text(&machine.state), "list", "-Di", "-d", "0x1 nmem2"]).success();
+    assert_eq!(two.matches("\"dev\"").count(), 2, "{two}");
+    let dead = modules.iter().position(|module| module.contains("\"state\":\"disabled\""));
+    let dead = dead.map_or_else(|| panic!("no dead module in {modules:?}"), |index| index.to_string());
+    let refused = machine.ndctl(&format!("read-labels {dead}"));
+    assert_eq!(refused.out, "read 0 nmems\n");
+    refused.failure(1, &["reading labels", "module 0x1101 is dead"]);
+    let areas = machine.ndctl("read-labels all").success();
+    assert_eq!(areas.len(), 3 * (128 << 10));
+    assert_eq!(machine.ndctl(&format!("read-labels nmem{dead} 0x0 0x1 0x2 0x3")).success(), areas);
+    let file = machine.state.with_file_name("areas");
+    let read = machine.ndctl(&format!("read-labels all -o {}", text(&file))).success();
+    assert_eq!(read, "read 3 nmems\n");
+}
+
+/// A change that is in the journal and not in the files, for want of space, does not hinder commands that only read.
+#[test]
+fn full_disk_leaves_machine_readable() {
+    let machine = interleaved();
+    machine.ndctl("create-namespace -m sector -s 64M -n first").success();
+    let limited = |blocks: u32, words: &str| {
+        let lode = env!("CARGO_BIN_EXE_lode");
+        let line = format!("ulimit -f {blocks}; exec {lode} ndctl --state {} {words}", text(&machine.state));
+        RunResult::of(std::process::Command::new("bash").args(["-c", &line]).output().unwrap())
+    };
+    // The journal fits, the info blocks of the namespace are at far too large offsets.
+    let why = ["File too large", "the change is in the journal, the next command finishes it"];
+    limited(4096, "create-namespace -m sector -s 64M -n second").failure(1, &why);
+    assert!(machine.state.join("journal").exists());
+    for words in ["list -N", "check-namespace -f namespace0.1", "read-labels all"] {
+        let seen = limited(0, words);
+        assert!(seen.err.contains("note: ") && seen.err.contains("File too large"), "{words}: {seen:?}");
+        assert!(!seen.out.is_empty() && seen.code == Some(0), "{words}: {seen:?}");
+        assert!(words != "list -N" || seen.out.contains("\"name\":\"second\""), "{seen:?}");
+    }
+    limited(0, "disable-namespace namespace0.0").failure(1, &["File too large"]);
+    let listed = machine.ndctl("list -N").success();
+    assert!(listed.contains("\"name\":\"second\""), "{listed}");
+    assert!(!machine.state.join("journal").exists());
+    machine.ndctl("check-namespace -f namespace0.1").success();
+}
+
+/// Commands at the same time take turns, and --wait bounds the time that one waits.
+#[test]
+fn commands_take_turns() {
+    let machine = interleaved();
+    let lock = std::fs::File::open(machine.state.join("lock")).unwrap();
+    lock.lock().unwrap();
+    for (wait, why) in [("0", "is in use by another command; try"), ("0.02", "and was so for 20ms; try")] {
+        let words = ["ndctl", "--state", text(&machine.state), "--wait", wait, "list"];
+        lode(words).failure(1, &[why, "wait longer with --wait"]);
+    }
+    lode(["platform", "show", "--wait", "soon"]).failure(2, &["a number of seconds"]);
+    lode(["platform", "show", "--wait=-1"]).failure(2, &["--wait"]);
+    std::thread::scope(|scope| {
+        let commands: Vec<_> = (0..4)
+            .map(|number| {
+                let words = format!("--wait 600 create-namespace -m raw -s 64M -n n{number}");
+                let machine = &machine;
+                scope.spawn(move || machine.ndctl(&words).success())
+            })
+            .collect();
+        lock.unlock().unwrap();
+        commands.into_iter().for_each(|command| drop(command.join().unwrap()));
+    });
+    assert_eq!(machine.ndctl("list -N").success().matches("\"dev\"").count(), 4);
 }
 
 /// A machine whose two modules are interleaved.
@@ -244,12 +350,14 @@ fn injected_media_errors_are_listed() {
     let region = machine.ndctl("list -RM").success();
     assert!(region.contains("\"badblock_count\":10"), "{region}");
     // A place in the map, which the check reads: it is the second but last block before flog and second info block.
-    machine.ndctl("check-namespace namespace0.0").success();
+    machine.ndctl("check-namespace -f namespace0.0").success();
     let at = (64 << 20) / 512 - 8 * 8;
     machine.ndctl(&format!("inject-error namespace0.0 -B {at} -n 8 --no-notify")).success();
     assert!(!machine.ndctl("list -m sector").success().contains("badblock_count"));
     let range = format!("the range of 4096 bytes at {:#x} can't be read", at * 512);
-    machine.ndctl("check-namespace namespace0.0").failure(1, &["region0", &range, "poisoned, on module 0x0"]);
+    machine
+        .ndctl("check-namespace -f namespace0.0")
+        .failure(1, &["region0", &range, "poisoned, on module 0x0"]);
     let status = machine.ndctl("inject-error namespace0.0 --status").success();
     assert_eq!(
         status,
@@ -261,9 +369,9 @@ fn injected_media_errors_are_listed() {
     assert!(machine.ndctl("list -m sector").success().contains("\"badblock_count\":8"));
     let warned = machine.ndctl(&format!("inject-error namespace0.0 -B {at} -n 8 --uninject")).success();
     assert!(warned.starts_with("Warning: Un-injecting"), "{warned}");
-    machine.ndctl("check-namespace namespace0.0").failure(1, &[&range]);
+    machine.ndctl("check-namespace -f namespace0.0").failure(1, &[&range]);
     machine.ndctl(&format!("inject-error namespace0.0 -B {at} -n 8 --clear")).success();
-    machine.ndctl("check-namespace namespace0.0").success();
+    machine.ndctl("check-namespace -f namespace0.0").success();
     // The info block of the BTT is lost: the namespace has no mode, as for a kernel.
     machine.ndctl("inject-error namespace0.0 -B 0 -n 8 --no-notify").success();
     let lost = machine.ndctl("list -n namespace0.0").success();
@@ -272,7 +380,7 @@ fn injected_media_errors_are_listed() {
     // Sectors that are written again can be read.
     machine.ndctl(&format!("inject-error namespace0.0 -B {at} -n 8")).success();
     machine.ndctl("create-namespace -e namespace0.0 -m sector -f").success();
-    machine.ndctl("check-namespace namespace0.0").success();
+    machine.ndctl("check-namespace -f namespace0.0").success();
 }
 
 #[test]
@@ -343,7 +451,7 @@ fn platform_json_fields_match_help() {
         (&["ndctl", "create-namespace"], &["-m", "sector", "-s", "64M"]),
         (&["ndctl", "list"], &["-N"]),
         (&["daxctl", "list"], &[]),
-        (&["ndctl", "check-namespace"], &["namespace0.0"]),
+        (&["ndctl", "check-namespace"], &["-f", "namespace0.0"]),
         (&["ndctl", "disable-namespace"], &["namespace0.0"]),
         (&["ndctl", "enable-namespace"], &["namespace0.0"]),
         (&["ndctl", "inject-error"], &["namespace0.0", "-B", "9", "-n", "1"]),

@@ -2,10 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-use crate::program::{PoolFixture, RunResult, lode, text};
+use crate::program::{PoolFixture, RunResult, documented_fields, json_fields, lode, text};
 use std::fs;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::PathBuf;
+use std::process::Command;
 
 /// A machine with a namespace of 512 MiB, mode fsdax, in a directory.
 struct Emulated {
@@ -115,8 +116,29 @@ fn mkfs_needs_no_mount() {
         assert_eq!((&found["uuid"], &found["label"]), (&made["uuid"], &"lodestone".into()), "{form}");
         assert_eq!(found["offset"], if form == "kata-root" { 1 << 20 } else { 0 });
     }
+    let told = Command::new("dumpe2fs").arg("-h").arg(machine.file("v.img")).output().unwrap();
+    let told = String::from_utf8(told.stdout).unwrap();
+    let number = |name: &str| -> u64 {
+        let line =
+            told.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_else(|| panic!("{name}: {told}"));
+        line.trim().parse().unwrap()
+    };
+    let total = (number("Block count:") - number("Overhead clusters:")) * number("Block size:");
+    let json = machine.run("--json platform df").json();
+    let listed = &json["file_systems"][0];
+    assert_eq!((&listed["total"], &listed["uuid"]), (&total.into(), &made["uuid"]));
+    assert_eq!(json_fields(&[json]), documented_fields(&["platform", "df"]));
+    let table = machine.run("platform df").success();
+    assert!(
+        table.starts_with("Filesystem     1K-blocks  Used Available Use% Mounted on\n/dev/pmem0 "),
+        "{table}"
+    );
+    assert!(table.ends_with(" /mnt/pmem0\n") && table.contains(&(total >> 10).to_string()), "{table}");
+    let mounts = machine.run("platform df --mounts namespace0.0").success();
+    assert_eq!(mounts, "/dev/pmem0 on /mnt/pmem0 type ext4 (rw,relatime,dax=always)\n");
     let made = machine.run("--json platform mkfs namespace0.0 xfs").json();
     assert_eq!(made["kind"], "xfs");
+    assert!(machine.run("platform df --mounts").success().contains("type xfs"));
     machine.run("platform image import @v.img --into namespace0.0").success();
     machine.run("platform image export namespace0.0 @again.img --for virtio-pmem").success();
     assert!(fs::read(machine.file("v.img")).unwrap() == fs::read(machine.file("again.img")).unwrap());
@@ -173,7 +195,9 @@ fn invalid_images_are_rejected_with_hint() {
     };
     change((2 << 30) + 512 + 100, b"torn");
     machine.run("platform image import @good.img").failure(1, &["the label in slot 0"]);
-    machine.run("platform image show @good.img").failure(1, &["the label in slot 0"]);
+    let shown = machine.run("platform image show @good.img");
+    assert!(shown.out.contains("  fault: the label in slot 0"), "{shown:?}");
+    shown.failure(3, &[]);
     change((2 << 30) + 50, &[0xff; 4]);
     change((2 << 30) + 256 + 50, &[0xff; 4]);
     machine

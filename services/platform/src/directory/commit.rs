@@ -4,6 +4,7 @@ use super::error::DirectoryError;
 use super::journal::{Change, FileWrite, JOURNAL, JOURNAL_NEW};
 use super::load::{parse, read};
 use super::paths::{STATE, labels_path, media_path};
+use super::pending::Pending;
 use super::staged::STAGED;
 use crate::contents::ModuleWrite;
 use crate::file::error::FileError;
@@ -55,6 +56,17 @@ pub(super) fn finish(root: &Path) -> Result<(), DirectoryError> {
             Err(FileError { what: "removing", path, error }.into())
         }
         _ => Ok(()),
+    }
+}
+
+/// Reads the change in the journal; an empty one if there is no journal.
+///
+/// # Errors
+/// Fails if the journal is corrupt, or if a system call fails.
+pub(super) fn pending(root: &Path) -> Result<Pending, DirectoryError> {
+    match read(root, JOURNAL)? {
+        Some(text) => Ok(Pending::of(parse(root, JOURNAL, &text)?)),
+        None => Ok(Pending::default()),
     }
 }
 

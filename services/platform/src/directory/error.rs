@@ -5,6 +5,7 @@ use crate::machine::{Handle, MachineError};
 use lode_nvdimm::{BttDamage, InfoBlockError};
 use std::io;
 use std::path::PathBuf;
+use std::time::Duration;
 use thiserror::Error;
 use uuid::Uuid;
 
@@ -47,11 +48,17 @@ pub enum DirectoryError {
         /// The directory.
         path: PathBuf,
     },
-    /// Another command uses the directory.
-    #[error("{} is in use by another command; try again", path.display())]
+    /// Another command used the directory for the whole time that this one waited.
+    #[error(
+        "{} is in use by another command{}; try again, or wait longer",
+        path.display(),
+        if waited.is_zero() { String::new() } else { format!(", and was so for {waited:?}") }
+    )]
     InUse {
         /// The directory.
         path: PathBuf,
+        /// Time that this command waited.
+        waited: Duration,
     },
     /// A newer program made the directory.
     #[error(

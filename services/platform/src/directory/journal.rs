@@ -118,7 +118,8 @@ impl FileWrite {
     }
 }
 
-fn from_hex(hex: &str) -> Vec<u8> {
+/// Decodes the bytes of a write.
+pub(super) fn from_hex(hex: &str) -> Vec<u8> {
     let digits: Vec<u8> =
         hex.chars().filter_map(|digit| digit.to_digit(16)).map(|digit| digit as u8).collect();
     digits.chunks_exact(2).map(|pair| pair[0] << 4 | pair[1]).collect()

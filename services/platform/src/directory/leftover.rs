@@ -10,6 +10,7 @@ use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::path::Path;
+use std::time::Duration;
 
 /// Checks that the directory is empty or missing, and removes the files of an interrupted `init`. Returns the lock file
 /// of that `init`, locked, so that no other command can use the directory.
@@ -31,7 +32,7 @@ pub(super) fn clear(root: &Path) -> Result<Option<File>, DirectoryError> {
         return Err(not_empty());
     }
     let lock = OpenOptions::new().read(true).open(root.join(LOCK)).map_err(failed(&root.join(LOCK)))?;
-    take(&lock, Purpose::Change, root)?;
+    take(&lock, Purpose::Change, root, Duration::ZERO)?;
     // Another `init` may have completed before the lock was free.
     if root.join(STATE).exists() || root.join(JOURNAL).exists() {
         return Err(not_empty());

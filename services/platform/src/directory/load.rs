@@ -2,6 +2,7 @@
 
 use super::error::DirectoryError;
 use super::paths::{MACHINE, STATE, labels_path, media_path};
+use super::pending::Pending;
 use super::validate;
 use crate::contents::{Contents, INFO_BLOCK};
 use crate::file::error::FileError;
@@ -15,10 +16,13 @@ use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 
-/// Loads the platform from a directory without a pending change.
-pub(super) fn load(root: &Path) -> Result<Platform, DirectoryError> {
+/// Loads the platform from a directory, as it is after the pending change.
+pub(super) fn load(root: &Path, pending: &Pending) -> Result<Platform, DirectoryError> {
     let no_state = || DirectoryError::NoState { path: root.to_owned() };
-    let state_text = read(root, STATE)?.ok_or_else(no_state)?;
+    let state_text = match pending.text(STATE) {
+        Some(text) => text.to_owned(),
+        None => read(root, STATE)?.ok_or_else(no_state)?,
+    };
     let state = parse_state(root, &state_text)?;
     let text = read(root, MACHINE)?.ok_or_else(no_state)?;
     let path = root.join(MACHINE);
@@ -30,19 +34,25 @@ pub(super) fn load(root: &Path) -> Result<Platform, DirectoryError> {
         fault,
     })?;
     let mut platform = Platform { machine, state, contents: Contents::default() };
-    load_areas(root, &mut platform)?;
-    load_blocks(root, &mut platform)?;
+    load_areas(root, pending, &mut platform)?;
+    load_blocks(root, pending, &mut platform)?;
     Ok(platform)
 }
 
 /// Loads the label areas. An area without allocated blocks was never written, and is not read.
-fn load_areas(root: &Path, platform: &mut Platform) -> Result<(), DirectoryError> {
+fn load_areas(root: &Path, pending: &Pending, platform: &mut Platform) -> Result<(), DirectoryError> {
     for module in &platform.machine.modules {
-        let path = root.join(labels_path(module.handle));
-        let read = fs::metadata(&path)
-            .and_then(|file| if file.blocks() == 0 { Ok(None) } else { fs::read(&path).map(Some) });
+        let file = labels_path(module.handle);
+        let path = pending.path(root, &file);
+        let is_written = pending.next_data(&file, 0..u64::MAX).is_some();
+        let read = fs::metadata(&path).and_then(|meta| {
+            if meta.blocks() == 0 && !is_written { Ok(None) } else { fs::read(&path).map(Some) }
+        });
         match read {
-            Ok(Some(bytes)) => platform.contents.load_area(module.handle, &bytes),
+            Ok(Some(mut bytes)) => {
+                pending.apply(&file, 0, &mut bytes);
+                platform.contents.load_area(module.handle, &bytes);
+            }
             Ok(None) => {}
             Err(error) => return Err(FileError { what: "reading", path, error }.into()),
         }
@@ -51,16 +61,18 @@ fn load_areas(root: &Path, platform: &mut Platform) -> Result<(), DirectoryError
 }
 
 /// Loads the readable info blocks of the labelled namespaces.
-fn load_blocks(root: &Path, platform: &mut Platform) -> Result<(), DirectoryError> {
+fn load_blocks(root: &Path, pending: &Pending, platform: &mut Platform) -> Result<(), DirectoryError> {
     for (module, off) in info_block_locations(platform) {
         // Like the kernel, this ignores an unreadable info block.
         if platform.state.unreadable(module, &(off..off + INFO_BLOCK)).is_some() {
             continue;
         }
-        let path = root.join(media_path(module));
+        let file = media_path(module);
+        let path = pending.path(root, &file);
         let mut bytes = vec![0; INFO_BLOCK as usize];
         let read = File::open(&path).and_then(|file| file.read_exact_at(&mut bytes, off));
         read.map_err(|error| FileError { what: "reading", path, error })?;
+        pending.apply(&file, off, &mut bytes);
         platform.contents.load_block(module, off, bytes);
     }
     Ok(())

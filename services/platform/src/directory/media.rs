@@ -1,6 +1,7 @@
 //! Reader of module media.
 
 use super::paths::media_path;
+use super::pending::Pending;
 use crate::error::PlatformError;
 use crate::file::error::FileError;
 use crate::file::sparse;
@@ -24,17 +25,20 @@ pub(crate) struct Media {
     files: BTreeMap<Handle, File>,
     /// Media errors.
     lost: Vec<MediaError>,
+    /// A durable change that is not in the files.
+    pending: Pending,
 }
 
 impl Media {
-    /// Returns the media of the machine in a directory, of which the ranges in `lost` can't be read.
-    pub(super) fn of_machine(root: &Path, lost: Vec<MediaError>) -> Media {
-        Media { path: root.to_owned(), files: BTreeMap::new(), lost }
+    /// Returns the media of the machine in a directory after a pending change. The ranges in `lost` can't be read.
+    pub(super) fn of_machine(root: &Path, lost: Vec<MediaError>, pending: Pending) -> Media {
+        Media { path: root.to_owned(), files: BTreeMap::new(), lost, pending }
     }
 
     /// Returns the media of one module at the start of `file`.
     pub(crate) fn of_file(path: &Path, module: Handle, file: File) -> Media {
-        Media { path: path.to_owned(), files: BTreeMap::from([(module, file)]), lost: Vec::new() }
+        let files = BTreeMap::from([(module, file)]);
+        Media { path: path.to_owned(), files, lost: Vec::new(), pending: Pending::default() }
     }
 
     /// Reads `len` bytes of the region from `offset` on. Bytes past the end of the region are zeros.
@@ -63,10 +67,42 @@ impl Media {
             let member = region.members()[usize::from(piece.position)];
             let start = (piece.region_off - offset) as usize;
             let part = &mut bytes[start..start + piece.len as usize];
-            let read = self.file(member.module)?.read_exact_at(part, member.offset + piece.module_off);
-            read.map_err(|error| self.failed(member.module, error))?;
+            self.read_module(member.module, member.offset + piece.module_off, part)?;
         }
         Ok(())
+    }
+
+    /// Reads bytes of a module from `off` on. Does not regard media errors.
+    ///
+    /// # Errors
+    /// Fails if a system call fails.
+    pub(crate) fn read_module(
+        &mut self,
+        module: Handle,
+        off: u64,
+        bytes: &mut [u8],
+    ) -> Result<(), FileError> {
+        let read = self.file(module)?.read_exact_at(bytes, off);
+        read.map_err(|error| self.failed(module, error))?;
+        self.pending.apply(&media_path(module), off, bytes);
+        Ok(())
+    }
+
+    /// Returns the first part of `range` of a module that is no hole; `None` if the range is a hole.
+    ///
+    /// # Errors
+    /// Fails if a system call fails.
+    pub(crate) fn next_module_data(
+        &mut self,
+        module: Handle,
+        range: Range<u64>,
+    ) -> Result<Option<Range<u64>>, FileError> {
+        let data = sparse::next_data(self.file(module)?, range.clone());
+        let data = data.map_err(|error| self.failed(module, error))?;
+        Ok(match self.pending.next_data(&media_path(module), range.clone()) {
+            Some(start) if data.as_ref().is_none_or(|data| start < data.start) => Some(start..range.end),
+            _ => data,
+        })
     }
 
     /// Refuses a range of the region with media errors.
@@ -111,20 +147,28 @@ impl Media {
         for (position, member) in (0..).zip(region.members()) {
             let share = interleave.share(position, range.clone());
             let share = member.offset + share.start..member.offset + share.end;
-            let data = sparse::next_data(self.file(member.module)?, share);
-            let data = data.map_err(|error| self.failed(member.module, error))?;
+            let data = self.next_module_data(member.module, share)?;
             let off = data.and_then(|data| interleave.region_off(position, data.start - member.offset));
             first = first.into_iter().chain(off).min();
         }
         Ok(first.map(|first| (first - first % INTERLEAVE_LINE).max(range.start)))
     }
 
+    /// Returns the length of a module's media in bytes.
+    ///
+    /// # Errors
+    /// Fails if a system call fails.
+    pub(crate) fn module_len(&mut self, module: Handle) -> Result<u64, FileError> {
+        let meta = self.file(module)?.metadata();
+        Ok(meta.map_err(|error| self.failed(module, error))?.len())
+    }
+
     /// Returns the file of a module's media.
-    pub(crate) fn file(&mut self, module: Handle) -> Result<&File, FileError> {
+    fn file(&mut self, module: Handle) -> Result<&File, FileError> {
         match self.files.entry(module) {
             Entry::Occupied(file) => Ok(file.into_mut()),
             Entry::Vacant(none) => {
-                let path = self.path.join(media_path(module));
+                let path = self.pending.path(&self.path, &media_path(module));
                 match File::open(&path) {
                     Ok(file) => Ok(none.insert(file)),
                     Err(error) => Err(FileError { what: "reading", path, error }),
@@ -134,7 +178,7 @@ impl Media {
     }
 
     /// Makes the error of a failed read of a module's media.
-    pub(crate) fn failed(&self, module: Handle, error: io::Error) -> FileError {
+    fn failed(&self, module: Handle, error: io::Error) -> FileError {
         let path = if self.path.is_dir() { self.path.join(media_path(module)) } else { self.path.clone() };
         FileError { what: "reading", path, error }
     }

@@ -18,6 +18,7 @@ mod load;
 mod lock;
 mod media;
 mod paths;
+mod pending;
 mod staged;
 mod state_dir;
 mod step;

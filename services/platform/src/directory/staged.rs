@@ -60,17 +60,15 @@ impl Staged {
         let path = self.root.join(staged_path(module));
         let writing = |error| FileError { what: "writing", path: path.clone(), error };
         let file = File::options().read(true).write(true).create_new(true).open(&path).map_err(writing)?;
-        let len = media.file(module)?.metadata().map_err(|error| media.failed(module, error))?.len();
+        let len = media.module_len(module)?;
         file.set_len(len).map_err(writing)?;
         let mut part = Vec::new();
         for range in [0..without.start, without.end..len] {
             let mut at = range.start;
             while at < range.end {
-                let data = sparse::next_data(media.file(module)?, at..range.end);
-                let Some(data) = data.map_err(|error| media.failed(module, error))? else { break };
+                let Some(data) = media.next_module_data(module, at..range.end)? else { break };
                 part.resize((data.end - data.start).min(sparse::PART) as usize, 0);
-                let read = media.file(module)?.read_exact_at(&mut part, data.start);
-                read.map_err(|error| media.failed(module, error))?;
+                media.read_module(module, data.start, &mut part)?;
                 sparse::fill(&file, data.start, &part).map_err(writing)?;
                 at = data.start + part.len() as u64;
                 progress.advance(0)?;

@@ -1,6 +1,6 @@
 //! A directory that is opened and locked.
 
-use super::commit::{change_of_state, file_write, finish, write};
+use super::commit::{self, change_of_state, file_write, finish, write};
 use super::error::DirectoryError;
 use super::journal::{Change, FileWrite, JOURNAL, JOURNAL_NEW};
 use super::leftover;
@@ -8,6 +8,7 @@ use super::load::{load, machine_error};
 use super::lock::{Purpose, take};
 use super::media::Media;
 use super::paths::{LOCK, MACHINE, MODULES, labels_path, media_path};
+use super::pending::Pending;
 use super::staged::{STAGED, Staged};
 use super::step::Step;
 use crate::contents::ModuleWrite;
@@ -18,6 +19,7 @@ use crate::machine::{Machine, ModuleError};
 use crate::platform::Platform;
 use std::fs::{self, File, OpenOptions};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// Directory with the state of a platform, locked while this value exists.
 #[derive(Debug)]
@@ -26,6 +28,10 @@ pub struct Directory {
     /// Holds the kernel's lock.
     _lock: File,
     pub(super) platform: Platform,
+    /// A durable change that is not in all files. Empty if this directory is opened for changes.
+    pending: Pending,
+    /// Why the change is not in all files.
+    unfinished: Option<DirectoryError>,
 }
 
 impl Directory {
@@ -69,7 +75,7 @@ impl Directory {
             Some(lock) => lock,
             None => {
                 let lock = File::create_new(root.join(LOCK)).map_err(io("making", root))?;
-                take(&lock, Purpose::Change, root)?;
+                take(&lock, Purpose::Change, root, Duration::ZERO)?;
                 lock
             }
         };
@@ -97,25 +103,44 @@ impl Directory {
         for step in steps {
             step.run(root).map_err(io("writing", &root.join(step.path())))?;
         }
-        Ok(Directory { root: root.to_owned(), _lock: lock, platform })
+        let pending = Pending::default();
+        Ok(Directory { root: root.to_owned(), _lock: lock, platform, pending, unfinished: None })
     }
 
-    /// Opens a directory. First completes an interrupted change.
+    /// Opens a directory that no other command uses at this moment. See [`open_within`](Directory::open_within).
     ///
     /// # Errors
-    /// Fails if the directory holds no platform, a newer one or a corrupt one, if another command uses the directory,
-    /// or if a system call fails.
+    /// Those of [`open_within`](Directory::open_within).
     pub fn open(root: &Path, purpose: Purpose) -> Result<Directory, DirectoryError> {
+        Directory::open_within(root, purpose, Duration::ZERO)
+    }
+
+    /// Opens a directory. Waits for other commands up to `wait`. Then completes an interrupted change; if its files
+    /// can't be written, a reader sees the changed platform, and the change stays
+    /// [`unfinished`](Directory::unfinished).
+    ///
+    /// # Errors
+    /// Fails if the directory holds no platform, a newer one or a corrupt one, if other commands use the directory for
+    /// so long, or if a system call fails.
+    pub fn open_within(root: &Path, purpose: Purpose, wait: Duration) -> Result<Directory, DirectoryError> {
         let no_state = || DirectoryError::NoState { path: root.to_owned() };
         let lock = OpenOptions::new().read(true).open(root.join(LOCK)).map_err(|_| no_state())?;
-        let interrupted = || [JOURNAL, JOURNAL_NEW, STAGED].iter().any(|name| root.join(name).exists());
-        take(&lock, purpose, root)?;
-        if interrupted() {
-            take(&lock, Purpose::Change, root)?;
-            finish(root)?;
+        take(&lock, purpose, root, wait)?;
+        let (mut pending, mut unfinished) = (Pending::default(), None);
+        if is_interrupted(root) {
+            unfinished = complete(&lock, purpose, root, wait)?;
+            // Readers share the lock, and no journal is written or removed while they do.
+            if unfinished.is_some() {
+                pending = commit::pending(root)?;
+            }
         }
-        let platform = load(root)?;
-        Ok(Directory { root: root.to_owned(), _lock: lock, platform })
+        let platform = load(root, &pending)?;
+        Ok(Directory { root: root.to_owned(), _lock: lock, platform, pending, unfinished })
+    }
+
+    /// Returns why an interrupted change could not be completed; `None` if all files are as they should be.
+    pub fn unfinished(&self) -> Option<&DirectoryError> {
+        self.unfinished.as_ref()
     }
 
     /// Returns the platform.
@@ -175,7 +200,7 @@ impl Directory {
             staged.set_journaled();
         }
         written?;
-        self.platform = load(&self.root)?;
+        self.platform = load(&self.root, &Pending::default())?;
         Ok(answer)
     }
 
@@ -183,7 +208,7 @@ impl Directory {
     pub(crate) fn media(&self) -> Media {
         let state = &self.platform.state;
         let lost = state.media_errors.iter().chain(&state.known_errors).copied().collect();
-        Media::of_machine(&self.root, lost)
+        Media::of_machine(&self.root, lost, self.pending.clone())
     }
 
     /// Makes the folder for staged media.
@@ -216,10 +241,46 @@ impl Directory {
     /// Reads a module's label area.
     ///
     /// # Errors
-    /// Fails if the module does not exist, or if a system call fails.
+    /// Fails if the module does not exist, does not answer or is locked, or if a system call fails.
     pub fn label_area(&self, index: usize) -> Result<Vec<u8>, PlatformError> {
         let module = self.platform.machine.modules.get(index).ok_or(ModuleError::UnknownDevice { index })?;
-        let path = self.root.join(labels_path(module.handle));
-        Ok(fs::read(&path).map_err(|error| FileError { what: "reading", path, error })?)
+        module.check_usable()?;
+        let file = labels_path(module.handle);
+        let path = self.pending.path(&self.root, &file);
+        let mut bytes = fs::read(&path).map_err(|error| FileError { what: "reading", path, error })?;
+        self.pending.apply(&file, 0, &mut bytes);
+        Ok(bytes)
+    }
+}
+
+/// Returns true if a change of the directory was interrupted.
+fn is_interrupted(root: &Path) -> bool {
+    [JOURNAL, JOURNAL_NEW, STAGED].iter().any(|name| root.join(name).exists())
+}
+
+/// Completes an interrupted change. A reader that can't gets the reason, and shares the lock again.
+///
+/// # Errors
+/// Fails if the journal is corrupt, or if other commands use the directory for so long. If the directory is opened for
+/// a change, fails also if a system call fails.
+fn complete(
+    lock: &File,
+    purpose: Purpose,
+    root: &Path,
+    wait: Duration,
+) -> Result<Option<DirectoryError>, DirectoryError> {
+    let is_reader = purpose == Purpose::ReadOnly;
+    // Another reader may have found the interrupted change, too, so a reader does not wait for the others.
+    let exclusive = take(lock, Purpose::Change, root, if is_reader { Duration::ZERO } else { wait });
+    match exclusive.and_then(|()| finish(root)) {
+        Err(
+            error @ (DirectoryError::Interrupted { .. }
+            | DirectoryError::File(_)
+            | DirectoryError::InUse { .. }),
+        ) if is_reader => {
+            take(lock, Purpose::ReadOnly, root, wait)?;
+            Ok(is_interrupted(root).then_some(error))
+        }
+        finished => finished.map(|()| None),
     }
 }

@@ -1,6 +1,6 @@
 //! Crashes, bad directories and two commands at once.
 
-use super::commit::{journal_text, state_text, write};
+use super::commit::{change_of_state, journal_text, state_text, write};
 use super::error::DirectoryError;
 use super::journal::{Change, FileWrite, JOURNAL, JOURNAL_NEW};
 use super::lock::{Purpose, take};
@@ -17,6 +17,8 @@ use crate::state::Goal;
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
 use tempfile::TempDir;
 
 fn init() -> (TempDir, Directory) {
@@ -138,6 +140,99 @@ fn one_writer_or_many_readers() {
     Directory::open(&root, Purpose::Change).unwrap();
 }
 
+/// A waiting command runs as soon as the other one has ended, and not before.
+#[test]
+fn commands_wait_for_each_other() {
+    let (_folder, directory) = init();
+    let root = directory.root.clone();
+    for purpose in [Purpose::ReadOnly, Purpose::Change] {
+        let wait = Duration::from_millis(20);
+        let refused = Directory::open_within(&root, purpose, wait);
+        assert!(
+            matches!(refused, Err(DirectoryError::InUse { waited, .. }) if waited == wait),
+            "{refused:?}"
+        );
+    }
+    let waiting = [Purpose::Change, Purpose::ReadOnly, Purpose::Change].map(|purpose| {
+        let root = root.clone();
+        thread::spawn(move || {
+            let mut directory = Directory::open_within(&root, purpose, Duration::from_secs(600)).unwrap();
+            if purpose == Purpose::Change {
+                let count = |platform: &mut Platform| {
+                    platform.state.boots += 1;
+                    Ok::<_, PlatformError>(())
+                };
+                directory.change(count).unwrap();
+            }
+        })
+    });
+    thread::sleep(Duration::from_millis(20));
+    assert_eq!(fs::read_to_string(root.join(STATE)).unwrap(), state_text(&directory.platform.state));
+    drop(directory);
+    waiting.into_iter().for_each(|command| command.join().unwrap());
+    assert_eq!(Directory::open(&root, Purpose::ReadOnly).unwrap().platform.state.boots, 3);
+}
+
+/// Issue 12: after a durable journal, a full disk made even reading commands fail. A folder with the name of the new
+/// state stands for the full disk.
+#[test]
+fn readers_see_a_change_that_cannot_be_written() {
+    let (_folder, directory) = init();
+    let root = directory.root.clone();
+    let mut after = directory.platform.clone();
+    goal::create(&mut after, goals(&directory.platform));
+    let [first, second] = [0, 1].map(|index| after.machine.modules[index].handle);
+    let (labels, media, other) = (labels_path(first), media_path(first), media_path(second));
+    fs::write(root.join(&labels), [7; 4096]).unwrap();
+    let len = fs::metadata(root.join(&media)).unwrap().len();
+    let by = PathBuf::from(STAGED).join("0x0001.media");
+    fs::create_dir(root.join(STAGED)).unwrap();
+    fs::write(root.join(&by), [5; 8192]).unwrap();
+    OpenOptions::new().write(true).open(root.join(&by)).unwrap().set_len(len).unwrap();
+    let mut writes = change_of_state(&after.state).writes;
+    writes.extend([
+        FileWrite::bytes(labels.clone(), 512, b"label"),
+        FileWrite::Zeros { file: labels.clone(), off: 600, len: 8 },
+        FileWrite::Replaced { file: media.clone(), by },
+        FileWrite::bytes(media.clone(), 4096, b"behind"),
+        FileWrite::bytes(other.clone(), 1 << 30, b"in a hole"),
+    ]);
+    fs::create_dir(root.join("state.new")).unwrap();
+    let refused = write(&root, &Change { writes });
+    assert!(matches!(refused, Err(DirectoryError::Interrupted { .. })), "{refused:?}");
+    drop(directory);
+    for is_full in [true, true, false] {
+        if !is_full {
+            let refused = Directory::open(&root, Purpose::Change);
+            assert!(matches!(refused, Err(DirectoryError::Interrupted { .. })), "{refused:?}");
+            fs::remove_dir(root.join("state.new")).unwrap();
+        }
+        let directory = Directory::open(&root, Purpose::ReadOnly).unwrap();
+        let another = is_full.then(|| Directory::open(&root, Purpose::ReadOnly).unwrap());
+        assert!(
+            another.is_none_or(|another| another.platform.state == after.state),
+            "readers do not exclude each other"
+        );
+        assert_eq!(directory.unfinished().is_some(), is_full);
+        assert_eq!(directory.platform.state, after.state, "{is_full}");
+        let area = directory.label_area(0).unwrap();
+        assert_eq!(
+            (&area[510..518], area[599..609].as_ref()),
+            (b"\x07\x07label\x07".as_slice(), [7, 0, 0, 0, 0, 0, 0, 0, 0, 7].as_slice())
+        );
+        let read = |module, off| {
+            let mut bytes = [1; 10];
+            directory.media().read_module(module, off, &mut bytes).unwrap();
+            bytes
+        };
+        assert_eq!(&read(first, 4092), b"\x05\x05\x05\x05behind");
+        assert_eq!(&read(second, (1 << 30) - 1), b"\0in a hole");
+        let data = directory.media().next_module_data(second, 0..len).unwrap().unwrap();
+        assert!(data.start <= 1 << 30 && data.end > 1 << 30, "{data:?}");
+        assert_eq!(root.join(JOURNAL).exists(), is_full);
+    }
+}
+
 #[test]
 fn foreign_directory_is_refused_unchanged() {
     let (folder, directory) = init();
@@ -203,7 +298,7 @@ fn interrupted_init_leaves_no_directory() {
     }
     let (_folder, root) = half();
     let busy = OpenOptions::new().read(true).open(root.join(LOCK)).unwrap();
-    take(&busy, Purpose::Change, &root).unwrap();
+    take(&busy, Purpose::Change, &root, Duration::ZERO).unwrap();
     let refused = Directory::init(&root, Path::new(name), text);
     assert!(matches!(refused, Err(DirectoryError::InUse { .. })), "{refused:?}");
 }

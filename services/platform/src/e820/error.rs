@@ -22,6 +22,17 @@ pub enum MemoryMapError {
         /// Its last byte.
         last: u64,
     },
+    /// The log lists no RAM of the NUMA node.
+    #[error(
+        "the log lists no RAM of node {node}{}",
+        if *has_nodes { "" } else { ": it has no lines like `ACPI: SRAT: Node 0 PXM 0 [mem 0x00000000-0x7fffffff]`" }
+    )]
+    UnknownNode {
+        /// Number of the node.
+        node: u32,
+        /// True if the log lists other nodes.
+        has_nodes: bool,
+    },
     /// The RAM has too few whole sections for the request.
     #[error("{want} bytes of RAM can't be had{}", at_most(*largest))]
     NoRam {

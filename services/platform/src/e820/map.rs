@@ -33,8 +33,21 @@ pub struct MemoryMap {
     pub source: String,
     /// The ranges, in the order of the log.
     pub ranges: Vec<MemoryRange>,
-    /// Ranges of persistent memory that are RAM in firmware's map: `memmap=` converted them.
-    pub from_ram: Vec<MemoryRange>,
+    /// Ranges of persistent memory that firmware's map does not have: `memmap=` made them, of RAM or of modules.
+    pub from_memmap: Vec<MemoryRange>,
+    /// The memory of each NUMA node, from firmware's SRAT; empty if the log does not list it.
+    pub nodes: Vec<NodeRange>,
+}
+
+/// A range of addresses that belongs to a NUMA node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NodeRange {
+    /// Number of the node.
+    pub node: u32,
+    /// Offset of its first byte.
+    pub start: u64,
+    /// Its length in bytes, at least 1.
+    pub len: u64,
 }
 
 impl MemoryMap {
@@ -45,7 +58,13 @@ impl MemoryMap {
     /// Fails if the text has no map, or a range ends before its start.
     pub fn parse(text: &str) -> Result<MemoryMap, MemoryMapError> {
         let mut maps: Vec<(&str, Vec<MemoryRange>)> = Vec::new();
+        let mut nodes: Vec<NodeRange> = Vec::new();
         for (line, number) in text.lines().zip(1..) {
+            if let Some(range) = node_range(line) {
+                // A later boot lists the same ranges again.
+                nodes.retain(|known| known.start != range.start);
+                nodes.push(range);
+            }
             for (at, _) in line.match_indices(RANGE) {
                 let Some((source, range)) = range(line, at, number)? else { continue };
                 // A repeated first range begins the listing of a later boot, which replaces the earlier ones.
@@ -62,14 +81,14 @@ impl MemoryMap {
             }
         }
         let Some((source, ranges)) = maps.pop() else { return Err(MemoryMapError::NoMemoryMap) };
-        let was_ram = |range: &MemoryRange| {
+        let is_made = |range: &MemoryRange| {
             let firmware = maps.iter().filter(|(of, _)| *of != source).flat_map(|(_, ranges)| ranges);
-            let mut ram = firmware.filter(|one| one.kind == MemoryKind::Usable);
-            ram.any(|one| one.start < range.end() && range.start < one.end())
+            let mut other = firmware.filter(|one| one.kind != range.kind);
+            other.any(|one| one.start < range.end() && range.start < one.end())
         };
         let persistent = ranges.iter().filter(|range| matches!(range.kind, MemoryKind::Persistent(_)));
-        let from_ram = persistent.filter(|range| was_ram(range)).cloned().collect();
-        Ok(MemoryMap { source: source.to_owned(), ranges, from_ram })
+        let from_memmap = persistent.filter(|range| is_made(range)).cloned().collect();
+        Ok(MemoryMap { source: source.to_owned(), ranges, from_memmap, nodes })
     }
 
     /// Returns the bytes of all ranges of matching types.
@@ -77,6 +96,19 @@ impl MemoryMap {
         let lens = self.ranges.iter().filter(|range| is_one(&range.kind)).map(|range| range.len);
         lens.fold(0, u64::saturating_add)
     }
+}
+
+/// Parses a line like `ACPI: SRAT: Node 1 PXM 1 [mem 0x880000000-0x107fffffff]`; `None` for other lines, and for ranges
+/// without RAM. Later words tell that the range is `hotplug`, which RAM can be, or `non-volatile`.
+fn node_range(line: &str) -> Option<NodeRange> {
+    let (_, rest) = line.split_once("SRAT: Node ")?;
+    let (node, rest) = rest.split_once(" PXM ")?;
+    let (numbers, words) = rest.split_once(RANGE)?.1.split_once(']')?;
+    let (start, last) = numbers.split_once("-0x")?;
+    let (start, last) = (u64::from_str_radix(start, 16).ok()?, u64::from_str_radix(last, 16).ok()?);
+    let len = last.checked_sub(start)?.checked_add(1).filter(|len| start.checked_add(*len).is_some())?;
+    let node = node.trim().parse().ok()?;
+    (!words.contains("non-volatile")).then_some(NodeRange { node, start, len })
 }
 
 /// Parses the range whose `[mem` is at `at` of a line, with its source; `None` if the line belongs to no map.
@@ -104,6 +136,7 @@ fn range(line: &str, at: usize, number: u64) -> Result<Option<(&str, MemoryRange
 #[cfg(test)]
 mod test {
     use super::*;
+    use crate::e820::ReservationRequest;
     use proptest::prelude::*;
 
     #[test]
@@ -122,7 +155,7 @@ PM: hibernation: Registered nosave memory: [mem 0x00000000-0x00000fff]
         let expected =
             [(1024, MemoryKind::Usable), (4096, MemoryKind::Persistent(7)), (256, MemoryKind::Type(20))];
         assert_eq!((map.source.as_str(), kinds), ("BIOS-e820", expected.to_vec()));
-        assert!(map.from_ram.is_empty(), "firmware says itself that it is persistent");
+        assert!(map.from_memmap.is_empty(), "firmware says itself that it is persistent");
     }
 
     #[test]
@@ -130,9 +163,9 @@ PM: hibernation: Registered nosave memory: [mem 0x00000000-0x00000fff]
         let firmware = "BIOS-e820: [mem 0x0-0xfffff] usable\nBIOS-e820: [mem 0x100000-0x1fffff] usable\n";
         let user = "user: [mem 0x0-0xfffff] usable\nuser: [mem 0x100000-0x1fffff] persistent (type 12)\n";
         let map = MemoryMap::parse(&format!("{firmware}{user}")).unwrap();
-        assert_eq!((map.source.as_str(), map.from_ram.len()), ("user", 1));
+        assert_eq!((map.source.as_str(), map.from_memmap.len()), ("user", 1));
         let map = MemoryMap::parse(&format!("{firmware}{user}{firmware}")).unwrap();
-        assert_eq!((map.source.as_str(), map.ranges.len(), map.from_ram.len()), ("BIOS-e820", 2, 0));
+        assert_eq!((map.source.as_str(), map.ranges.len(), map.from_memmap.len()), ("BIOS-e820", 2, 0));
     }
 
     #[test]
@@ -151,7 +184,7 @@ PM: hibernation: Registered nosave memory: [mem 0x00000000-0x00000fff]
         fn parse_never_panics(text in "(?s)(BIOS-e820: |user: |e820: |\\[mem 0x|[0-9a-f]{1,17}|-0x|\\] ?|usable|persistent \\(type |.|\n){0,40}") {
             if let Ok(map) = MemoryMap::parse(&text) {
                 prop_assert!(map.ranges.iter().all(|range| range.len > 0 && range.end() > range.start));
-                if let Ok(planned) = map.plan(1) {
+                if let Ok([planned]) = map.plan(&[ReservationRequest { size: 1, node: None }]).as_deref() {
                     prop_assert!(map.ranges.iter().any(|range| range.start <= planned.start && planned.end() <= range.end()));
                 }
             }

@@ -10,5 +10,5 @@ mod reservation;
 pub use error::MemoryMapError;
 pub use kernel_log::{KERNEL_LOG, kernel_log};
 pub use kind::MemoryKind;
-pub use map::{MemoryMap, MemoryRange};
-pub use reservation::{Reservation, SECTION};
+pub use map::{MemoryMap, MemoryRange, NodeRange};
+pub use reservation::{Reservation, ReservationRequest, SECTION};

@@ -3,6 +3,7 @@
 use super::format::ImageFormat;
 use super::layout::ImageLayout;
 use lode_nvdimm::{LabelDamage, LabelError};
+use std::ops::Range;
 use thiserror::Error;
 use uuid::Uuid;
 
@@ -93,6 +94,19 @@ pub enum ImageErrorKind {
         end: u64,
         /// Bytes of valid data.
         len: u64,
+    },
+    /// A guest wrote to the padding of an image without labels.
+    #[error(
+        "there is data at {off:#x}, in the padding of the image: only {:#x} to {:#x} come back. Was the file system made for \
+         the whole image?",
+        range.start,
+        range.end
+    )]
+    DataInPadding {
+        /// Offset of the data in the image, in bytes.
+        off: u64,
+        /// The range of the image that is imported.
+        range: Range<u64>,
     },
     /// A namespace can't be distributed evenly over the modules of a region.
     #[error(

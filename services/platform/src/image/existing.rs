@@ -52,7 +52,10 @@ pub struct ImageContents {
     pub version: Option<LabelVersion>,
     /// The namespace labels, each with its slot of the label area.
     pub labels: Vec<(u32, NamespaceLabel)>,
-    /// The namespaces in their order; empty if the labels are not of QEMU's modules.
+    /// Faults of the labels. A kernel does not use such a label; if labels overlap,
+    /// have the same UUID or are of 0 bytes, it uses none.
+    pub faults: Vec<ImageErrorKind>,
+    /// The namespaces that a kernel finds, in their order; none if the labels are not of QEMU's modules.
     pub namespaces: Vec<ImageNamespace>,
     /// Output of `ndctl list -RNDBu` in the virtual machine.
     pub listing: String,
@@ -132,28 +135,36 @@ impl Image {
         Ok((slot_of_all, labels))
     }
 
-    /// Returns the contents.
+    /// Returns the contents: the namespaces that a kernel finds, and what is wrong with the other labels.
     ///
     /// # Errors
-    /// Fails if labels are torn, overlap, are incompletely written or extend past the data, or if a system call fails.
+    /// Fails if a system call fails.
     pub fn contents(&self) -> Result<ImageContents, PlatformError> {
-        let fault = |fault| ImageError::of(&self.path, fault);
-        let slot = match self.labels() {
-            Ok((slot, _)) => slot,
-            // The labels belong to a real module or to another machine. They are still listed.
-            Err(ImageErrorKind::ForeignLabel { .. }) => None,
-            Err(other) => return Err(fault(other).into()),
-        };
+        let version = self.version().unwrap_or_default();
+        let mut cookies = self.area.iter().flat_map(LabelArea::labels).filter_map(|(_, label)| match label {
+            Label::Namespace(label) => QemuSlot::of_cookie(label.set_cookie, version),
+            _ => None,
+        });
+        // Labels of a real module or of another machine have no slot. They are still listed.
+        let slot = cookies.next();
+        let faults = self.area.as_ref().map_or_else(Vec::new, |area| self.faults(area, slot));
         let namespace = |(slot, label): (u32, &Label)| match label {
             Label::Namespace(label) => Some((slot, *label)),
             _ => None,
         };
         let labels = self.area.iter().flat_map(LabelArea::labels).filter_map(namespace).collect();
-        let (platform, module) = self.platform(slot.unwrap_or_default())?;
+        let (mut platform, module) = self.platform(slot.unwrap_or_default())?;
+        let is_refused = |fault: &ImageErrorKind| {
+            use ImageErrorKind::{DuplicateLabels, EmptyLabel, OverlappingLabels};
+            matches!(fault, OverlappingLabels { .. } | DuplicateLabels { .. } | EmptyLabel { .. })
+        };
+        if faults.iter().any(is_refused) {
+            platform.state.disabled_regions.push(0);
+        }
         let file = self.file.try_clone().map_err(|error| self.failed(error))?;
         let mut media = Media::of_file(&self.path, module, file);
         let mut namespaces = Vec::new();
-        for region in platform.regions() {
+        for region in platform.regions().into_iter().filter(|region| region.enabled) {
             for namespace in platform.namespaces(&region) {
                 let file_system = FileSystem::find(&mut media, &region, &namespace)?;
                 namespaces.push(ImageNamespace { namespace, file_system });
@@ -166,7 +177,27 @@ impl Image {
             human: true,
             ..ListRequest::default()
         });
-        Ok(ImageContents { slot, version: self.version(), labels, namespaces, listing })
+        Ok(ImageContents { slot, version: self.version(), labels, faults, namespaces, listing })
+    }
+
+    /// Returns what is wrong with the labels of a slot, or of a module that is not QEMU's.
+    fn faults(&self, area: &LabelArea, of: Option<QemuSlot>) -> Vec<ImageErrorKind> {
+        let mut faults = label_faults(area);
+        for (slot, label) in area.labels() {
+            let Label::Namespace(label) = label else {
+                faults.push(ImageErrorKind::ForeignLabel { slot, cookie: 0 });
+                continue;
+            };
+            let end = label.dpa.saturating_add(label.raw_size);
+            let is_own =
+                of.is_none_or(|of| of.cookie(self.version().unwrap_or_default()) == label.set_cookie);
+            if !is_own {
+                faults.push(ImageErrorKind::ForeignLabel { slot, cookie: label.set_cookie });
+            } else if of.is_some() && end > self.layout.data_len {
+                faults.push(ImageErrorKind::BeyondEnd { uuid: label.uuid, end, len: self.layout.data_len });
+            }
+        }
+        faults
     }
 
     /// Returns the machine that a kernel sees which boots with the image alone.
@@ -202,27 +233,30 @@ impl Image {
 /// Checks that each used slot holds an intact and complete label with a size, and that no two labels overlap or have
 /// the same UUID.
 pub(super) fn check_whole(area: &LabelArea) -> Result<(), ImageErrorKind> {
-    if let Some((slot, damage)) = area.damaged().next() {
-        return Err(ImageErrorKind::TornLabel { slot, damage: *damage });
-    }
-    if let Some(slots) = area.overlap() {
-        return Err(ImageErrorKind::OverlappingLabels { slots });
-    }
+    label_faults(area).into_iter().next().map_or(Ok(()), Err)
+}
+
+/// Returns the slots without an intact and complete label with a size, and the labels that overlap or have the UUID of
+/// another one.
+fn label_faults(area: &LabelArea) -> Vec<ImageErrorKind> {
+    let torn = area.damaged().map(|(slot, damage)| ImageErrorKind::TornLabel { slot, damage: *damage });
+    let overlapping = area.overlap().map(|slots| ImageErrorKind::OverlappingLabels { slots });
+    let mut faults: Vec<ImageErrorKind> = torn.chain(overlapping).collect();
     let mut slots: BTreeMap<Uuid, u32> = BTreeMap::new();
     for (slot, label) in area.labels() {
         let Label::Namespace(label) = label else { continue };
         let uuid = label.uuid;
         if label.flags.has(LabelFlags::UPDATING) {
-            return Err(ImageErrorKind::HalfWritten { uuid });
+            faults.push(ImageErrorKind::HalfWritten { uuid });
         }
         if label.raw_size == 0 {
-            return Err(ImageErrorKind::EmptyLabel { slot });
+            faults.push(ImageErrorKind::EmptyLabel { slot });
         }
         if let Some(first) = slots.insert(uuid, slot) {
-            return Err(ImageErrorKind::DuplicateLabels { slots: (first, slot), uuid });
+            faults.push(ImageErrorKind::DuplicateLabels { slots: (first, slot), uuid });
         }
     }
-    Ok(())
+    faults
 }
 
 /// Returns the machine in which QEMU uses the image as a module, with kernel and ndctl of Debian 12.

@@ -4,7 +4,7 @@ use super::error::ImageError;
 use super::error_kind::ImageErrorKind;
 use super::file_system::FileSystem;
 use super::file_system::data_range;
-use super::flatten::{each_part, flatten};
+use super::flatten::flatten;
 use super::format::ImageFormat;
 use super::layout::ImageLayout;
 use super::new_file;
@@ -169,11 +169,17 @@ impl Export<'_, '_> {
         let mut media = self.directory.media();
         media.check_module(module)?;
         let new = new_file::create(self.path, layout.file_len())?;
-        let source = media.file(module)?;
         let writing = |error| FileError { what: "writing", path: self.path.to_owned(), error };
-        each_part(source, self.path, 0..data_len, self.progress, |at, part| {
-            sparse::fill(new.file(), at, part).map_err(writing)
-        })?;
+        let (mut at, mut part) = (0, Vec::new());
+        while let Some(data) = media.next_module_data(module, at..data_len)? {
+            part.resize((data.end - data.start).min(sparse::PART) as usize, 0);
+            media.read_module(module, data.start, &mut part)?;
+            sparse::fill(new.file(), data.start, &part).map_err(writing)?;
+            let end = data.start + part.len() as u64;
+            self.progress.advance(end - at)?;
+            at = end;
+        }
+        self.progress.advance(data_len - at)?;
         sparse::fill(new.file(), data_len, &labels).map_err(writing)?;
         new_file::publish(new, self.path)?;
         Ok(Exported { layout, namespaces: Vec::new(), qemu: Vec::new(), base_align: 0 })

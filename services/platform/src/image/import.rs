@@ -21,8 +21,18 @@ use crate::platform::Platform;
 use crate::region::{Origin, Region};
 use lode_nvdimm::{Label, LabelArea, NamespaceLabel};
 use std::collections::BTreeSet;
+use std::ops::{ControlFlow, Range};
 use std::os::unix::fs::FileExt;
 use uuid::Uuid;
+
+/// Parameters of an import.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ImportImage {
+    /// Destination; `None` for the origin that the labels of the image identify.
+    pub into: Option<String>,
+    /// Leave out the namespaces and data of the image that do not fit into the destination. Otherwise they are refused.
+    pub partial: bool,
+}
 
 /// Result of an import.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,15 +45,17 @@ pub struct Imported {
     pub created: u64,
     /// Number of removed namespaces.
     pub removed: u64,
+    /// Faults of the parts that were left out.
+    pub skipped: Vec<ImageErrorKind>,
 }
 
 impl Directory {
-    /// Imports an image to `into`, or to the origin that its labels identify. The image replaces the data and the
+    /// Imports an image to `wanted.into`, or to the origin that its labels identify. The image replaces the data and the
     /// namespaces, so namespaces that a kernel made or destroyed change here too.
     ///
     /// # Errors
-    /// Fails if the image is incomplete, does not have the length of the destination's image, or has no known origin,
-    /// or if a system call fails. Nothing is changed then.
+    /// Fails if the image is incomplete, does not have the length of the destination's image, has namespaces or data in
+    /// its padding, or has no known origin, or if a system call fails. Nothing is changed then.
     ///
     /// # Durability
     /// The change is atomic. After a crash, all of it is as before or as after.
@@ -53,25 +65,26 @@ impl Directory {
     pub fn import_image(
         &mut self,
         image: &Image,
-        into: Option<&str>,
+        wanted: &ImportImage,
         progress: &mut CopyProgress<'_>,
     ) -> Result<Imported, PlatformError> {
-        let target = match into {
+        let partial = wanted.partial;
+        let target = match wanted.into.as_deref() {
             Some(name) => Target::find(self.platform(), name)?,
             None => origin(self.platform(), image)?,
         };
         match &target {
             Target::Module(module) => self.import_module(image, *module, progress),
             Target::Namespace(region, namespace) if image.layout.label_len == 0 => {
-                self.import_unlabelled(image, region, namespace, progress)
+                self.import_unlabelled(image, region, namespace, partial, progress)
             }
             Target::Namespace(region, namespace) => {
                 let window = Window::new(self.platform(), region, Some(namespace));
-                self.import_window(image, &target, window, progress)
+                self.import_window(image, &target, window, partial, progress)
             }
             Target::Region(region) => {
                 let window = Window::new(self.platform(), region, None);
-                self.import_window(image, &target, window, progress)
+                self.import_window(image, &target, window, partial, progress)
             }
         }
     }
@@ -82,6 +95,7 @@ impl Directory {
         image: &Image,
         target: &Target,
         window: Window,
+        partial: bool,
         progress: &mut CopyProgress<'_>,
     ) -> Result<Imported, PlatformError> {
         check_size(
@@ -94,9 +108,17 @@ impl Directory {
         if image.area.is_none() && has_labels(self.platform(), &window.region) {
             return Err(of_image(image, ImageErrorKind::NoLabels { into: target.name() }).into());
         }
-        let wanted =
-            labels.iter().map(|label| in_region(label, &window)).collect::<Result<Vec<_>, ImageErrorKind>>();
-        let wanted = wanted.map_err(|fault| of_image(image, fault))?;
+        let (mut wanted, mut unfit) = (Vec::new(), Vec::new());
+        for label in &labels {
+            match in_region(label, &window) {
+                Ok(label) => wanted.push(label),
+                Err(fault) => unfit.push(fault),
+            }
+        }
+        if image.area.is_none() {
+            unfit.extend(data_in_padding(image, window.image_off..window.image_end())?);
+        }
+        let skipped = skipped(image, unfit, partial)?;
         // This trial finds errors before the long copy.
         replace_namespaces(&mut self.platform().clone(), &window, &wanted)?;
         let mut staged = self.stage()?;
@@ -108,7 +130,7 @@ impl Directory {
         let namespaces = self.platform().namespaces(&window.region).into_iter();
         let namespaces = namespaces.filter(|one| window.range.contains(&one.offset));
         let namespaces = namespaces.map(|one| one.device()).collect();
-        Ok(Imported { destination: target.name(), namespaces, created: made, removed: gone })
+        Ok(Imported { destination: target.name(), namespaces, created: made, removed: gone, skipped })
     }
 
     /// Imports an image of a namespace's data.
@@ -117,6 +139,7 @@ impl Directory {
         image: &Image,
         region: &Region,
         namespace: &Namespace,
+        partial: bool,
         progress: &mut CopyProgress<'_>,
     ) -> Result<Imported, PlatformError> {
         let target = Target::Namespace(region.clone(), Box::new(namespace.clone()));
@@ -126,6 +149,8 @@ impl Directory {
             ImageLayout::without_labels(namespace.usable()).data_len,
             image.layout.data_len,
         )?;
+        let unfit = data_in_padding(image, 0..namespace.usable())?;
+        let skipped = skipped(image, unfit.into_iter().collect(), partial)?;
         let mut media = self.media();
         let sectors = Sectors::open(&mut media, region, namespace)?;
         let mut staged = self.stage()?;
@@ -152,6 +177,7 @@ impl Directory {
             namespaces: vec![namespace.device()],
             created: 0,
             removed: 0,
+            skipped,
         })
     }
 
@@ -189,7 +215,8 @@ impl Directory {
         let after = identities(self.platform());
         let (made, gone) =
             (after.difference(&before).count() as u64, before.difference(&after).count() as u64);
-        Ok(Imported { destination: module.to_string(), namespaces, created: made, removed: gone })
+        let destination = module.to_string();
+        Ok(Imported { destination, namespaces, created: made, removed: gone, skipped: Vec::new() })
     }
 
     /// Replaces the data of a namespace, which is contiguous in it, by that of a file.
@@ -327,6 +354,37 @@ fn check_size(image: &Image, into: &Target, want: u64, found: u64) -> Result<(),
         return Ok(());
     }
     Err(of_image(image, ImageErrorKind::Size { into: into.name(), want, found }))
+}
+
+/// Returns the first data of an image without labels that is outside of the imported range. The image is padded, and a
+/// guest may have used all of it.
+fn data_in_padding(image: &Image, imported: Range<u64>) -> Result<Option<ImageErrorKind>, PlatformError> {
+    for padding in [0..imported.start, imported.end..image.layout.data_len] {
+        let mut found = None;
+        let mut go_on = |_| ControlFlow::Continue(());
+        let progress = &mut CopyProgress::new(&mut go_on);
+        each_part(&image.file, &image.path, padding, progress, |at, part| {
+            let used = part.iter().position(|byte| *byte != 0).map(|used| at + used as u64);
+            found = found.or(used);
+            Ok(())
+        })?;
+        if let Some(off) = found {
+            return Ok(Some(ImageErrorKind::DataInPadding { off, range: imported }));
+        }
+    }
+    Ok(None)
+}
+
+/// Returns what is left out of a partial import. Another import is refused for it.
+fn skipped(
+    image: &Image,
+    unfit: Vec<ImageErrorKind>,
+    partial: bool,
+) -> Result<Vec<ImageErrorKind>, ImageError> {
+    match unfit.first() {
+        Some(fault) if !partial => Err(of_image(image, fault.clone())),
+        _ => Ok(unfit),
+    }
 }
 
 fn of_image(image: &Image, fault: ImageErrorKind) -> ImageError {

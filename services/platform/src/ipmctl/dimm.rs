@@ -4,7 +4,7 @@ use super::display::{Attributes, DisplayOptions, UNKNOWN, capacity, is_first_gen
 use super::error::ShowError;
 use crate::goal::Targets;
 use crate::listing::{Column, Record, Records};
-use crate::machine::{Health, Module};
+use crate::machine::{Health, IpmctlGeneration, Module};
 use crate::platform::Platform;
 
 /// The columns of generation 1.
@@ -66,7 +66,9 @@ fn live_record(platform: &Platform, module: &Module, display: &DisplayOptions) -
         .with("HealthState", module.health.as_str())
         .with("HealthStateReason", health_reason(module))
         .with("FWVersion", module.firmware.as_deref().unwrap_or(NOT_APPLICABLE))
-        .with("FWAPIVersion", UNKNOWN)
+        .with("FWAPIVersion", UNKNOWN);
+    let record = since_third(platform, record, &["FWActiveAPIVersion"]);
+    let record = record
         .with("InterfaceFormatCode", "0x0301 (Non-Energy Backed Byte Addressable)")
         .with("ManageabilityState", "Manageable");
     let record = if first { record } else { record.with("PopulationViolation", "No") };
@@ -113,18 +115,13 @@ fn with_uses(platform: &Platform, record: Record, module: &Module, display: &Dis
 
 /// Adds the states of the module.
 fn with_states(platform: &Platform, record: Record, module: &Module) -> Record {
-    let configured = platform.state.partition(module.handle).is_some();
-    let record = record.with("IsNew", u8::from(!configured)).with("ViralPolicy", 0).with("ViralState", 0);
-    let record = unknown(
-        record,
-        &[
-            "PeakPowerBudget",
-            "AvgPowerLimit",
-            "MaxAveragePowerLimit",
-            "LatchedLastShutdownStatus",
-            "UnlatchedLastShutdownStatus",
-        ],
-    );
+    let configured = platform.state.is_configured(module.handle);
+    // Firmware calls a module new. It does so at a start, and not when the configuration data is deleted.
+    let is_new = platform.state.partition(module.handle).is_none();
+    let record = record.with("IsNew", u8::from(is_new));
+    let record = since_third(platform, record, &["AveragePowerReportingTimeConstant"]);
+    let record = with_power(platform, record.with("ViralPolicy", 0).with("ViralState", 0), module);
+    let record = unknown(record, &["LatchedLastShutdownStatus", "UnlatchedLastShutdownStatus"]);
     let record = record
         .with("ThermalThrottleLossPercent", NOT_APPLICABLE)
         .with("LastShutdownTime", UNKNOWN)
@@ -138,6 +135,13 @@ fn with_states(platform: &Platform, record: Record, module: &Module) -> Record {
         .with("AitDramEnabled", 1)
         .with("BootStatus", "Success")
         .with("BootStatusRegister", UNKNOWN);
+    let shutdown = [
+        "LatchSystemShutdownState",
+        "PreviousPowerCycleLatchSystemShutdownState",
+        "ExtendedAdrEnabled",
+        "PpcExtendedAdrEnabled",
+    ];
+    let record = since_third(platform, record, &shutdown);
     let record = ["ErrorInjectionEnabled", "MediaTemperatureInjectionEnabled", "SoftwareTriggersEnabled"]
         .into_iter()
         .fold(record, |record, trigger| record.with(trigger, 0))
@@ -148,12 +152,47 @@ fn with_states(platform: &Platform, record: Record, module: &Module) -> Record {
         "MediaTemperatureInjectionsCounter",
         "SoftwareTriggersCounter",
     ];
-    counters
+    let record = counters
         .into_iter()
         .fold(record, |record, counter| record.with(counter, 0))
         .with("MaxControllerTemperature", format!("{} C", module.sensors.controller_celsius))
         .with("MaxMediaTemperature", format!("{} C", module.sensors.media_celsius))
-        .with("MixedSKU", 0)
+        .with("MixedSKU", 0);
+    // Firmware with an interface of before 3.5 has no such mode.
+    if is_third(platform) { record.with("FIPSModeStatus", NOT_APPLICABLE) } else { record }
+}
+
+/// Adds the power limits of the module. Those of the boosted bandwidth are in the interface of firmware from 2.1 on, which
+/// modules of the first product have not.
+fn with_power(platform: &Platform, record: Record, module: &Module) -> Record {
+    let boosts = module.firmware.as_deref().is_some_and(|version| !version.starts_with("01."));
+    let if_it_boosts = |record, names: &[&'static str]| {
+        if boosts { since_third(platform, record, names) } else { record }
+    };
+    let record = unknown(record, &["PeakPowerBudget", "AvgPowerLimit"]);
+    let record = if_it_boosts(record, &["MemoryBandwidthBoostFeature", "MemoryBandwidthBoostMaxPowerLimit"]);
+    let record = since_third(platform, record, &["MemoryBandwidthBoostAveragePowerTimeConstant"]);
+    let record = unknown(record, &["MaxAveragePowerLimit"]);
+    let record = if_it_boosts(record, &["MaxMemoryBandwidthBoostMaxPowerLimit"]);
+    let names = [
+        "MaxMemoryBandwidthBoostAveragePowerTimeConstant",
+        "MemoryBandwidthBoostAveragePowerTimeConstantStep",
+        "MaxAveragePowerReportingTimeConstant",
+        "AveragePowerReportingTimeConstantStep",
+        "AveragePower",
+        "Average12vPower",
+        "Average1_2vPower",
+    ];
+    since_third(platform, record, &names)
+}
+
+fn is_third(platform: &Platform) -> bool {
+    platform.machine.profile.ipmctl == IpmctlGeneration::Three
+}
+
+/// Adds values that ipmctl shows since 03.x and machine files do not have.
+fn since_third(platform: &Platform, record: Record, names: &[&'static str]) -> Record {
+    if is_third(platform) { unknown(record, names) } else { record }
 }
 
 fn hex(number: u16) -> String {

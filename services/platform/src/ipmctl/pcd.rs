@@ -6,7 +6,7 @@ use crate::goal::Targets;
 use crate::listing::Format;
 use crate::machine::{Handle, Health, Module, ModuleError};
 use crate::platform::Platform;
-use crate::state::{Goal, Member};
+use crate::state::{Goal, InterleaveSet, Member};
 
 /// Width of the column of value names.
 const NAME_WIDTH: usize = 26;
@@ -76,17 +76,32 @@ pub(super) fn show(
     Ok(if display.format == Format::Xml { text + " </DimmList>\n" } else { text })
 }
 
+/// Returns true if the tables of the current configuration were deleted. Firmware writes them again at the next start.
+fn is_cleared(platform: &Platform, module: &Module) -> bool {
+    platform.state.cleared.contains(&module.handle)
+}
+
+/// Returns the sets of a module with their numbers, as its tables list them.
+fn sets<'p>(
+    platform: &'p Platform,
+    module: &Module,
+) -> impl Iterator<Item = (u64, &'p InterleaveSet)> + use<'p> {
+    let module = module.handle;
+    let numbered = (1..).zip(&platform.state.sets);
+    numbered.filter(move |(_, set)| set.members.iter().any(|member| member.module == module))
+}
+
 fn pcd_lines(platform: &Platform, module: &Module) -> Lines {
     let mut lines = Lines::default();
-    lines.add("Table", "PCD Current Config");
-    let uses = platform.capacities(module);
-    let configured = platform.state.partition(module.handle).is_some();
-    lines.hex("ConfigStatus", if configured { VALID } else { NOT_CONFIGURED });
-    lines.hex("VolatileMemSizeIntoSpa", uses.memory);
-    lines.hex("PersistentMemSizeIntoSpa", uses.app_direct);
-    for (index, set) in platform.state.sets.iter().enumerate() {
-        if set.members.iter().any(|member| member.module == module.handle) {
-            set_lines(platform, &mut lines, index as u64 + 1, set.share, &set.members);
+    if !is_cleared(platform, module) {
+        lines.add("Table", "PCD Current Config");
+        let uses = platform.capacities(module);
+        let configured = platform.state.partition(module.handle).is_some();
+        lines.hex("ConfigStatus", if configured { VALID } else { NOT_CONFIGURED });
+        lines.hex("VolatileMemSizeIntoSpa", uses.memory);
+        lines.hex("PersistentMemSizeIntoSpa", uses.app_direct);
+        for (number, set) in sets(platform, module) {
+            set_lines(platform, &mut lines, number, set.share, &set.members);
         }
     }
     if let Some(goal) = platform.state.goal(module.handle) {
@@ -136,17 +151,17 @@ fn identity_text(platform: &Platform, member: &Member) -> String {
 /// Formats the data for later generations: a heading for each table, and the tables of a set one after the other.
 fn later_lines(platform: &Platform, module: &Module) -> Lines {
     let mut lines = Lines::default();
-    let uses = platform.capacities(module);
-    let configured = platform.state.partition(module.handle).is_some();
-    lines.0.push(Line::Heading("PCD Current Config"));
-    lines.hex("ConfigStatus", if configured { VALID } else { NOT_CONFIGURED });
-    lines.hex("VolatileMemSizeIntoSpa", uses.memory);
-    lines.hex("PersistentMemSizeIntoSpa", uses.app_direct);
-    lines.0.push(Line::Empty);
-    for (index, set) in platform.state.sets.iter().enumerate() {
-        if set.members.iter().any(|member| member.module == module.handle) {
+    if !is_cleared(platform, module) {
+        let uses = platform.capacities(module);
+        let configured = platform.state.partition(module.handle).is_some();
+        lines.0.push(Line::Heading("PCD Current Config"));
+        lines.hex("ConfigStatus", if configured { VALID } else { NOT_CONFIGURED });
+        lines.hex("VolatileMemSizeIntoSpa", uses.memory);
+        lines.hex("PersistentMemSizeIntoSpa", uses.app_direct);
+        lines.0.push(Line::Empty);
+        for (number, set) in sets(platform, module) {
             let memory = |module| platform.state.partition(module).map_or(0, |partition| partition.memory);
-            later_set_lines(platform, &mut lines, index as u64 + 1, set.share, &set.members, &memory);
+            later_set_lines(platform, &mut lines, number, set.share, &set.members, &memory);
         }
     }
     if let Some(goal) = platform.state.goal(module.handle) {

@@ -1,10 +1,10 @@
 //! `ipmctl show -sensor`.
 
-use super::display::{DisplayOptions, is_first_generation, print};
+use super::display::{DisplayOptions, UNKNOWN, is_first_generation, print};
 use super::error::ShowError;
 use crate::goal::Targets;
 use crate::listing::{Column, Record, Records};
-use crate::machine::{Health, Module, ModuleError};
+use crate::machine::{Health, IpmctlGeneration, Module, ModuleError};
 use crate::platform::Platform;
 
 const FIRST: [Column; 4] =
@@ -32,13 +32,13 @@ pub(super) fn show(
         }
         let asked = |name: &str| kinds.is_empty() || kinds.iter().any(|kind| is(kind, name));
         let readings = readings.into_iter().filter(|(name, _)| asked(name));
-        let sensor = |(name, value): (&str, String)| {
-            let record = Record::new().with("Type", name).with("CurrentValue", value);
-            if is_first_generation(&platform.machine) {
-                record.with("CurrentState", "Normal")
-            } else {
-                record
-            }
+        let sensor = |(name, value): (&'static str, String)| {
+            with_thresholds(
+                platform,
+                module,
+                name,
+                Record::new().with("Type", name).with("CurrentValue", value),
+            )
         };
         let record = Record::new().with("DimmID", module.handle).with_parts(readings.map(sensor).collect());
         records.push(record);
@@ -63,12 +63,38 @@ fn readings(platform: &Platform, module: &Module) -> Vec<(&'static str, String)>
         ("FwErrorCount", sensors.firmware_errors.to_string()),
         ("UnlatchedDirtyShutdownCount", sensors.unlatched_dirty_shutdowns.to_string()),
     ];
-    if !is_first_generation(&platform.machine) {
+    if platform.machine.profile.ipmctl == IpmctlGeneration::Two {
         // Temperatures are constant here.
         readings.push(("MaxMediaTemperature", format!("{}C", sensors.media_celsius)));
         readings.push(("MaxControllerTemperature", format!("{}C", sensors.controller_celsius)));
     }
     readings
+}
+
+/// Adds the thresholds of a sensor, which machine files do not have, by their names in each generation.
+fn with_thresholds(platform: &Platform, module: &Module, sensor: &'static str, record: Record) -> Record {
+    let enabled = match platform.machine.profile.ipmctl {
+        IpmctlGeneration::One => return record.with("CurrentState", "Normal"),
+        IpmctlGeneration::Two => "EnabledState",
+        IpmctlGeneration::Three => "AlarmEnabled",
+    };
+    let celsius = match sensor {
+        "MediaTemperature" => Some(module.sensors.media_celsius),
+        "ControllerTemperature" => Some(module.sensors.controller_celsius),
+        _ => None,
+    };
+    if celsius.is_none() && sensor != "PercentageRemaining" {
+        return record;
+    }
+    let record = record.with("AlarmThreshold", UNKNOWN).with(enabled, UNKNOWN);
+    let Some(celsius) = celsius else { return record };
+    let thresholds = ["ThrottlingStopThreshold", "ThrottlingStartThreshold", "ShutdownThreshold"];
+    let record = thresholds.into_iter().fold(record, |record, name| record.with(name, UNKNOWN));
+    match platform.machine.profile.ipmctl {
+        // Temperatures are constant here.
+        IpmctlGeneration::Three => record.with("MaxTemperature", format!("{celsius}C")),
+        _ => record,
+    }
 }
 
 fn is(asked: &str, name: &str) -> bool {

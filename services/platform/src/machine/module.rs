@@ -3,7 +3,8 @@
 use super::error::ModuleError;
 use super::handle::Handle;
 use lode_nvdimm::ModuleId;
-use serde::Deserialize;
+use serde::de::Error;
+use serde::{Deserialize, Deserializer};
 
 /// A persistent memory module.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -145,6 +146,7 @@ pub struct Sensors {
     /// The temperature of the controller in degrees Celsius.
     pub controller_celsius: u32,
     /// Remaining life of the media, in percent.
+    #[serde(deserialize_with = "percent")]
     pub remaining_percent: u32,
     /// Latched dirty shutdown count: power losses before the module had finished, counted while the latch is set.
     pub latched_dirty_shutdowns: u32,
@@ -158,6 +160,14 @@ pub struct Sensors {
     pub power_cycles: u64,
     /// Count of firmware errors.
     pub firmware_errors: u32,
+}
+
+/// Parses a part of a whole in percent.
+fn percent<'de, D: Deserializer<'de>>(found: D) -> Result<u32, D::Error> {
+    match u32::deserialize(found)? {
+        percent @ ..=100 => Ok(percent),
+        percent => Err(D::Error::custom(format_args!("{percent} percent can't be: at most 100 remain"))),
+    }
 }
 
 impl Default for Sensors {

@@ -94,7 +94,7 @@ impl Machine {
                 .map_or(Ok(ALIGNMENT), |found| reader.power_of_two(found, "the alignment"))?,
             modules: reader.modules(source.modules)?,
             dram: source.dram.into_iter().map(|dram| reader.dram(dram)).collect::<Result<_, _>>()?,
-            memmap: source.memmap.iter().map(|range| reader.memmap(range)).collect::<Result<_, _>>()?,
+            memmap: reader.memmaps(&source.memmap)?,
             cxl: reader.cxl(source.cxl)?,
             firmware_scrubs: true,
         })
@@ -195,6 +195,21 @@ impl Reader<'_> {
         Ok(Dram { socket, physical_id, locator, capacity })
     }
 
+    fn memmaps(&self, sources: &[MemmapSource]) -> Result<Vec<Memmap>, MachineError> {
+        let mut ranges: Vec<Memmap> = Vec::new();
+        for source in sources {
+            let range = self.memmap(source)?;
+            if ranges
+                .iter()
+                .any(|one| one.start < range.start + range.size && range.start < one.start + one.size)
+            {
+                return Err(self.fault(&source.start, "the start of memmap", "outside of the other ranges"));
+            }
+            ranges.push(range);
+        }
+        Ok(ranges)
+    }
+
     fn memmap(&self, source: &MemmapSource) -> Result<Memmap, MachineError> {
         let bytes = |found: &Spanned<ByteSize>, what, want| match found.get_ref().as_u64() {
             bytes if bytes > 0 && bytes < CAPACITY_MAX && bytes % (16 << 20) == 0 => Ok(bytes),
@@ -247,6 +262,8 @@ mod test {
     #[test]
     fn invalid_values_are_located() {
         let text = INCLUDED[4].1;
+        let memmap = |start, size| format!("[[memmap]]\nstart = \"{start}\"\nsize = \"{size}\"\n");
+        let overlapping = [memmap("4GiB", "2GiB"), memmap("5GiB", "16MiB"), "[[dram]]".to_owned()].concat();
         for (from, to, said) in [
             ("kernel = \"6.1\"", "kernel = \"six\"", "the kernel can't be six"),
             ("ipmctl = 3", "ipmctl = 7", "line 5, column 10: the generation of ipmctl can't be 7"),
@@ -255,6 +272,8 @@ mod test {
             ("8089-a2-2140-00000002", "8089-a2-2140-2", "the identity of a module can't be"),
             ("1344MiB", "1344MB", "the capacity can't be"),
             ("2GiB", "2000000000B", "the capacity can't be"),
+            ("[[dram]]", &overlapping, "the start of memmap can't be 5.0 GiB"),
+            ("[[module]]", "[[module]]\nsensors = { remaining_percent = 101 }", "101 percent can't be"),
         ] {
             let changed = text.replacen(from, to, 1);
             assert_ne!(changed, text, "{from}");

@@ -1,5 +1,6 @@
 //! `ndctl list`.
 
+use super::device_number::device_number;
 use super::inventory::{Inventory, NdBus, NdModule, NdNamespace, NdRegion};
 use super::json::{Fields, Json};
 use super::order::sort_as_listed;
@@ -156,9 +157,9 @@ impl ListFilter {
     }
 }
 
-/// Returns true if `asked` is the name or number of this device.
+/// Returns true if `asked` has the name or number of this device. ndctl takes several names, with spaces in between.
 fn has_name(asked: &str, prefix: &str, number: u32) -> bool {
-    asked == "all" || asked.strip_prefix(prefix).unwrap_or(asked) == number.to_string()
+    asked.split(' ').any(|one| one == "all" || device_number(one, prefix) == Some(number))
 }
 
 impl Inventory {

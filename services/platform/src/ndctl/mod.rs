@@ -2,6 +2,7 @@
 
 mod dax;
 mod device;
+mod device_number;
 mod emulated;
 pub(crate) mod inventory;
 mod json;
@@ -10,6 +11,7 @@ mod media_errors;
 pub(crate) mod order;
 
 pub use dax::DaxRequest;
+pub use device_number::device_number;
 pub use emulated::{describe, inventory};
 pub use inventory::{
     BadBlocks, DaxDevice, DaxMode, DaxRegion, Inventory, NdBus, NdCapabilities, NdHealth, NdMapping,
