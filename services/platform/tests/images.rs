@@ -518,7 +518,7 @@ fn bad_images_are_refused_unchanged() {
                 );
             }
             (refused, Ok(contents)) => {
-                assert_eq!(contents.faults, [refused.clone()], "{what}");
+                assert_eq!(contents.faults, std::slice::from_ref(refused), "{what}");
                 let count = contents.namespaces.len();
                 let names =
                     contents.namespaces.iter().filter(|one| one.namespace.name.starts_with("number "));
