@@ -87,6 +87,7 @@ mod key_bytes;
 mod layout;
 mod leaf;
 mod lookup;
+mod losses;
 mod node;
 mod range;
 mod reader;

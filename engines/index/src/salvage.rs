@@ -8,16 +8,15 @@
 //! A step gives up no data that a later one needs. So leaves that 1 unlinked stay allocated until 3 has inserted them
 //! again.
 
-use crate::count;
 use crate::error::IndexError;
-use crate::salvage_pass::{SalvagePass, sound_key, sound_value};
+use crate::losses::{Aftermath, Losses};
+use crate::salvage_pass::{Reached, SalvagePass, sound_key, sound_value};
 use crate::tree::Tree;
-use lode_fsck::{DamagedPool, LostRange, Repair, RepairError};
-use lode_heap::check::{Report, SpaceMap};
+use lode_fsck::{DamagedPool, Repair, RepairError};
+use lode_heap::check::SpaceMap;
 use lode_heap::{Heap, HeapError};
 use lode_layout::{Geometry, PoolOffset, TYPE_LEAF, TYPE_TREE, tree_meta};
-use lode_pmem::{FaultScope, Medium};
-use std::collections::HashSet;
+use lode_pmem::{FaultScope, Medium, Readable};
 use std::sync::Arc;
 
 /// Salvages the tree of the pool, as the head of this file describes it.
@@ -27,75 +26,66 @@ pub(crate) fn salvage<M: Medium>(
 ) -> Result<(), RepairError> {
     let DamagedPool { medium, geometry, uuid, log_epoch, space_was_sound } = *damaged;
     let memory = medium.memory();
-    let mut map = SpaceMap::read(memory, geometry, &mut Report::default());
-    let (root, was_lost) = find_root(&**medium, geometry, &map, repair)?;
+    let mut reached = Reached::read(memory, geometry);
+    let rank = |memory: &Readable, at| Some(u64::from(memory.load8(at) != tree_meta()));
+    let (root, was_lost) = find_root(&**medium, geometry, &reached.map, repair, rank)?;
     let is_rootless = root.is_none();
-    let (mut suspect, mut misdirected) = (Vec::new(), Vec::new());
-    let mut lost_leaves = HashSet::new();
-    let (mut counted, mut cleared, mut is_dangling) = (0, Some(0), false);
+    let mut losses = Losses::default();
     if let Some(root) = root {
         let scope = FaultScope::open();
-        counted = count::sum(scope.memory(memory), root);
-        let mut pass = SalvagePass::new(&**medium, scope.memory(memory), &mut map);
+        let mut pass = SalvagePass::new(&**medium, scope.memory(memory), &mut reached);
         pass.run(root);
         repair.repaired += pass.stored;
-        repair.lost.append(&mut pass.lost);
-        (cleared, is_dangling) = (pass.cleared, pass.is_dangling);
-        (suspect, misdirected, lost_leaves) = (pass.suspect, pass.misdirected, pass.lost_leaves);
+        losses = pass.losses;
         // Lost bytes read as zeros, and what lies there is unlinked.
         let _ = scope.close();
         drain(&**medium)?;
     }
-    repair.repaired += map.repair_bitmaps(&**medium, false)?;
+    repair.repaired += reached.map.repair_bitmaps(&**medium, false)?;
     let (heap, _) = Heap::open(Arc::clone(medium), geometry, uuid, log_epoch)?;
     let Reinsertion { root, mut reinserted, unsound } =
-        reinsert_leaves(&heap, &map, root).map_err(repair_error)?;
+        reinsert_leaves(&heap, &reached.map, root).map_err(repair_error)?;
     repair.reinserted += reinserted.len() as u64;
     reinserted.sort_unstable_by(|(_, one), (_, other)| one.cmp(other));
     heap.close()?;
-    let mut map = SpaceMap::read(memory, geometry, &mut Report::default());
+    let mut reached = Reached::read(memory, geometry);
     let mut leaves = 0;
     if let Some(root) = root {
         let scope = FaultScope::open();
-        let mut pass = SalvagePass::new(&**medium, scope.memory(memory), &mut map);
+        let mut pass = SalvagePass::new(&**medium, scope.memory(memory), &mut reached);
         pass.run(root);
-        leaves = pass.leaves;
+        leaves = pass.losses.leaves;
         pass.repair_count(root);
         // As above.
         let _ = scope.close();
         drain(&**medium)?;
     }
-    repair.repaired += map.repair_bitmaps(&**medium, true)?;
-    // If the heap was sound, every leaf that was unlinked was still allocated: it was inserted again, or is damaged
-    // itself, or another leaf's bytes lie over it, which `misdirected` shows. So the count is evidence only if the heap
-    // was not sound. The count may be damaged as well.
-    let has_unlisted_loss = unsound.iter().any(|leaf| !lost_leaves.contains(leaf));
-    let missing = counted.wrapping_sub(leaves).wrapping_sub(lost_leaves.len() as u64);
-    let is_short = missing != 0 && (is_dangling || !space_was_sound);
-    if has_unlisted_loss || is_short {
-        repair.lost.append(&mut suspect);
-    }
-    repair.lost.extend(misdirected.into_iter().filter_map(|misdirected| misdirected.lost(&reinserted)));
-    let is_explained = repair.reinserted == 0 && cleared.is_some_and(|cleared| missing <= cleared);
-    // A pool without a tree has no leaves, unless both the root word and the root object were lost.
-    let was_lost = was_lost || is_rootless && repair.reinserted > 0;
-    if was_lost || has_unlisted_loss || is_short && !is_explained {
-        repair.lost.push(LostRange { after: None, before: None });
-    }
+    repair.repaired += reached.map.repair_bitmaps(&**medium, true)?;
+    let after = Aftermath {
+        has_unlisted_loss: unsound.iter().any(|leaf| !losses.lost_leaves.contains(leaf)),
+        trusts_count: !space_was_sound,
+        // A pool without a tree has no leaves, unless both the root word and the root object were lost.
+        was_lost: was_lost || is_rootless && repair.reinserted > 0,
+        reinserted: &reinserted,
+        leaves,
+    };
+    repair.lost.append(&mut losses.ranges(&after));
     Ok(())
 }
 
-fn drain<M: Medium>(medium: &M) -> Result<(), HeapError> {
+pub(crate) fn drain<M: Medium>(medium: &M) -> Result<(), HeapError> {
     // ORDER: unlinking is durable before the unlinked space is used again. Stop here: the next repair goes on.
     medium.drain().map_err(HeapError::from)
 }
 
-/// Returns the root object of the tree, if there is one, and true if the pool had one that is lost.
-fn find_root<M: Medium>(
+/// Returns the root object of the pool's only tree, or of its table of trees, if there is one, and true if the pool had
+/// one that is lost. If the root word is damaged, that is the candidate of the lowest rank.
+pub(crate) fn find_root<M: Medium>(
     medium: &M,
     geometry: &Geometry,
     map: &SpaceMap,
     repair: &mut Repair,
+    rank: impl Fn(&Readable, PoolOffset) -> Option<u64>,
 ) -> Result<(Option<PoolOffset>, bool), HeapError> {
     let memory = medium.memory();
     let at = geometry.extents().first().map_or(PoolOffset::NULL, |extent| extent.start);
@@ -109,10 +99,12 @@ fn find_root<M: Medium>(
     let mut candidates = Vec::new();
     // A candidate that can't be read comes last.
     let _ = memory.reading(|memory| {
-        candidates = map.root_candidates(memory, TYPE_TREE);
-        candidates.sort_by_key(|at| memory.load8(*at) != tree_meta());
+        for at in map.root_candidates(memory, TYPE_TREE) {
+            candidates.extend(rank(memory, at).map(|rank| (rank, at)));
+        }
+        candidates.sort_by_key(|(rank, _)| *rank);
     });
-    let root = candidates.first().copied();
+    let root = candidates.first().map(|(_, at)| *at);
     if root.is_none() && stored.is_some_and(PoolOffset::is_null) {
         return Ok((None, false));
     }
@@ -173,7 +165,7 @@ fn create_root<M: Medium>(heap: &Heap<M>) -> Result<PoolOffset, IndexError> {
     })
 }
 
-fn repair_error(error: IndexError) -> RepairError {
+pub(crate) fn repair_error(error: IndexError) -> RepairError {
     match error {
         IndexError::Heap(error) => RepairError::Heap(error),
         error => RepairError::Layout(Box::new(error)),

@@ -6,13 +6,16 @@
 //! can be stopped at any moment and begun again.
 
 use crate::check::read_limit;
+use crate::count;
 use crate::leaf;
+use crate::losses::{Losses, MisdirectedSlot};
 use crate::node::{Node, Symbol};
 use lode_fsck::LostRange;
-use lode_heap::check::{MarkResult, SpaceMap};
+use lode_heap::check::{MarkResult, Report, SpaceMap};
 use lode_layout::{
-    KEY_LEN_MAX, LEAF_HEADER, LINE, LeafHeader, NodeKind, PREFIX_LEN_MAX, PoolOffset, SlotKind, TREE_CELLS,
-    TREE_CELLS_OFF, TREE_SIZE, TYPE_LEAF, TreeSlot, WORD, flipped_bit_of, leaf_crc, unchecked,
+    Geometry, KEY_LEN_MAX, KV_LOAD_OFF, KV_LOAD_WORDS, LEAF_HEADER, LINE, LeafHeader, NodeKind,
+    PREFIX_LEN_MAX, PoolOffset, SlotKind, TREE_CELLS, TREE_CELLS_OFF, TREE_SIZE, TYPE_LEAF, TreeSlot, WORD,
+    flipped_bit_of, leaf_crc, unchecked,
 };
 use lode_pmem::{Fault, Medium, Memory, Readable};
 use std::collections::HashSet;
@@ -68,40 +71,6 @@ enum Unlinked {
     Unknown,
 }
 
-/// A slot that led to the leaf of another key.
-#[derive(Debug)]
-pub(crate) struct MisdirectedSlot {
-    /// Range of the keys that the slot may have been for.
-    range: LostRange,
-    /// The leaf that it led to, if that can't be the one that the slot was for.
-    other: Option<PoolOffset>,
-}
-
-impl MisdirectedSlot {
-    /// Adds it to `all`, or joins it with the last one there, if that has the same range.
-    fn add_to(self, all: &mut Vec<MisdirectedSlot>) {
-        match all.last_mut().filter(|last| last.range == self.range) {
-            Some(last) if last.other == self.other => {}
-            Some(last) => last.other = None,
-            None => all.push(self),
-        }
-    }
-
-    /// Returns the range if a key in it is lost. `reinserted` has the leaves that the repair inserted again, by key.
-    ///
-    /// If the slot was damaged, its own leaf is intact, so that leaf is one of `reinserted` and no key is lost. If
-    /// `reinserted` has no leaf for the range, the leaf was overwritten and its key is lost. One leaf accounts for all
-    /// slots with the same range. So a loss next to other damage in the same node may go unreported.
-    pub(crate) fn lost(self, reinserted: &[(PoolOffset, Vec<u8>)]) -> Option<LostRange> {
-        let after = self.range.after.as_deref();
-        let first = reinserted.partition_point(|(_, key)| after.is_some_and(|after| key.as_slice() <= after));
-        let explains =
-            |(at, key): &(PoolOffset, Vec<u8>)| Some(*at) != self.other && self.range.contains(key);
-        // Only one leaf is the one that the slot led to.
-        (!reinserted[first..].iter().take(2).any(explains)).then_some(self.range)
-    }
-}
-
 /// The decision on a slot.
 enum SlotDecision {
     /// The slot stays, with this content.
@@ -112,63 +81,66 @@ enum SlotDecision {
     Clear,
 }
 
-/// One pass over a tree.
-pub(crate) struct SalvagePass<'a, M: Medium> {
-    medium: &'a M,
-    memory: &'a Readable,
-    map: &'a mut SpaceMap,
-    stack: Vec<Frame>,
+/// The objects that passes have reached: those of one tree, or of all trees of a pool.
+#[derive(Debug)]
+pub(crate) struct Reached {
+    /// The objects of the heap, with marks.
+    pub(crate) map: SpaceMap,
     nodes: HashSet<PoolOffset>,
     /// Bytes of leaves that may still be examined. Once they are used up, all further leaves are unlinked, and the
     /// repair inserts them again.
     bytes_left: u64,
+}
+
+impl Reached {
+    /// Reads the map of the heap. No object is marked.
+    pub(crate) fn read(memory: &Memory, geometry: &Geometry) -> Reached {
+        let map = SpaceMap::read(memory, geometry, &mut Report::default());
+        Reached { map, nodes: HashSet::new(), bytes_left: read_limit(memory) }
+    }
+}
+
+/// One pass over a tree.
+pub(crate) struct SalvagePass<'a, M: Medium> {
+    medium: &'a M,
+    memory: &'a Readable,
+    reached: &'a mut Reached,
+    /// True if only leaves are corrected, and no slot is cleared.
+    is_survey: bool,
+    stack: Vec<Frame>,
     last_key: Option<Rc<Vec<u8>>>,
     open: Vec<OpenRange>,
     /// Number of words that were stored.
     pub(crate) stored: u64,
-    /// Number of leaves that stay.
-    pub(crate) leaves: u64,
-    /// Ranges in which leaves were damaged.
-    pub(crate) lost: Vec<LostRange>,
-    /// The damaged leaves.
-    pub(crate) lost_leaves: HashSet<PoolOffset>,
-    /// Ranges in which something was unlinked that may have had leaves below it.
-    pub(crate) suspect: Vec<LostRange>,
-    /// Slots that led to leaves of other keys.
-    pub(crate) misdirected: Vec<MisdirectedSlot>,
-    /// Number of cleared slots that led to one leaf at most, without those of damaged leaves. `None` if a cleared slot
-    /// may have led to a subtree.
-    pub(crate) cleared: Option<u64>,
-    /// True if a slot led to a place without an object.
-    pub(crate) is_dangling: bool,
+    /// The parts that the pass unlinked, or would.
+    pub(crate) losses: Losses,
 }
 
 impl<'a, M: Medium> SalvagePass<'a, M> {
     /// Begins a pass over a tree on `medium`, whose memory is `memory`.
-    pub(crate) fn new(medium: &'a M, memory: &'a Readable, map: &'a mut SpaceMap) -> SalvagePass<'a, M> {
+    pub(crate) fn new(medium: &'a M, memory: &'a Readable, reached: &'a mut Reached) -> SalvagePass<'a, M> {
         SalvagePass {
             medium,
             memory,
-            map,
+            reached,
+            is_survey: false,
             stack: Vec::new(),
-            nodes: HashSet::new(),
-            bytes_left: read_limit(memory),
             last_key: None,
             stored: 0,
-            leaves: 0,
-            lost: Vec::new(),
-            lost_leaves: HashSet::new(),
-            suspect: Vec::new(),
-            misdirected: Vec::new(),
-            cleared: Some(0),
-            is_dangling: false,
+            losses: Losses::default(),
             open: Vec::new(),
         }
     }
 
+    /// Makes it a survey: it marks and finds the same, but corrects flipped bits of leaves only.
+    pub(crate) fn surveying(self) -> SalvagePass<'a, M> {
+        SalvagePass { is_survey: true, ..self }
+    }
+
     /// Examines the whole tree whose root object is at `root`.
     pub(crate) fn run(&mut self, root: PoolOffset) {
-        self.map.mark(self.memory, root);
+        self.losses.counted = count::sum(self.memory, root);
+        self.reached.map.mark(self.memory, root);
         let parent = Node::root(root);
         self.repair_word(parent.meta_at(), parent.meta());
         // The progress of a load lies between slot and cells. It can't be derived from the keys, so it stays as it is.
@@ -195,17 +167,31 @@ impl<'a, M: Medium> SalvagePass<'a, M> {
         self.end_ranges(None);
     }
 
+    /// Clears the progress of a load.
+    pub(crate) fn clear_load(&mut self, root: PoolOffset) {
+        for word in 0..KV_LOAD_WORDS as u64 {
+            self.repair_word(root.plus(KV_LOAD_OFF + word * WORD), 0);
+        }
+    }
+
     /// Corrects the counts of the tree.
     pub(crate) fn repair_count(&mut self, root: PoolOffset) {
         for cell in 0..TREE_CELLS {
             self.repair_word(
                 root.plus(TREE_CELLS_OFF + cell * LINE),
-                if cell == 0 { self.leaves } else { 0 },
+                if cell == 0 { self.losses.leaves } else { 0 },
             );
         }
     }
 
+    /// Stores `word`, unless the pass is a survey.
     fn repair_word(&mut self, at: PoolOffset, word: u64) {
+        if !self.is_survey {
+            self.correct_word(at, word);
+        }
+    }
+
+    fn correct_word(&mut self, at: PoolOffset, word: u64) {
         if self.memory.load8(at) != word {
             self.medium.store8(at, word);
             self.medium.flush(at, WORD);
@@ -236,9 +222,9 @@ impl<'a, M: Medium> SalvagePass<'a, M> {
                 Ok(()) => SlotDecision::Keep(TreeSlot::leaf(child.symbol.byte(), slot.at())),
                 Err(unlinked) => {
                     if unlinked == Unlinked::Damaged {
-                        self.lost_leaves.insert(slot.at());
+                        self.losses.lost_leaves.insert(slot.at());
                     } else {
-                        self.cleared = self.cleared.map(|cleared| cleared + 1);
+                        self.losses.cleared = self.losses.cleared.map(|cleared| cleared + 1);
                     }
                     self.clear_slot(unlinked)
                 }
@@ -252,7 +238,7 @@ impl<'a, M: Medium> SalvagePass<'a, M> {
 
     /// Clears a slot that may have led to any number of leaves.
     fn clear_subtree(&mut self) -> SlotDecision {
-        self.cleared = None;
+        self.losses.cleared = None;
         self.clear_slot(Unlinked::Unknown)
     }
 
@@ -290,12 +276,12 @@ impl<'a, M: Medium> SalvagePass<'a, M> {
         };
         for OpenRange { after, unlinked, .. } in ended {
             let own = |key: &Rc<Vec<u8>>| key.to_vec();
-            let range = LostRange { after: after.as_ref().map(own), before: key.map(own) };
+            let range = LostRange { tree: None, after: after.as_ref().map(own), before: key.map(own) };
             match unlinked {
-                Unlinked::Damaged => push_unless_last(&mut self.lost, range),
-                Unlinked::Unknown => push_unless_last(&mut self.suspect, range),
+                Unlinked::Damaged => push_unless_last(&mut self.losses.lost, range),
+                Unlinked::Unknown => push_unless_last(&mut self.losses.suspect, range),
                 Unlinked::Misdirected(other) => {
-                    MisdirectedSlot { range, other }.add_to(&mut self.misdirected)
+                    MisdirectedSlot { range, other }.add_to(&mut self.losses.misdirected)
                 }
             }
         }
@@ -310,9 +296,9 @@ impl<'a, M: Medium> SalvagePass<'a, M> {
     ) -> SlotDecision {
         let at = from.slot.at();
         let fits = |(size, found): (u64, u64)| size >= kind.size() && found == kind.type_number();
-        let is_there = self.map.object(at).is_some_and(fits);
-        self.is_dangling |= !is_there;
-        if !is_there || !self.nodes.insert(at) {
+        let is_there = self.reached.map.object(at).is_some_and(fits);
+        self.losses.is_dangling |= !is_there;
+        if !is_there || !self.reached.nodes.insert(at) {
             return self.clear_subtree();
         }
         let stored = unchecked(self.memory.load8(at)).map(|meta| (meta >> 8) as usize);
@@ -350,7 +336,7 @@ impl<'a, M: Medium> SalvagePass<'a, M> {
             [] => SlotDecision::Clear,
             [only] if only.kind() == SlotKind::Leaf => SlotDecision::Keep(only.with_byte(from.symbol.byte())),
             _ => {
-                self.map.mark(self.memory, node.at);
+                self.reached.map.mark(self.memory, node.at);
                 self.repair_word(node.meta_at(), node.meta());
                 self.repair_key_bytes(&node, kind);
                 SlotDecision::Keep(from.slot)
@@ -372,15 +358,17 @@ impl<'a, M: Medium> SalvagePass<'a, M> {
 
     /// Keeps the leaf at `at` if it belongs where it was found.
     fn leaf(&mut self, at: PoolOffset, branch_depth: Option<usize>) -> Result<(), Unlinked> {
-        let object_size = self.map.object(at).filter(|(_, found)| *found == TYPE_LEAF).map(|(size, _)| size);
-        self.is_dangling |= object_size.is_none();
+        let object_size =
+            self.reached.map.object(at).filter(|(_, found)| *found == TYPE_LEAF).map(|(size, _)| size);
+        self.losses.is_dangling |= object_size.is_none();
         let object_size = object_size.ok_or(Unlinked::Unknown)?;
-        self.bytes_left = self.bytes_left.checked_sub(object_size).ok_or(Unlinked::Unknown)?;
+        self.reached.bytes_left =
+            self.reached.bytes_left.checked_sub(object_size).ok_or(Unlinked::Unknown)?;
         let key = match sound_key(self.memory, at, object_size) {
             Some(key) => key,
             None => {
                 let flip = find_flipped_bit(self.memory, at, object_size).ok_or(Unlinked::Damaged)?;
-                self.repair_word(flip.0, self.memory.load8(flip.0) ^ flip.1);
+                self.correct_word(flip.0, self.memory.load8(flip.0) ^ flip.1);
                 sound_key(self.memory, at, object_size).ok_or(Unlinked::Damaged)?
             }
         };
@@ -396,7 +384,10 @@ impl<'a, M: Medium> SalvagePass<'a, M> {
             }
             _ => true,
         };
-        if !mismatches.is_empty() || !follows || self.map.mark(self.memory, at) == MarkResult::AlreadyMarked {
+        if !mismatches.is_empty()
+            || !follows
+            || self.reached.map.mark(self.memory, at) == MarkResult::AlreadyMarked
+        {
             // One wrong byte in a slot explains this. Two wrong bytes are less likely than a leaf that another one
             // overwrote.
             let may_be_own = match mismatches[..] {
@@ -408,7 +399,7 @@ impl<'a, M: Medium> SalvagePass<'a, M> {
         }
         let key = Rc::new(key);
         self.end_ranges(Some(&key));
-        self.leaves += 1;
+        self.losses.leaves += 1;
         self.last_key = Some(key);
         Ok(())
     }

@@ -6,8 +6,10 @@ use lode_pool::{DirtyShutdown, PoolError};
 use std::error::Error;
 
 /// A range of keys between two others. Some keys in it may have been lost.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LostRange {
+    /// The name of the tree whose keys they are; `None` if the pool has one tree, or if the tree is unknown.
+    pub tree: Option<String>,
     /// The last key that is present before the range; `None` if there is none.
     pub after: Option<Vec<u8>>,
     /// The first key that is present after the range; `None` if there is none.
@@ -24,6 +26,12 @@ pub struct Repair {
     pub reinserted: u64,
     /// Ranges in which keys were lost.
     pub lost: Vec<LostRange>,
+    /// Ranges of names in which names of trees were lost.
+    pub lost_names: Vec<LostRange>,
+    /// Names that were given to trees whose own names are lost.
+    pub found_trees: Vec<String>,
+    /// Number of keys whose tree is unknown. They are in trees of their own now.
+    pub unplaced: u64,
     /// True if an acknowledged transaction was lost. Keys anywhere may then be missing or have old values.
     pub lost_transactions: bool,
     /// True if objects were left as they are because their layout is unknown.
@@ -45,9 +53,11 @@ impl LostRange {
 }
 
 impl Repair {
-    /// Returns true if data was lost, or may have been: modules do not tell what they lost.
+    /// Returns true if data was lost, or may have been: modules do not tell what they lost. A lost name is a loss, too.
     pub fn has_losses(&self) -> bool {
-        self.dirty_shutdown.is_some() || self.lost_transactions || !self.lost.is_empty()
+        let is_incomplete = !self.lost.is_empty() || !self.lost_names.is_empty();
+        let is_misplaced = !self.found_trees.is_empty() || self.unplaced > 0;
+        self.dirty_shutdown.is_some() || self.lost_transactions || is_incomplete || is_misplaced
     }
 }
 

@@ -167,7 +167,7 @@ fn contents(heap: &Heap<Arc<SimMedium>>) -> Result<Contents, IndexError> {
         let reader = Tree::open(heap, named.root)?.reader();
         for number in 0..KEYS {
             if let Some(value) = reader.get(&key(number))? {
-                let value = value.as_array().map_or(0, |value| u64::from_le_bytes(*value));
+                let value = value[..].try_into().map_or(0, u64::from_le_bytes);
                 keys.push((tree * REGISTERS + 1 + number, value));
             }
         }

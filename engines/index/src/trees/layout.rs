@@ -1,11 +1,12 @@
 //! The table of trees as the content of a whole pool, for [`lode_fsck`].
 
 use super::Trees;
+use super::salvage::salvage;
 use crate::check::Finding;
 use crate::error::IndexError;
 use crate::layout::report;
 use crate::tree::Tree;
-use lode_fsck::{Layout, Trace};
+use lode_fsck::{DamagedPool, Layout, Repair, RepairError, Trace};
 use lode_heap::Heap;
 use lode_layout::{PoolOffset, TreeEntry, TreeTableKey};
 use lode_pmem::Medium;
@@ -60,6 +61,10 @@ impl<M: Medium> Layout<M> for StoreLayout {
         }
         trace.keys(keys);
         is_complete
+    }
+
+    fn salvage(&self, damaged: &DamagedPool<'_, M>, repair: &mut Repair) -> Result<(), RepairError> {
+        salvage(damaged, repair)
     }
 }
 

@@ -17,6 +17,10 @@
 
 mod entry;
 mod layout;
+mod placement;
+mod plan;
+mod salvage;
+mod survey;
 
 pub use entry::NamedTree;
 pub use layout::StoreLayout;
@@ -221,7 +225,6 @@ impl<'h, M: Medium> Trees<'h, M> {
     }
 
     /// Returns the root objects of the table and of all trees, dropped ones too.
-    #[cfg(feature = "explore")]
     pub(crate) fn roots(&self) -> Result<Vec<PoolOffset>, IndexError> {
         let mut roots = vec![self.table.root()];
         for entry in self.table.reader().iter() {

@@ -3,11 +3,14 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use crate::image::{Image, LOG_EPOCH, contents};
-use lode_fsck::repair_pool;
+use crate::store_image::{self, StoreImage};
+use lode_fsck::{Layout, repair_pool};
+use lode_index::StoreLayout;
 use lode_kv::LAYOUT;
 use lode_layout::PoolOffset;
 use lode_pmem::{Mapping, Medium, SyncError};
 use lode_pool::{DirtyShutdown, Headers};
+use lode_testing::memory;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -86,19 +89,18 @@ fn damaged() -> Image {
     image
 }
 
-#[test]
-fn repair_after_kill_at_each_store() {
-    let image = damaged();
-    let whole = image.medium();
-    repair_pool(&whole, LOG_EPOCH, &[&LAYOUT]).unwrap();
-    let (want, _) = contents(&whole).unwrap();
-    assert!(want.len() + 5 > image.content.len());
+/// Kills a repair of what `medium` returns before each of its stores, and repeats it. `verify` looks at the outcome.
+fn kill_at_each_store<L: Layout<KilledMedium>>(
+    medium: impl Fn() -> Arc<Mapping>,
+    layout: &L,
+    verify: impl Fn(&Arc<Mapping>, u64),
+) {
     std::panic::set_hook(Box::new(|_| ()));
     let (mut stops, mut accepted) = (0, 0);
     for stores in 0.. {
-        let inner = image.medium();
+        let inner = medium();
         let ended = catch_unwind(AssertUnwindSafe(|| {
-            repair_pool(&KilledMedium::on(&inner, stores), LOG_EPOCH, &[&LAYOUT])
+            repair_pool(&KilledMedium::on(&inner, stores), LOG_EPOCH, &[layout])
         }));
         if ended.is_ok() {
             break;
@@ -106,17 +108,68 @@ fn repair_after_kill_at_each_store() {
         stops += 1;
         let unaccepted = dirty_shutdowns(&inner).is_some();
         let again = KilledMedium::on(&inner, u64::MAX);
-        let repair = repair_pool(&again, [LOG_EPOCH[0], LOG_EPOCH[1] + 9], &[&LAYOUT]).unwrap();
+        let repair = repair_pool(&again, [LOG_EPOCH[0] + 10, LOG_EPOCH[1] + 9], &[layout]).unwrap();
         let shutdown = DirtyShutdown { was: SHUTDOWNS, now: SHUTDOWNS + 1 };
         assert_eq!(repair.dirty_shutdown, unaccepted.then_some(shutdown), "killed before store {stores}");
         assert_eq!(dirty_shutdowns(&inner), None);
         accepted += u64::from(!unaccepted);
         assert!(repair.after.is_clean(), "killed before store {stores}: {}", repair.after);
-        assert!(contents(&inner).unwrap().0 == want, "killed before store {stores}");
+        verify(&inner, stores);
     }
     let _ = std::panic::take_hook();
     println!("{stops} places to stop");
     assert!(stops > 50);
     // Only before the last store, which writes the second copy of the header.
     assert_eq!(accepted, 1);
+}
+
+#[test]
+fn repair_after_kill_at_each_store() {
+    let image = damaged();
+    let whole = image.medium();
+    repair_pool(&whole, LOG_EPOCH, &[&LAYOUT]).unwrap();
+    let (want, _) = contents(&whole).unwrap();
+    assert!(want.len() + 5 > image.content.len());
+    kill_at_each_store(
+        || image.medium(),
+        &LAYOUT,
+        |inner, stores| assert!(contents(inner).unwrap().0 == want, "killed before store {stores}"),
+    );
+}
+
+/// The trees are as an undisturbed repair leaves them: one without a name, and one whose keys come back.
+#[test]
+fn store_repair_after_kill_at_each_store() {
+    kill_store_repairs(&["jobs"], &["lost+found/1"]);
+}
+
+/// As above, for keys whose tree is unknown.
+#[test]
+fn store_repair_with_unplaced_keys_after_kill_at_each_store() {
+    kill_store_repairs(&["jobs", "history"], &["lost+found", "lost+found.2", "lost+found/1"]);
+}
+
+/// Kills repairs of a store in which a name and the slots of some root objects are damaged.
+fn kill_store_repairs(trees: &[&str], found: &[&str]) {
+    let mut image = StoreImage::make(512 << 10, 14, true);
+    let medium = image.medium();
+    Headers::read(&*medium).unwrap().set_dirty_shutdowns(&*medium, Some(SHUTDOWNS)).unwrap();
+    image.bytes = memory::bytes(&medium);
+    trees.iter().for_each(|name| image.damage_top(name));
+    image.damage_name("accounts");
+    let whole = image.medium();
+    let repair = repair_pool(&whole, LOG_EPOCH, &[&StoreLayout]).unwrap();
+    assert!(repair.reinserted > 0, "{repair:?}");
+    let want = store_image::contents(&whole).unwrap();
+    assert!(
+        want.keys().map(String::as_str).filter(|name| name.starts_with("lost")).eq(found.iter().copied())
+    );
+    kill_at_each_store(
+        || image.medium(),
+        &StoreLayout,
+        |inner, stores| {
+            let found = store_image::contents(inner).unwrap();
+            assert_eq!(found, want, "killed before store {stores}");
+        },
+    );
 }

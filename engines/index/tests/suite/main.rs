@@ -17,6 +17,8 @@ mod repair_keeps_sound_keys;
 mod snapshots_do_not_change;
 mod sorted_inserts_match_model;
 mod stalled_writer_is_not_corruption;
+mod store_image;
+mod store_repair_keeps_sound_trees;
 mod transaction_of_another_heap_is_refused;
 mod transactions_are_serializable;
 mod tree_matches_ordered_map;

@@ -7,7 +7,7 @@ use crate::output::Output;
 use crate::pool::check::{findings, is_damaged};
 use crate::pool::size;
 use crate::progress::Progress;
-use lode_fsck::{LostRange, repair_pool};
+use lode_fsck::{LostRange, Repair, repair_pool};
 use lode_heap::{OpenError, random_log_epoch};
 use lode_index::StoreLayout;
 use lode_kv::{LAYOUT, escape};
@@ -21,7 +21,14 @@ pub(crate) const FIELDS: &[(&str, &str)] = &[
     ("missing", "bytes at the end that the file lacked; they are zeros now"),
     ("mended", "number of header copies, slots, records and words that were repaired"),
     ("brought_back", "number of unreachable keys that were salvaged"),
-    ("lost", "ranges in which keys were lost: {after, before}, escaped as in TSV, null for either end"),
+    (
+        "lost",
+        "ranges in which keys were lost: {tree, after, before}, keys escaped as in TSV, null for either end; the \
+         tree is null in a pool of one tree, and if it is unknown",
+    ),
+    ("lost_names", "ranges in which names of trees were lost: {after, before}, null for either end"),
+    ("found_trees", "names that were given to trees without a name"),
+    ("unplaced", "number of keys whose tree is unknown, and which are in `lost+found` now"),
     ("lost_transactions", "whether a transaction was lost, so that keys may be missing or old anywhere"),
     ("dirty_shutdown", "dirty shutdowns of the memory modules while the pool was open: {was, now}, or null"),
     ("left_alone", "whether objects were left as they are, because their layout is unknown"),
@@ -45,13 +52,7 @@ pub(crate) fn run(path: &Path, durability: DurabilityOption) -> Result<Output, F
         text += &format!("the file was cut short: {} at its end are zeros now\n", size(missing));
     }
     text += &format!("{} structures repaired, {} keys salvaged\n", repair.repaired, repair.reinserted);
-    for LostRange { after, before } in &repair.lost {
-        let end = |key: &Option<Vec<u8>>, none: &str| key.as_ref().map_or(none.to_owned(), |key| escape(key));
-        text += &format!("lost: keys between {} and {}\n", end(after, "the start"), end(before, "the end"));
-    }
-    if repair.lost_transactions {
-        text += "lost: a transaction that had been acknowledged; keys may be missing or have old values\n";
-    }
+    text += &losses(&repair);
     if let Some(shutdown) = &repair.dirty_shutdown {
         text += &format!(
             "lost, perhaps: what was stored after the pool was last opened; keys may be missing or have old \
@@ -71,13 +72,17 @@ pub(crate) fn run(path: &Path, durability: DurabilityOption) -> Result<Output, F
     text += &format!("{}: {verdict}\n", path.display());
     let code = if damaged || repair.has_losses() { DAMAGED } else { 0 };
     let end = |key: &Option<Vec<u8>>| key.as_ref().map(|key| escape(key));
-    let range = |lost: &LostRange| json!({ "after": end(&lost.after), "before": end(&lost.before) });
+    let range = |lost: &LostRange| json!({ "tree": lost.tree, "after": end(&lost.after), "before": end(&lost.before) });
+    let names = |lost: &LostRange| json!({ "after": end(&lost.after), "before": end(&lost.before) });
     Ok(Output::text(text)
         .with("path", path.display().to_string())
         .with("missing", missing)
         .with("mended", repair.repaired)
         .with("brought_back", repair.reinserted)
         .with("lost", repair.lost.iter().map(range).collect::<Vec<_>>())
+        .with("lost_names", repair.lost_names.iter().map(names).collect::<Vec<_>>())
+        .with("found_trees", repair.found_trees.clone())
+        .with("unplaced", repair.unplaced)
         .with("lost_transactions", repair.lost_transactions)
         .with(
             "dirty_shutdown",
@@ -86,4 +91,33 @@ pub(crate) fn run(path: &Path, durability: DurabilityOption) -> Result<Output, F
         .with("left_alone", repair.unknown_layout)
         .with("findings", findings(&repair.after))
         .with_exit_code(code))
+}
+
+/// Returns a line for each thing that the repair has lost or moved.
+fn losses(repair: &Repair) -> String {
+    let end = |key: &Option<Vec<u8>>, none: &str| key.as_ref().map_or(none.to_owned(), |key| escape(key));
+    let between = |lost: &LostRange| {
+        format!("between {} and {}", end(&lost.after, "the start"), end(&lost.before, "the end"))
+    };
+    let mut text = String::new();
+    for lost in &repair.lost {
+        let tree = lost.tree.as_ref().map_or(String::new(), |tree| format!("in the tree {tree:?}, "));
+        text += &format!("lost: {tree}keys {}\n", between(lost));
+    }
+    for lost in &repair.lost_names {
+        text += &format!("lost: names of trees {}\n", between(lost));
+    }
+    for name in &repair.found_trees {
+        text += &format!("found: a tree without a name, which is {name:?} now\n");
+    }
+    if repair.unplaced > 0 {
+        text += &format!(
+            "found: {} keys whose tree is unknown, which are in \"lost+found\" now\n",
+            repair.unplaced
+        );
+    }
+    if repair.lost_transactions {
+        text += "lost: a transaction that had been acknowledged; keys may be missing or have old values\n";
+    }
+    text
 }

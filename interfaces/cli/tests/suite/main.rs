@@ -4,6 +4,7 @@
 
 mod command_behaviour;
 mod corrupt_pools;
+mod damaged_stores;
 mod dirty_shutdown;
 mod emulated_machines;
 mod exit_0_means_complete_output;
