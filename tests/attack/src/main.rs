@@ -92,7 +92,7 @@ struct Files {
 struct Kill {
     #[command(flatten)]
     run: CommonArguments,
-    /// Work of the process: pairs, ledger [default: each in turn]
+    /// Work of the process: pairs, ledger, trees [default: each in turn]
     #[arg(long)]
     work: Option<Work>,
     /// Durability of the pool: line, commit [default: each in turn]
@@ -245,7 +245,7 @@ fn attack_files(files: &Files) -> Result<usize> {
 
 fn attack_kill(kill: &Kill) -> Result<usize> {
     let program = std::env::current_exe().context("the attacker's own program")?;
-    let works = kill.work.map_or(vec![Work::Pairs, Work::Ledger], |work| vec![work]);
+    let works = kill.work.map_or(Work::ALL.to_vec(), |work| vec![work]);
     let durabilities =
         kill.durability.map_or(vec![Durability::Line, Durability::Commit], |durability| vec![durability]);
     for_minutes(&kill.run, false, |seed| {

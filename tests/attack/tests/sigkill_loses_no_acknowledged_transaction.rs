@@ -11,7 +11,11 @@ use std::path::Path;
 const KILLS: f64 = 50.0;
 
 fn attack(work: Work, durability: Durability) {
-    let kills = Kills { work, durability, seed: seed(1), count: ((KILLS * budget()) as u64).max(2) };
+    attack_times(work, durability, KILLS);
+}
+
+fn attack_times(work: Work, durability: Durability, count: f64) {
+    let kills = Kills { work, durability, seed: seed(1), count: ((count * budget()) as u64).max(2) };
     let mut found = Vec::new();
     let acknowledged =
         kill::attack(&kills, Path::new(env!("CARGO_BIN_EXE_attack")), &mut |finding| found.push(finding))
@@ -39,4 +43,15 @@ fn objects_on_line_durability() {
 #[test]
 fn objects_on_commit_durability() {
     attack(Work::Ledger, Durability::Commit);
+}
+
+/// Trees are made, dropped, renamed and rolled back to savepoints meanwhile.
+#[test]
+fn named_trees_on_line_durability() {
+    attack_times(Work::Trees, Durability::Line, 20.0);
+}
+
+#[test]
+fn named_trees_on_commit_durability() {
+    attack_times(Work::Trees, Durability::Commit, 20.0);
 }

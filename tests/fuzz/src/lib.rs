@@ -22,6 +22,7 @@ pub mod listing;
 pub mod machine_file;
 pub mod record;
 pub mod smbios;
+pub mod store;
 
 /// Returns the first bytes of `data`, with zeros for those that it lacks.
 fn page<const LEN: usize>(data: &[u8]) -> [u8; LEN] {
@@ -53,4 +54,5 @@ pub const TARGETS: &[Target] = &[
     Target { name: "machine_file", run: machine_file::run, seeds: machine_file::seeds },
     Target { name: "record", run: record::run, seeds: record::seeds },
     Target { name: "smbios", run: smbios::run, seeds: smbios::seeds },
+    Target { name: "store", run: store::run, seeds: store::seeds },
 ];

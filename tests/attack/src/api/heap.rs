@@ -10,6 +10,8 @@ use fastrand::Rng;
 use lode_fsck::check_pool;
 use lode_heap::check::Severity;
 use lode_heap::{Access, CreateOptions, Durability, HeapError, LayoutName, OpenOptions, Pin, Pool, Tx};
+use lode_index::StoreLayout;
+use lode_kv::LAYOUT;
 use lode_layout::PoolOffset;
 use lode_pmem::Mapping;
 use lode_pool::map_unchecked;
@@ -69,7 +71,7 @@ pub(super) fn run(sequence: &Sequence, progress: &Progress) -> Outcome {
 /// Returns a finding if a check of the pool at `path` finds damage.
 pub(crate) fn check(path: &Path) -> Outcome {
     let view = expect_ok("map", map_unchecked(path, &OpenOptions::new(Access::ReadOnly)))?;
-    let report = check_pool(Arc::new(view), &[]);
+    let report = check_pool(Arc::new(view), &[&LAYOUT, &StoreLayout]);
     ensure(report.worst() != Some(Severity::Damage), "damage", format_args!("a check finds {report}"))
 }
 

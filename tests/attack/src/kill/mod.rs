@@ -14,6 +14,7 @@
 
 mod ledger;
 mod pairs;
+mod trees;
 
 use crate::api::Outcome;
 use crate::{Finding, scratch_folder};
@@ -43,11 +44,22 @@ pub enum Work {
     Pairs,
     /// Objects of a heap, reserved, published and freed.
     Ledger,
+    /// Named trees of a store, through the library `lodestone`.
+    Trees,
+}
+
+impl Work {
+    /// All works.
+    pub const ALL: [Work; 3] = [Work::Pairs, Work::Ledger, Work::Trees];
 }
 
 impl fmt::Display for Work {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(if *self == Work::Pairs { "pairs" } else { "ledger" })
+        f.pad(match self {
+            Work::Pairs => "pairs",
+            Work::Ledger => "ledger",
+            Work::Trees => "trees",
+        })
     }
 }
 
@@ -55,8 +67,8 @@ impl FromStr for Work {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Work, String> {
-        let work = [Work::Pairs, Work::Ledger].into_iter().find(|work| work.to_string() == text);
-        work.ok_or_else(|| format!("there is no work {text:?}; choose pairs or ledger"))
+        let work = Work::ALL.into_iter().find(|work| work.to_string() == text);
+        work.ok_or_else(|| format!("there is no work {text:?}; choose pairs, ledger or trees"))
     }
 }
 
@@ -129,6 +141,7 @@ pub fn child(kills: &Kills, pool: &Path, journal: &Path) -> Result<()> {
     match kills.work {
         Work::Pairs => pairs::child(kills, pool, &journal),
         Work::Ledger => ledger::child(kills, pool, &journal),
+        Work::Trees => trees::child(kills, pool, &journal),
     }
 }
 
@@ -148,6 +161,7 @@ pub fn attack(kills: &Kills, program: &Path, found: &mut dyn FnMut(Finding)) -> 
         let mut compare = match kills.work {
             Work::Pairs => pairs::create(kills, &pool)?,
             Work::Ledger => ledger::create(kills, &pool)?,
+            Work::Trees => trees::create(kills, &pool)?,
         };
         for _ in 0..KILLS_PER_POOL.min(kills.count - killed) {
             let mut child = start(kills, program, &pool, &journal)?;
