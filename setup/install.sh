@@ -2,8 +2,8 @@
 # Installs what one purpose needs and this machine lacks, and nothing else. Running it again changes nothing.
 #
 #   setup/install.sh run      what `make run` needs: the pinned stable toolchain, a C linker, the demo's word list
-#   setup/install.sh test     that, and the nightly toolchain for fuzzing and Miri, cargo-fuzz, the tests' packages,
-#                             and what `make lab` needs
+#   setup/install.sh test     that, the nightly toolchain for fuzzing and Miri, the oldest one that compiles the crates,
+#                             cargo-fuzz, the tests' packages, and what `make lab` needs
 #   setup/install.sh lab      what `make run` needs, QEMU, tools for its guests, and Debian's kernels
 #   setup/install.sh bench    what `make run` needs, and the peers' packages
 #
@@ -74,7 +74,7 @@ stable() {
         return
     fi
     command -v cargo >/dev/null || die "neither rustup nor cargo is here: install rustup first"
-    [ "$purpose" != test ] || die "the tests need two toolchains, so they need rustup first"
+    [ "$purpose" != test ] || die "the tests need three toolchains, so they need rustup first"
     found=$(cargo --version | cut -d' ' -f2)
     if [ "$(printf '%s\n' "$channel" "$found" | sort --version-sort | head -n1)" != "$channel" ]; then
         die "cargo $found is older than $channel: install rustup first"
@@ -136,6 +136,7 @@ case ${1:-} in
         debian_packages setup/packages-run.txt setup/packages-test.txt setup/packages-lab.txt
         stable test
         toolchain "$(cat setup/nightly.txt)" miri,rust-src x86_64-unknown-linux-gnu
+        toolchain "$(sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)" rustc x86_64-unknown-linux-gnu
         cargo_tools setup/tools-test.txt
         kernels
         ;;

@@ -4,6 +4,12 @@
 //! does not: read a file, map memory, or know an instruction. So a tool can print a broken pool without opening it.
 #![forbid(unsafe_code)]
 
+// The other crates need more than the formats do. They all depend on this crate, so a build for a target that they do not
+// know ends here, with one message.
+#[cfg(not(target_os = "linux"))]
+compile_error!("Lodestone runs on Linux only: build for a target such as x86_64-unknown-linux-gnu");
+#[cfg(all(target_os = "linux", not(target_pointer_width = "64")))]
+compile_error!("Lodestone maps whole pools into memory: build for a target with 64-bit addresses");
 #[cfg(not(target_endian = "little"))]
 compile_error!("media are little-endian, and so must the CPU be: words are loaded where they lie");
 

@@ -1,11 +1,6 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
-#[cfg(not(target_os = "linux"))]
-compile_error!("Lodestone runs on Linux only: build for a target such as x86_64-unknown-linux-gnu");
-#[cfg(not(target_pointer_width = "64"))]
-compile_error!("Lodestone maps whole stores into memory: build for a target with 64-bit addresses");
-
 mod changes;
 mod entries;
 mod error;

@@ -7,8 +7,9 @@ use crate::mutants::Selection;
 use crate::runner::{self, TestEnvironment};
 use crate::tally::Tally;
 use crate::tidy;
-use crate::workspace::Workspace;
+use crate::workspace::{Package, Workspace};
 use anyhow::Result;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
@@ -64,6 +65,8 @@ stages! {
     miri, 13 min: "tests without assembly and without a kernel under them, in Miri";
     docs, 1 min: "documentation builds without a warning";
     test, 21 min: "all tests, optimised, with assertions and overflow checks";
+    package, 1 min: "every crate with a layer can be packaged";
+    oldest, 3 min: "every crate with a layer compiles with the oldest Rust that it names";
     targets, 2 min: "every crate compiles for aarch64";
     features, 2 min: "every crate compiles with each of its features";
     loom, 4 min: "lock-free parts in every interleaving: tests/loom.rs, cfg(loom)";
@@ -173,6 +176,37 @@ fn targets(run: &mut Run) -> Result<Verdict> {
     Ok(run.stable("check --locked --workspace --exclude xtask --target aarch64-unknown-linux-gnu")?.into())
 }
 
+/// Packages what a registry would get. Nothing is sent anywhere.
+fn package(run: &mut Run) -> Result<Verdict> {
+    let selected =
+        selection(run.workspace.packages.iter().filter(|package| run.workspace.has_layer(package)));
+    let words = format!("package --locked --offline --allow-dirty --no-verify --quiet{selected}");
+    Ok(run.stable(&words)?.into())
+}
+
+/// Compiles the crates with the toolchains of their `rust-version`, in a folder of their own.
+fn oldest(run: &mut Run) -> Result<Verdict> {
+    let workspace = run.workspace;
+    let mut by_version: BTreeMap<&str, Vec<&Package>> = BTreeMap::new();
+    for package in workspace.packages.iter().filter(|package| workspace.has_layer(package)) {
+        if let Some(version) = &package.rust_version {
+            by_version.entry(version).or_default().push(package);
+        }
+    }
+    let mut good = !by_version.is_empty();
+    for (version, packages) in by_version {
+        let words = format!("+{version} check --locked --all-features{}", selection(packages.into_iter()));
+        let cargo = Cargo::stable(workspace, &words);
+        good &= run.call(cargo.set("CARGO_TARGET_DIR", workspace.target.join("oldest")))?;
+    }
+    Ok(good.into())
+}
+
+/// Returns cargo's options that select these packages.
+fn selection<'a>(packages: impl Iterator<Item = &'a Package>) -> String {
+    packages.map(|package| format!(" --package {}", package.name)).collect()
+}
+
 fn features(run: &mut Run) -> Result<Verdict> {
     let workspace = run.workspace;
     let mut verdict = Verdict::Nothing;
@@ -228,12 +262,11 @@ pub(crate) fn mutants_of(run: &mut Run, selection: &Selection) -> Result<Verdict
 
 /// Runs the tests in `tests/loom.rs` of any crate.
 pub(crate) fn loom(run: &mut Run) -> Result<Verdict> {
-    let packages: Vec<&str> = run.workspace.with_test("loom").map(|package| package.name.as_str()).collect();
+    let packages: Vec<&Package> = run.workspace.with_test("loom").collect();
     if packages.is_empty() {
         return Ok(Verdict::Nothing);
     }
-    let selected: String = packages.iter().map(|package| format!(" --package {package}")).collect();
-    let words = format!("test --locked{selected} --test loom");
+    let words = format!("test --locked{} --test loom", selection(packages.into_iter()));
     let programs = Flavor::Loom.cargo(run.workspace, &words).build(run.workspace, run.log)?;
     run.run_tests(&programs)
 }

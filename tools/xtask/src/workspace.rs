@@ -31,6 +31,10 @@ pub(crate) struct Package {
     /// Names of the package's integration tests: `tests/NAME.rs`.
     pub(crate) tests: Vec<String>,
     pub(crate) dependencies: Vec<Dependency>,
+    /// The oldest Rust with which the package compiles.
+    pub(crate) rust_version: Option<String>,
+    /// Fields that the manifest lacks, and that a registry asks for or shows.
+    pub(crate) lacks: Vec<&'static str>,
 }
 
 /// A dependency in a package's manifest.
@@ -111,6 +115,11 @@ impl Workspace {
         })
     }
 
+    /// Returns true if the package has a layer: it is for users, and not a tool of this workspace.
+    pub(crate) fn has_layer(&self, package: &Package) -> bool {
+        self.rules.layers.contains_key(&package.name)
+    }
+
     /// Returns the packages that have an integration test of this name.
     pub(crate) fn with_test<'a>(&'a self, test: &'a str) -> impl Iterator<Item = &'a Package> {
         self.packages.iter().filter(move |package| package.tests.iter().any(|name| name == test))
@@ -131,5 +140,25 @@ fn read(root: &Path, package: &cargo_metadata::Package) -> Package {
         features: package.features.keys().cloned().collect(),
         tests: tests.map(|target| target.name.clone()).collect(),
         dependencies: dependencies.collect(),
+        rust_version: package.rust_version.as_ref().map(ToString::to_string),
+        lacks: lacks(package),
     }
+}
+
+/// Returns the fields that the manifest lacks.
+fn lacks(package: &cargo_metadata::Package) -> Vec<&'static str> {
+    let is_versioned = |dependency: &cargo_metadata::Dependency| {
+        dependency.kind == DependencyKind::Development || dependency.req.to_string() != "*"
+    };
+    let fields = [
+        ("description", package.description.is_some()),
+        ("license", package.license.is_some()),
+        ("rust-version", package.rust_version.is_some()),
+        ("keywords, 1 to 5", (1..=5).contains(&package.keywords.len())),
+        ("categories, 1 to 5", (1..=5).contains(&package.categories.len())),
+        ("[package.metadata.docs.rs]", package.metadata.pointer("/docs/rs").is_some()),
+        ("the versions of its dependencies", package.dependencies.iter().all(is_versioned)),
+        ("no `publish = false`", package.publish.is_none()),
+    ];
+    fields.into_iter().filter(|(_, is_there)| !is_there).map(|(field, _)| field).collect()
 }

@@ -44,7 +44,9 @@ impl Cpu {
     /// Chooses the best instructions that the CPU has and `hidden` does not hide.
     pub(super) fn choose(hidden: u32) -> Cpu {
         // Intel SDM vol. 2A, CPUID leaf 7: EBX bit 24 is CLWB, bit 23 CLFLUSHOPT. CLFLUSH is in every x86-64.
-        let leaf7 = __cpuid_count(7, 0).ebx;
+        #[allow(unused_unsafe, reason = "before Rust 1.94 the function is unsafe")]
+        // SAFETY: - the CPU has the instruction: every x86-64 has CPUID, and this file is compiled for x86-64 only.
+        let leaf7 = unsafe { __cpuid_count(7, 0) }.ebx;
         let has = |feature: u32, offered: bool| offered && hidden & feature == 0;
         let write_back = if has(CLWB, leaf7 & 1 << 24 != 0) {
             WriteBack::Clwb

@@ -11,6 +11,7 @@ mod members;
 mod modules;
 mod mutants;
 mod order;
+mod packages;
 mod rules;
 mod size;
 mod source;
@@ -72,6 +73,7 @@ pub(crate) fn run(workspace: &Workspace, log: Log) -> Result<bool> {
     findings.extend(costs::check(workspace));
     findings.extend(layers::check(workspace, &tree));
     findings.extend(members::check(workspace, &tree));
+    findings.extend(packages::check(workspace));
     findings.extend(modules::check(&tree));
     findings.extend(mutants::check(&tree, &workspace.packages));
     findings.extend(format_tables::check(&tree));
