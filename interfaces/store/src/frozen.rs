@@ -75,6 +75,7 @@ pub(crate) struct FrozenTree {
 
 /// A scan of such a tree.
 #[derive(Debug)]
+#[allow(clippy::large_enum_variant, reason = "a scan of an own snapshot allocates nothing")]
 pub(crate) enum FrozenScan {
     Own(Scan),
     Served(ServedScan),
