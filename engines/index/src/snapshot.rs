@@ -39,7 +39,7 @@ impl<'s, 'h, M: Medium> TreeSnapshot<'s, 'h, M> {
     ///
     /// # Errors
     /// [`IndexError::NoTree`], [`IndexError::Fault`]; [`IndexError::Heap`] with
-    /// [`HeapError::SnapshotEnded`](lode_heap::HeapError::SnapshotEnded).
+    /// [`HeapError::SnapshotEnded`].
     pub fn open(
         snapshot: &'s Snapshot<'h, M>,
         root: PoolOffset,
@@ -58,7 +58,7 @@ impl<'s, 'h, M: Medium> TreeSnapshot<'s, 'h, M> {
     ///
     /// # Errors
     /// [`IndexError::Corrupt`], [`IndexError::Fault`]; [`IndexError::Heap`] with
-    /// [`HeapError::SnapshotEnded`](lode_heap::HeapError::SnapshotEnded).
+    /// [`HeapError::SnapshotEnded`].
     pub fn get(&self, key: &[u8]) -> Result<Option<Value>, IndexError> {
         self.snapshot.try_reading(|view| {
             Lookup { heap: self.snapshot.heap(), view, memory: view.memory(), tx: None }.get(self.root, key)
@@ -125,7 +125,7 @@ impl Scan {
 /// The entries of a range of keys at one moment. Ascending from the front and descending from the back.
 ///
 /// Errors are as for [`Range`](crate::Range). After [`IndexError::Heap`] with
-/// [`HeapError::SnapshotEnded`](lode_heap::HeapError::SnapshotEnded) there are no more entries.
+/// [`HeapError::SnapshotEnded`] there are no more entries.
 ///
 /// # Cost
 /// Each node is read once per direction, and each leaf once. Words that transactions have replaced since are looked up
