@@ -125,35 +125,17 @@ impl StoreReader {
         &self,
         bounds: (Bound<Vec<u8>>, Bound<Vec<u8>>),
         is_reverse: bool,
-        mut take: impl FnMut(Result<Entry, KvError>) -> bool,
+        take: impl FnMut(Result<Entry, KvError>) -> bool,
     ) -> Result<bool, KvError> {
         match &self.source {
             Source::Opened(store) => {
                 let reader = store.tree()?.reader();
                 let mut range = reader.range(bounds);
-                while let Some(entry) = if is_reverse { range.next_back() } else { range.next() } {
-                    let entry = match entry {
-                        Err(error) if !error.is_damage() => return Err(error.into()),
-                        entry => entry.map_err(KvError::from),
-                    };
-                    if !take(entry) {
-                        return Ok(false);
-                    }
-                }
-                Ok(true)
+                pass_on(|| if is_reverse { range.next_back() } else { range.next() }, take)
             }
             Source::Served(served) => {
                 let mut scan = ServedScan::over(served.root(), bounds);
-                while let Some(entry) = scan.next(served, is_reverse) {
-                    let entry = match entry {
-                        Err(error) if !error.is_damage() => return Err(error.into()),
-                        entry => entry.map_err(KvError::from),
-                    };
-                    if !take(entry) {
-                        return Ok(false);
-                    }
-                }
-                Ok(true)
+                pass_on(|| scan.next(served, is_reverse), take)
             }
         }
     }
@@ -174,4 +156,24 @@ impl StoreReader {
             }
         }
     }
+}
+
+/// Passes the entries that `next` returns to `take`, until that returns false. Returns true if there are no others.
+fn pass_on<E>(
+    mut next: impl FnMut() -> Option<Result<Entry, E>>,
+    mut take: impl FnMut(Result<Entry, KvError>) -> bool,
+) -> Result<bool, KvError>
+where
+    KvError: From<E>,
+{
+    while let Some(entry) = next() {
+        let entry = match entry.map_err(KvError::from) {
+            Err(error) if !error.is_damage() => return Err(error),
+            entry => entry,
+        };
+        if !take(entry) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }

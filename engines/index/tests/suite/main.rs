@@ -5,6 +5,7 @@
 mod check_finds_each_flipped_bit;
 mod concurrent_readers_and_writers;
 mod corrupt_values_are_errors;
+mod damage;
 mod emptied_pool_holds_as_much_again;
 mod every_flipped_bit_is_found;
 mod hostile_trees_are_checked_in_bounds;

@@ -2,6 +2,7 @@
 #![allow(clippy::single_range_in_vec_init, reason = "some lists of ranges have one")]
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+use crate::damage;
 use crate::image::{Image, LOG_EPOCH, contents};
 use lode_fsck::repair_pool;
 use lode_heap::Object;
@@ -18,22 +19,8 @@ const FIXED: u64 = 0x4000;
 /// Damages some places of `image` in `ranges_of`, and repairs it: each key is there with its value, or was reported.
 fn damage_and_repair(image: &Image, ranges_of: &[Range<u64>], random: &mut fastrand::Rng) -> bool {
     let mut damaged = image.clone();
-    let mut places = Vec::new();
-    for _ in 0..random.usize(1..6) {
-        let range = &ranges_of[random.usize(..ranges_of.len())];
-        let len = random.u64(1..64).min(range.end - range.start);
-        let at = random.u64(range.start..=range.end - len) as usize;
-        let fill = random.u8(..4);
-        for byte in &mut damaged.bytes[at..at + len as usize] {
-            *byte = match fill {
-                0 => 0,
-                1 => 0xFF,
-                _ => random.u8(..),
-            };
-        }
-        places.push((at, len));
-    }
-    repair_loses_keys(&damaged, &format!("{places:x?}"))
+    let places = damage::damage(&mut damaged.bytes, ranges_of, random);
+    repair_loses_keys(&damaged, &places.to_string())
 }
 
 /// Repairs `damaged`: each key is there with its value, or was reported; whether any was.
@@ -81,21 +68,12 @@ fn repair_of_damaged_objects() {
 
 #[test]
 fn repair_of_damaged_heaps() {
-    rounds(true, |image| {
-        let extent = image.header().geometry.extents()[0];
-        let spans = (extent.start.get() + extent.table_len..extent.end().get())
-            .step_by(lode_layout::CHUNK as usize)
-            .map(|chunk| chunk..chunk + 256);
-        spans.chain([extent.start.get()..extent.start.get() + 256]).collect()
-    });
+    rounds(true, |image| damage::heap_headers(&image.header().geometry));
 }
 
 #[test]
 fn repair_of_damaged_logs() {
-    rounds(false, |image| {
-        let geometry = image.header().geometry;
-        vec![geometry.log_off().get()..geometry.log_off().get() + geometry.log_len()]
-    });
+    rounds(false, |image| vec![damage::log(&image.header().geometry)]);
 }
 
 #[test]

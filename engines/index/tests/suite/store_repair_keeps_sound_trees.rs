@@ -3,6 +3,7 @@
 #![allow(clippy::single_range_in_vec_init, reason = "some lists of ranges have one")]
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+use crate::damage;
 use crate::store_image::{Content, StoreImage, contents, repair};
 use lode_fsck::Repair;
 use lode_heap::Heap;
@@ -19,22 +20,8 @@ const FIXED: u64 = 0x4000;
 /// lost+found.
 fn damage_and_repair(image: &StoreImage, ranges: &[Range<u64>], random: &mut fastrand::Rng) -> [u64; 2] {
     let mut damaged = image.clone();
-    let mut places = Vec::new();
-    for _ in 0..random.usize(1..6) {
-        let range = &ranges[random.usize(..ranges.len())];
-        let len = random.u64(1..64).min(range.end - range.start);
-        let at = random.u64(range.start..=range.end - len) as usize;
-        let fill = random.u8(..4);
-        for byte in &mut damaged.bytes[at..at + len as usize] {
-            *byte = match fill {
-                0 => 0,
-                1 => 0xFF,
-                _ => random.u8(..),
-            };
-        }
-        places.push((at, len, fill));
-    }
-    let what = format!("{places:x?}");
+    let places = damage::damage(&mut damaged.bytes, ranges, random);
+    let what = places.to_string();
     damaged.check();
     let medium = damaged.medium();
     let repair = repair(&medium, &what);
@@ -81,21 +68,12 @@ fn repair_of_damaged_nodes() {
 
 #[test]
 fn repair_of_damaged_heaps() {
-    rounds(true, |image| {
-        let extent = image.header().geometry.extents()[0];
-        let spans = (extent.start.get() + extent.table_len..extent.end().get())
-            .step_by(lode_layout::CHUNK as usize)
-            .map(|chunk| chunk..chunk + 256);
-        spans.chain([extent.start.get()..extent.start.get() + 256]).collect()
-    });
+    rounds(true, |image| damage::heap_headers(&image.header().geometry));
 }
 
 #[test]
 fn repair_of_damaged_logs() {
-    rounds(false, |image| {
-        let geometry = image.header().geometry;
-        vec![geometry.log_off().get()..geometry.log_off().get() + geometry.log_len()]
-    });
+    rounds(false, |image| vec![damage::log(&image.header().geometry)]);
 }
 
 #[test]

@@ -1,15 +1,14 @@
 //! Objects under SIGKILL. Each thread keeps some in slots of a table, and replaces one in each transaction.
 
-use super::{ComparePool, Journal, Kills, THREADS, check_number, transaction_rng};
+use super::{ComparePool, Journal, Kills, THREADS, check_number, on_all_threads, transaction_rng};
 use crate::Finding;
 use crate::api::{PoolHeap, check, content, ensure, expect_ok, publish_with};
-use anyhow::{Result, bail};
+use anyhow::Result;
 use lode_heap::{Access, CreateOptions, HeapError, LayoutName, OpenOptions, Pool, Tx};
 use lode_layout::{PoolOffset, WORD};
 use lode_pmem::Mapping;
 use std::path::Path;
 use std::sync::Arc;
-use std::thread;
 
 const SIZE: u64 = 4 << 20;
 /// Number of objects of a thread.
@@ -99,15 +98,7 @@ pub(super) fn child(kills: &Kills, pool: &Path, journal: &Journal) -> Result<()>
     let options = OpenOptions { durability: Some(kills.durability), ..OpenOptions::new(Access::ReadWrite) };
     let pool = Pool::open(pool, &options)?;
     let (heap, root) = (pool.heap(), pool.heap().root()?);
-    thread::scope(|scope| {
-        let workers: Vec<_> = (0..THREADS)
-            .map(|thread| scope.spawn(move || work(heap, kills, journal, part_at(root, thread), thread)))
-            .collect();
-        workers.into_iter().try_for_each(|work| match work.join() {
-            Ok(done) => done,
-            Err(_) => bail!("a thread panicked"),
-        })
-    })
+    on_all_threads(|thread| work(heap, kills, journal, part_at(root, thread), thread))
 }
 
 fn work(heap: &PoolHeap, kills: &Kills, journal: &Journal, part: PoolOffset, thread: u64) -> Result<()> {

@@ -18,7 +18,7 @@ mod trees;
 
 use crate::api::Outcome;
 use crate::{Finding, scratch_folder};
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use fastrand::Rng;
 use lode_heap::Durability;
 use std::fmt;
@@ -143,6 +143,18 @@ pub fn child(kills: &Kills, pool: &Path, journal: &Path) -> Result<()> {
         Work::Ledger => ledger::child(kills, pool, &journal),
         Work::Trees => trees::child(kills, pool, &journal),
     }
+}
+
+/// Calls `work` with the number of each thread, in that thread.
+fn on_all_threads(work: impl Fn(u64) -> Result<()> + Sync) -> Result<()> {
+    let work = &work;
+    thread::scope(|scope| {
+        let workers: Vec<_> = (0..THREADS).map(|thread| scope.spawn(move || work(thread))).collect();
+        workers.into_iter().try_for_each(|worker| match worker.join() {
+            Ok(done) => done,
+            Err(_) => bail!("a thread panicked"),
+        })
+    })
 }
 
 /// Kills children of `program` again and again, and compares the pools that they leave. Returns the number of

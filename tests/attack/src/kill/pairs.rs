@@ -1,16 +1,15 @@
 //! Keys and values under SIGKILL.
 
-use super::{ComparePool, Journal, Kills, THREADS, check_number, transaction_rng};
+use super::{ComparePool, Journal, Kills, THREADS, check_number, on_all_threads, transaction_rng};
 use crate::Finding;
 use crate::api::{DELIBERATE_ERROR, Outcome, check, ensure, expect_ok};
 use crate::panic_hook::{DeliberatePanic, catch_deliberate};
-use anyhow::{Result, bail};
+use anyhow::Result;
 use lode_heap::{Access, CreateOptions, OpenOptions};
 use lode_index::IndexError;
 use lode_kv::Store;
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::thread;
 
 const SIZE: u64 = 8 << 20;
 /// Number of keys of a thread, few enough for its share of the pool never to be full.
@@ -94,15 +93,7 @@ fn number_of(store: &Store, thread: u64) -> Result<u64, Finding> {
 pub(super) fn child(kills: &Kills, pool: &Path, journal: &Journal) -> Result<()> {
     let options = OpenOptions { durability: Some(kills.durability), ..OpenOptions::new(Access::ReadWrite) };
     let store = Store::open(pool, &options)?;
-    let store = &store;
-    thread::scope(|scope| {
-        let workers: Vec<_> =
-            (0..THREADS).map(|thread| scope.spawn(move || work(store, kills, journal, thread))).collect();
-        workers.into_iter().try_for_each(|work| match work.join() {
-            Ok(done) => done,
-            Err(_) => bail!("a thread panicked"),
-        })
-    })
+    on_all_threads(|thread| work(&store, kills, journal, thread))
 }
 
 fn work(store: &Store, kills: &Kills, journal: &Journal, thread: u64) -> Result<()> {

@@ -1,14 +1,13 @@
 //! Named trees of a store under SIGKILL: made, filled, dropped, renamed, and taken back to a savepoint.
 
-use super::{ComparePool, Journal, Kills, THREADS, check_number, transaction_rng};
+use super::{ComparePool, Journal, Kills, THREADS, check_number, on_all_threads, transaction_rng};
 use crate::api::{self, Outcome, content, ensure, expect_ok};
 use crate::panic_hook::{DeliberatePanic, catch_deliberate};
-use anyhow::{Result, bail};
+use anyhow::Result;
 use fastrand::Rng;
 use lodestone::{Error, Options, Snapshot, Store, Transaction, TreeDef};
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::thread;
 
 /// Names of trees of a thread.
 const TREES: u64 = 4;
@@ -157,15 +156,7 @@ fn trees_of(snapshot: &Snapshot, thread: u64) -> lodestone::Result<Trees> {
 
 pub(super) fn child(kills: &Kills, pool: &Path, journal: &Journal) -> Result<()> {
     let store = options(kills).open_existing(pool)?;
-    thread::scope(|scope| {
-        let store = &store;
-        let workers: Vec<_> =
-            (0..THREADS).map(|thread| scope.spawn(move || work(store, kills, journal, thread))).collect();
-        workers.into_iter().try_for_each(|work| match work.join() {
-            Ok(done) => done,
-            Err(_) => bail!("a thread panicked"),
-        })
-    })
+    on_all_threads(|thread| work(&store, kills, journal, thread))
 }
 
 fn work(store: &Store, kills: &Kills, journal: &Journal, thread: u64) -> Result<()> {
