@@ -1,20 +1,23 @@
 //! Group commit: one synced write of the log for all waiting transactions, on media where the sync is the main cost.
 //!
 //! All transactions share one ring. Each appends its record to the open batch. The first that finds no batch being
-//! written writes the open one. Transactions that come meanwhile gather in the next batch.
+//! written writes the open one, and then writes its records back, in their order. Transactions that come meanwhile
+//! gather in the next batch.
 
+use crate::apply::{ContinuedRange, apply_all};
 use crate::bugs;
-use crate::error::LogError;
-use lode_layout::{ChecksumSeed, PoolOffset, Record, WORD, align_up};
+use crate::error::{InDoubtCause, LogError};
+use lode_layout::{ChecksumSeed, PoolOffset, RECORD_HEADER_WORDS, Record, WORD, align_up};
 use lode_pmem::sync::{AtomicBool, AtomicU64, Mutex, MutexGuard, Ordering};
-use lode_pmem::{Event, Medium, SyncError, checksum};
+use lode_pmem::{Event, Fault, FaultScope, Medium, SyncError, checksum};
 use rustix::io::Errno;
 use std::mem;
+use std::ops::Range;
 use std::sync::PoisonError;
 use zerocopy::IntoBytes;
 
 /// Times that a thread yields the CPU, for each record that it expects.
-const GATHER_ROUNDS: u32 = 2;
+const GATHER_ROUNDS: usize = 2;
 /// A round of waiting in which [`Medium::relax`] yields the CPU.
 const YIELDING_ROUND: u32 = 64;
 
@@ -26,6 +29,16 @@ struct Batch {
     words: Vec<u64>,
     /// Index of the word that lies at the start of the ring, if the batch reached the ring's end.
     wrap: Option<usize>,
+    records: Vec<BatchRecord>,
+}
+
+/// A record of a batch.
+#[derive(Debug)]
+struct BatchRecord {
+    sequence: u64,
+    /// The words of the batch that are its body.
+    body: Range<usize>,
+    continued: Vec<ContinuedRange>,
 }
 
 #[derive(Debug)]
@@ -35,23 +48,29 @@ struct State {
     /// Length of the ring in bytes.
     ring_len: u64,
     open: Batch,
-    /// Number of the open batch.
-    number: u64,
-    /// Records in the open batch.
-    records: u32,
     /// Records in the batch before it.
-    previous_records: u32,
+    previous_records: usize,
     failed: Option<SyncError>,
+    /// Records whose write-backs met lost memory. The log accepts no more records then.
+    faults: Vec<(u64, Fault)>,
     /// Buffer of a written batch, for reuse.
     spare: Vec<u64>,
 }
 
-/// The batch that a record joined, and the record's number.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Ticket {
-    batch: u64,
+/// A record that was appended to a batch and is not ready to be written back. It is ready when this is dropped.
+#[derive(Debug)]
+#[must_use = "the record is ready when this is dropped"]
+pub(crate) struct Appended<'a> {
+    unready: &'a AtomicU64,
     /// The record's sequence number.
     pub(crate) sequence: u64,
+}
+
+impl Drop for Appended<'_> {
+    fn drop(&mut self) {
+        // ORDER: releases what the thread did before its record may be written back.
+        self.unready.fetch_sub(1, Ordering::Release);
+    }
 }
 
 /// The one ring of a log at durability commit.
@@ -59,28 +78,36 @@ pub(crate) struct Ticket {
 pub(crate) struct Group {
     checksum_seed: ChecksumSeed,
     state: Mutex<State>,
-    /// Batches with a lower number are durable.
-    durable: AtomicU64,
-    /// True while a thread gathers or writes a batch. Changes under the lock of the state.
+    /// The last record that is durable and written back, as all before it are.
+    written_back: AtomicU64,
+    /// Records that are not ready to be written back.
+    unready: AtomicU64,
+    /// True while a thread gathers, writes or writes back a batch. Changes under the lock of the state.
     writing: AtomicBool,
     written: Event,
 }
 
 impl Group {
-    pub(crate) fn new(ring: PoolOffset, ring_len: u64, checksum_seed: ChecksumSeed) -> Group {
+    /// Makes a group whose first record follows the record `last`.
+    pub(crate) fn new(ring: PoolOffset, ring_len: u64, checksum_seed: ChecksumSeed, last: u64) -> Group {
         let open = Batch::default();
         let state = State {
             ring,
             ring_len,
             open,
-            number: 0,
-            records: 0,
             previous_records: 0,
             failed: None,
+            faults: Vec::new(),
             spare: Vec::new(),
         };
-        let (durable, writing, written) = (AtomicU64::new(0), AtomicBool::new(false), Event::new());
-        Group { checksum_seed, state: Mutex::new(state), durable, writing, written }
+        Group {
+            checksum_seed,
+            state: Mutex::new(state),
+            written_back: AtomicU64::new(last),
+            unready: AtomicU64::new(0),
+            writing: AtomicBool::new(false),
+            written: Event::new(),
+        }
     }
 
     /// Moves the empty ring to `ring`, and returns the position of the next record. The caller holds all lanes, so no
@@ -99,15 +126,17 @@ impl Group {
         state.open.start + batch_len(&state.open, medium.log_block())
     }
 
-    /// Assigns a sequence number to `record`, adds its checksum and appends it to the open batch. Returns `None` when
-    /// the ring has no room for it above `tail`.
+    /// Assigns a sequence number to `record`, adds its checksum and appends it to the open batch. It is written back
+    /// when the result was dropped, with the entries in `continued`. Returns `None` when the ring has no room for it
+    /// above `tail`.
     pub(crate) fn append<M: Medium>(
         &self,
         medium: &M,
         record: &mut Record,
+        continued: &[ContinuedRange],
         next: &AtomicU64,
         tail: u64,
-    ) -> Result<Option<Ticket>, LogError> {
+    ) -> Result<Option<Appended<'_>>, LogError> {
         let mut state = self.lock_state();
         if state.failed.is_some() {
             return Err(LogError::Poisoned);
@@ -127,6 +156,8 @@ impl Group {
             state.open.words.resize(padded as usize, 0);
             state.open.wrap = Some(state.open.words.len());
         }
+        let first = state.open.words.len() + RECORD_HEADER_WORDS;
+        let body = first..first + record.body().len();
         let at = state.open.start + state.open.words.as_bytes().len() as u64;
         debug_assert!(at % ring_len + len <= ring_len, "a record does not wrap");
         // ORDER: assigned and appended under one lock, so the order of records in the log is that of their numbers.
@@ -137,18 +168,25 @@ impl Group {
             at % ring_len,
             checksum,
         ));
-        state.records += 1;
-        Ok(Some(Ticket { batch: state.number, sequence }))
+        let continued = continued.to_vec();
+        state.open.records.push(BatchRecord { sequence, body, continued });
+        // ORDER: none: the thread that closes the batch takes the lock first.
+        self.unready.fetch_add(1, Ordering::Relaxed);
+        Ok(Some(Appended { unready: &self.unready, sequence }))
     }
 
-    /// Waits until the record of `ticket` is durable.
-    pub(crate) fn wait_durable<M: Medium>(&self, medium: &M, ticket: Ticket) -> Result<(), LogError> {
+    /// Waits until the record `sequence` is durable and written back.
+    pub(crate) fn wait_written_back<M: Medium>(&self, medium: &M, sequence: u64) -> Result<(), LogError> {
+        // ORDER: acquires what the writer of the batch released after its write-backs.
+        let is_done = || self.written_back.load(Ordering::Acquire) >= sequence;
         loop {
             {
                 let state = self.lock_state();
-                // ORDER: acquires what the writer of the batch released after its sync.
-                if self.durable.load(Ordering::Acquire) > ticket.batch {
-                    return Ok(());
+                if is_done() {
+                    let fault = state.faults.iter().find(|(lost, _)| *lost == sequence);
+                    return fault.map_or(Ok(()), |(_, fault)| {
+                        Err(LogError::InDoubt(InDoubtCause::WriteBack(*fault)))
+                    });
                 }
                 if let Some(error) = state.failed {
                     return Err(error.into());
@@ -157,25 +195,67 @@ impl Group {
                 if !self.writing.load(Ordering::Relaxed) {
                     self.writing.store(true, Ordering::Relaxed);
                     let unwinding = FailOnUnwind(self);
-                    let ring = (state.ring, state.ring_len);
-                    let batch = self.gather(medium, state);
-                    if bugs::GROUP_COMMIT_BEFORE_SYNC.is_active() {
-                        // ORDER: none: the seeded bug is wrong anyway.
-                        self.durable.fetch_add(1, Ordering::Release);
-                    }
-                    let written = self.write(medium, ring, batch);
+                    self.write_next(medium, state);
                     mem::forget(unwinding);
-                    written?;
                     continue;
                 }
             }
-            let mut waits = || {
-                // ORDER: as above.
-                let durable = self.durable.load(Ordering::Acquire) > ticket.batch;
-                // ORDER: acquires the end of a write that failed, or that was of another batch.
-                !durable && self.writing.load(Ordering::Acquire)
-            };
+            // ORDER: acquires the end of a write that failed, or that was of another batch.
+            let mut waits = || !is_done() && self.writing.load(Ordering::Acquire);
             medium.wait_while(&self.written, &mut waits);
+        }
+    }
+
+    /// Makes the open batch durable, and writes it back.
+    fn write_next<M: Medium>(&self, medium: &M, state: MutexGuard<'_, State>) {
+        let ring = (state.ring, state.ring_len);
+        let mut batch = self.gather(medium, state);
+        let mut faults = Vec::new();
+        let last = batch.records.last().map(|record| record.sequence);
+        if bugs::GROUP_COMMIT_BEFORE_SYNC.is_active() {
+            self.write_back(medium, &batch, &mut faults);
+            // ORDER: none: the seeded bug is wrong anyway.
+            self.written_back.fetch_max(last.unwrap_or_default(), Ordering::Release);
+        }
+        let written = self.write(medium, ring, &mut batch);
+        if written.is_ok() && !bugs::GROUP_COMMIT_BEFORE_SYNC.is_active() {
+            self.write_back(medium, &batch, &mut faults);
+        }
+        let mut state = self.lock_state();
+        // ORDER: releases the outcome to threads that ask without the lock.
+        self.writing.store(false, Ordering::Release);
+        state.failed = state.failed.or(written.err());
+        state.faults.append(&mut faults);
+        if let (Ok(()), Some(last)) = (written, last) {
+            // ORDER: releases the write-backs to the threads that wait for them.
+            self.written_back.store(last, Ordering::Release);
+        }
+        batch.words.clear();
+        state.spare = batch.words;
+        drop(state);
+        self.written.notify_all();
+    }
+
+    /// Writes the records of `batch` back, which is durable, when all of them are ready. Adds those whose write-backs met
+    /// lost memory to `faults`.
+    fn write_back<M: Medium>(&self, medium: &M, batch: &Batch, faults: &mut Vec<(u64, Fault)>) {
+        for round in 0.. {
+            // Those of the open batch count, too. They are ready soon, and their threads append no others meanwhile.
+            // ORDER: acquires what threads did before their records were ready.
+            if self.unready.load(Ordering::Acquire) == 0 {
+                break;
+            }
+            medium.relax(round);
+        }
+        for record in &batch.records {
+            // The faults of the calling thread's transaction are not the record's.
+            let scope = FaultScope::open();
+            let (memory, body) = (scope.memory(medium.memory()), &batch.words[record.body.clone()]);
+            // One thread at a time writes back.
+            apply_all(medium, memory, body, &record.continued, None, true);
+            if let Err(fault) = scope.close() {
+                faults.push((record.sequence, fault));
+            }
         }
     }
 
@@ -184,14 +264,14 @@ impl Group {
     fn gather<'a, M: Medium>(&'a self, medium: &M, mut state: MutexGuard<'a, State>) -> Batch {
         let expected = state.previous_records;
         for _ in 0..GATHER_ROUNDS * expected {
-            if state.records >= expected {
+            if state.open.records.len() >= expected {
                 break;
             }
             drop(state);
             medium.relax(YIELDING_ROUND);
             state = self.lock_state();
         }
-        state.previous_records = mem::take(&mut state.records);
+        state.previous_records = state.open.records.len();
         self.close_batch(&mut state, medium.log_block())
     }
 
@@ -199,8 +279,7 @@ impl Group {
     fn close_batch(&self, state: &mut State, block: u64) -> Batch {
         let start = state.open.start + batch_len(&state.open, block);
         let words = mem::take(&mut state.spare);
-        state.number += 1;
-        mem::replace(&mut state.open, Batch { start, words, wrap: None })
+        mem::replace(&mut state.open, Batch { start, words, wrap: None, records: Vec::new() })
     }
 
     /// Writes `batch` to the ring of that offset and length.
@@ -208,9 +287,9 @@ impl Group {
         &self,
         medium: &M,
         (ring, ring_len): (PoolOffset, u64),
-        mut batch: Batch,
-    ) -> Result<(), LogError> {
-        let padded = batch_len(&batch, medium.log_block()) / 8;
+        batch: &mut Batch,
+    ) -> Result<(), SyncError> {
+        let padded = batch_len(batch, medium.log_block()) / 8;
         batch.words.resize(padded as usize, 0);
         let (first, second) = batch.words.split_at(batch.wrap.unwrap_or(batch.words.len()));
         let mut written = Ok(());
@@ -225,20 +304,7 @@ impl Group {
                 }
             }
         }
-        {
-            let mut state = self.lock_state();
-            // ORDER: releases the outcome to threads that ask without the lock.
-            self.writing.store(false, Ordering::Release);
-            state.failed = state.failed.or(written.err());
-            if written.is_ok() && !bugs::GROUP_COMMIT_BEFORE_SYNC.is_active() {
-                // ORDER: releases the finished sync to the threads that wait for this batch.
-                self.durable.fetch_add(1, Ordering::Release);
-            }
-            batch.words.clear();
-            state.spare = batch.words;
-        }
-        self.written.notify_all();
-        written.map_err(LogError::from)
+        written
     }
 
     fn lock_state(&self) -> MutexGuard<'_, State> {

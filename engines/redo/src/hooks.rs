@@ -8,8 +8,8 @@ pub trait CommitHooks {
         true
     }
 
-    /// Called when the record is durable. Returns true if [`before_write_back`](CommitHooks::before_write_back) is to be
-    /// called.
+    /// Called when the record has its number. Returns true if
+    /// [`before_write_back`](CommitHooks::before_write_back) is to be called.
     #[inline]
     fn wants_entries(&mut self) -> bool {
         false

@@ -32,9 +32,9 @@ mod ring;
 pub mod scan;
 pub mod slots;
 
-pub use apply::apply_entry;
+pub use apply::{ContinuedRange, apply_entry};
 pub use dirty::DirtyLines;
 pub use error::{InDoubtCause, LogError};
 pub use hooks::CommitHooks;
-pub use log::{ContinuedRange, Log, LogArea, SEQUENCE_GAP};
+pub use log::{Log, LogArea, SEQUENCE_GAP};
 pub use recover::{OnCorruption, Recovery};
