@@ -10,6 +10,7 @@ extern crate self as lode_heap;
 mod alloc;
 mod attempt;
 pub mod check;
+mod commit_hooks;
 mod error;
 #[cfg(feature = "explore")]
 pub mod explore;
@@ -18,6 +19,7 @@ mod heap;
 mod held_locks;
 mod locks;
 mod open_transaction;
+mod pending_words;
 mod persist;
 mod pool;
 mod ptr;

@@ -7,13 +7,14 @@
 use crate::apply::{ContinuedRange, apply_all};
 use crate::bugs;
 use crate::error::{InDoubtCause, LogError};
+use crate::written_back::WrittenBack;
 use lode_layout::{ChecksumSeed, PoolOffset, RECORD_HEADER_WORDS, Record, WORD, align_up};
 use lode_pmem::sync::{AtomicBool, AtomicU64, Mutex, MutexGuard, Ordering};
 use lode_pmem::{Event, Fault, FaultScope, Medium, SyncError, checksum};
 use rustix::io::Errno;
 use std::mem;
 use std::ops::Range;
-use std::sync::PoisonError;
+use std::sync::{Arc, PoisonError};
 use zerocopy::IntoBytes;
 
 /// Times that a thread yields the CPU, for each record that it expects.
@@ -78,8 +79,7 @@ impl Drop for Appended<'_> {
 pub(crate) struct Group {
     checksum_seed: ChecksumSeed,
     state: Mutex<State>,
-    /// The last record that is durable and written back, as all before it are.
-    written_back: AtomicU64,
+    written_back: Arc<WrittenBack>,
     /// Records that are not ready to be written back.
     unready: AtomicU64,
     /// True while a thread gathers, writes or writes back a batch. Changes under the lock of the state.
@@ -103,7 +103,7 @@ impl Group {
         Group {
             checksum_seed,
             state: Mutex::new(state),
-            written_back: AtomicU64::new(last),
+            written_back: Arc::new(WrittenBack::new(last)),
             unready: AtomicU64::new(0),
             writing: AtomicBool::new(false),
             written: Event::new(),
@@ -175,10 +175,14 @@ impl Group {
         Ok(Some(Appended { unready: &self.unready, sequence }))
     }
 
+    /// Returns how far the records are written back.
+    pub(crate) fn written_back(&self) -> &Arc<WrittenBack> {
+        &self.written_back
+    }
+
     /// Waits until the record `sequence` is durable and written back.
     pub(crate) fn wait_written_back<M: Medium>(&self, medium: &M, sequence: u64) -> Result<(), LogError> {
-        // ORDER: acquires what the writer of the batch released after its write-backs.
-        let is_done = || self.written_back.load(Ordering::Acquire) >= sequence;
+        let is_done = || self.written_back.last() >= sequence;
         loop {
             {
                 let state = self.lock_state();
@@ -214,8 +218,7 @@ impl Group {
         let last = batch.records.last().map(|record| record.sequence);
         if bugs::GROUP_COMMIT_BEFORE_SYNC.is_active() {
             self.write_back(medium, &batch, &mut faults);
-            // ORDER: none: the seeded bug is wrong anyway.
-            self.written_back.fetch_max(last.unwrap_or_default(), Ordering::Release);
+            last.inspect(|last| self.written_back.advance(*last));
         }
         let written = self.write(medium, ring, &mut batch);
         if written.is_ok() && !bugs::GROUP_COMMIT_BEFORE_SYNC.is_active() {
@@ -226,9 +229,10 @@ impl Group {
         self.writing.store(false, Ordering::Release);
         state.failed = state.failed.or(written.err());
         state.faults.append(&mut faults);
-        if let (Ok(()), Some(last)) = (written, last) {
-            // ORDER: releases the write-backs to the threads that wait for them.
-            self.written_back.store(last, Ordering::Release);
+        match (written, last) {
+            (Ok(()), Some(last)) => self.written_back.advance(last),
+            (Ok(()), None) => {}
+            (Err(_), _) => self.written_back.end(),
         }
         batch.words.clear();
         state.spare = batch.words;
@@ -247,7 +251,10 @@ impl Group {
             }
             medium.relax(round);
         }
-        for record in &batch.records {
+        let is_reversed = bugs::WRITE_BACK_OUT_OF_ORDER.is_active();
+        let last = batch.records.len().saturating_sub(1);
+        for index in 0..batch.records.len() {
+            let record = &batch.records[if is_reversed { last - index } else { index }];
             // The faults of the calling thread's transaction are not the record's.
             let scope = FaultScope::open();
             let (memory, body) = (scope.memory(medium.memory()), &batch.words[record.body.clone()]);
@@ -319,6 +326,7 @@ impl Drop for FailOnUnwind<'_> {
     fn drop(&mut self) {
         let mut state = self.0.lock_state();
         state.failed.get_or_insert(SyncError { errno: Errno::IO.raw_os_error() });
+        self.0.written_back.end();
         // ORDER: releases the failure to the threads that ask without the lock.
         self.0.writing.store(false, Ordering::Release);
         drop(state);

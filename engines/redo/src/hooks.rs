@@ -19,6 +19,17 @@ pub trait CommitHooks {
     fn before_write_back(&mut self, sequence: u64, entries: &[u64]) {
         let _ = (sequence, entries);
     }
+
+    /// Called at durability commit when the record `sequence` with these entries has its place in the log, and is not
+    /// written back yet. From now on it becomes durable, or no later one does.
+    fn appended(&mut self, sequence: u64, entries: &[u64]) {
+        let _ = (sequence, entries);
+    }
+
+    /// Called after [`appended`](CommitHooks::appended) when the record is durable and written back.
+    fn written_back(&mut self, sequence: u64, entries: &[u64]) {
+        let _ = (sequence, entries);
+    }
 }
 
 impl CommitHooks for () {}

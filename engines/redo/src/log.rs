@@ -9,10 +9,12 @@ use crate::error::{InDoubtCause, LogError};
 use crate::group::Group;
 use crate::hooks::CommitHooks;
 use crate::lane::{LaneState, Lanes, bias_used};
+use crate::written_back::WrittenBack;
 use lode_layout::{BLOCK, CheckpointSlot, ChecksumSeed, Geometry, PoolOffset, Record, WORD, align_down};
 use lode_pmem::biased::BiasedGuard;
 use lode_pmem::{Durability, FaultScope, Medium, Readable, checksum};
 use std::mem;
+use std::sync::Arc;
 use zerocopy::IntoBytes;
 
 /// Maximum number of rings in a log. It bounds the number of threads that can be in their drain at once.
@@ -187,6 +189,24 @@ impl<M: Medium> Log<M> {
     pub fn last_sequence(&self) -> u64 {
         // ORDER: acquires the locks that were taken before the number was assigned.
         self.next_sequence.0.load(Ordering::Acquire) - 1
+    }
+
+    /// Returns how far the records are written back, at durability commit. At the others a transaction writes its own
+    /// record back.
+    pub fn written_back(&self) -> Option<&Arc<WrittenBack>> {
+        self.group.as_ref().map(Group::written_back)
+    }
+
+    /// Waits until the record `sequence` is durable and written back. Writes it if no other thread does.
+    ///
+    /// # Errors
+    /// [`LogError::Poisoned`] when that failed.
+    pub fn wait_written_back(&self, sequence: u64) -> Result<(), LogError> {
+        let Some(group) = &self.group else { return Ok(()) };
+        group
+            .wait_written_back(&self.medium, sequence)
+            .map_err(|_| LogError::Poisoned)
+            .inspect_err(|_| self.fail())
     }
 
     /// Returns the maximum length of a record in words, header included. A longer record continues elsewhere, by
@@ -373,9 +393,11 @@ impl<M: Medium> Log<M> {
         if hooks.wants_entries() {
             show_all(memory, record.body(), continued, sequence, hooks);
         }
+        hooks.appended(sequence, record.body());
         // From now on the record is written back as soon as it is durable, perhaps by another thread.
         drop(appended);
         group.wait_written_back(&self.medium, sequence)?;
+        hooks.written_back(sequence, record.body());
         lane.continued += continued.iter().map(|(_, len)| len).sum::<u64>();
         let is_due = lane.continued > self.area_len();
         self.check_write_back(scope, &lane)?;
