@@ -180,17 +180,27 @@ impl Group {
         &self.written_back
     }
 
-    /// Waits until the record `sequence` is durable and written back.
+    /// Waits until the record `sequence` is durable and written back. A write-back that met lost memory counts: the record
+    /// is durable.
     pub(crate) fn wait_written_back<M: Medium>(&self, medium: &M, sequence: u64) -> Result<(), LogError> {
+        self.wait(medium, sequence).map(drop)
+    }
+
+    /// Waits until the record `sequence`, the caller's own, is durable and written back. Returns the fault that its
+    /// write-back met as an error.
+    pub(crate) fn wait_own_written_back<M: Medium>(&self, medium: &M, sequence: u64) -> Result<(), LogError> {
+        let state = self.wait(medium, sequence)?;
+        let fault = state.faults.iter().find(|(lost, _)| *lost == sequence);
+        fault.map_or(Ok(()), |(_, fault)| Err(LogError::InDoubt(InDoubtCause::WriteBack(*fault))))
+    }
+
+    fn wait<M: Medium>(&self, medium: &M, sequence: u64) -> Result<MutexGuard<'_, State>, LogError> {
         let is_done = || self.written_back.last() >= sequence;
         loop {
             {
                 let state = self.lock_state();
                 if is_done() {
-                    let fault = state.faults.iter().find(|(lost, _)| *lost == sequence);
-                    return fault.map_or(Ok(()), |(_, fault)| {
-                        Err(LogError::InDoubt(InDoubtCause::WriteBack(*fault)))
-                    });
+                    return Ok(state);
                 }
                 if let Some(error) = state.failed {
                     return Err(error.into());

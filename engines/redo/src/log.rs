@@ -200,7 +200,8 @@ impl<M: Medium> Log<M> {
     /// Waits until the record `sequence` is durable and written back. Writes it if no other thread does.
     ///
     /// # Errors
-    /// [`LogError::Poisoned`] when that failed.
+    /// [`LogError::Poisoned`] when its sync failed. A write-back that met lost memory is no error here: its own transaction
+    /// reports it.
     pub fn wait_written_back(&self, sequence: u64) -> Result<(), LogError> {
         let Some(group) = &self.group else { return Ok(()) };
         group
@@ -396,7 +397,7 @@ impl<M: Medium> Log<M> {
         hooks.appended(sequence, record.body());
         // From now on the record is written back as soon as it is durable, perhaps by another thread.
         drop(appended);
-        group.wait_written_back(&self.medium, sequence)?;
+        group.wait_own_written_back(&self.medium, sequence)?;
         hooks.written_back(sequence, record.body());
         lane.continued += continued.iter().map(|(_, len)| len).sum::<u64>();
         let is_due = lane.continued > self.area_len();
