@@ -5,13 +5,11 @@ use crate::alloc::allocator::Allocator;
 use crate::growth::Wanted;
 use crate::held_locks::HeldLocks;
 use crate::locks::{LockTable, Stripe, Tag, Version};
-use crate::pending_words::PendingWords;
 use crate::read_set::ReadSet;
 use crate::readers::Readers;
 use crate::writes::write_set::WriteSet;
 use lode_layout::{CHUNK, Geometry, WORD};
 use lode_pmem::Medium;
-use std::sync::Arc;
 
 /// The outcome of an attempt so far. Each variant takes precedence over those before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,18 +36,6 @@ impl Outcome {
     }
 }
 
-/// The treatment of words that wait for their sync.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Sight {
-    /// It reads from memory, and starts again as soon as it meets such words, to see them.
-    #[default]
-    Memory,
-    /// It reads from memory, and waits until such words are written back.
-    Durable,
-    /// It sees them, wherever it reads, and returns when they are durable.
-    Pending,
-}
-
 /// The locks that a transaction held at some moment, and the number of changes that it had made by then.
 #[derive(Clone, Copy, Debug)]
 pub struct LockSavepoint {
@@ -74,9 +60,6 @@ pub(crate) struct Attempt {
     held: HeldLocks,
     /// True if the transaction was restarted often: its reads take locks, and it waits for each as long as it has to.
     is_senior: bool,
-    sight: Sight,
-    /// True if the closure is to start again and see pending words.
-    wants_pending: bool,
     outcome: Outcome,
     /// Maximum length of the log in words, once it was looked up.
     words_limit: Option<WordsLimit>,
@@ -98,8 +81,6 @@ impl Attempt {
             space: Allocations::default(),
             held: HeldLocks::new(),
             is_senior: false,
-            sight: Sight::Memory,
-            wants_pending: false,
             outcome: Outcome::Running,
             words_limit: None,
         }
@@ -146,55 +127,10 @@ impl Attempt {
         self.is_senior = true;
     }
 
-    /// Returns the treatment of pending words.
-    pub(crate) fn sight(&self) -> Sight {
-        self.sight
-    }
-
-    /// Makes the attempt wait for pending words.
-    pub(crate) fn wait_for_pending(&mut self) {
-        self.sight = Sight::Durable;
-    }
-
-    /// Makes the attempt see pending words.
-    pub(crate) fn see_pending(&mut self, words: &Arc<PendingWords>) {
-        self.sight = Sight::Pending;
-        self.writes.see_pending(words);
-    }
-
-    /// Makes the closure start again, so that it sees pending words.
-    pub(crate) fn restart_to_see_pending(&mut self) {
-        self.wants_pending = true;
-        self.escalate(Outcome::Conflict { is_inversion: false });
-    }
-
-    /// Returns true if the closure is to start again and see pending words.
-    pub(crate) fn wants_pending(&self) -> bool {
-        self.wants_pending
-    }
-
-    /// Returns true if memory is what the attempt sees, apart from its own changes.
+    /// Returns the space that was taken or freed.
     #[inline]
-    pub(crate) fn sees_memory(&self) -> bool {
-        self.sight != Sight::Pending
-    }
-
-    /// Returns true if reads are not simply those of memory under an open lock.
-    #[inline]
-    pub(crate) fn has_slow_reads(&self) -> bool {
-        self.is_senior || !self.sees_memory()
-    }
-
-    /// Returns the space that was taken or freed, and the changes.
-    #[inline]
-    pub(crate) fn space(&mut self) -> (&Allocations, &mut WriteSet) {
-        (&self.space, &mut self.writes)
-    }
-
-    /// Returns the locks that are held, the space, and the changes.
-    #[inline]
-    pub(crate) fn held_space_and_writes(&mut self) -> (&mut HeldLocks, &mut Allocations, &mut WriteSet) {
-        (&mut self.held, &mut self.space, &mut self.writes)
+    pub(crate) fn space(&self) -> &Allocations {
+        &self.space
     }
 
     /// Returns the space, and the changes by which the medium says the same.
@@ -257,9 +193,7 @@ impl Attempt {
     #[inline]
     pub(crate) fn try_lock(&mut self, locks: &LockTable, stripe: Stripe, tag: Tag, version: Version) -> bool {
         let is_reserved = locks.is_wanted(stripe) && !self.is_senior;
-        let taken = !is_reserved
-            && (locks.take(stripe, tag, version)
-                || !self.sees_memory() && locks.take_pending(stripe, tag, version));
+        let taken = !is_reserved && locks.take(stripe, tag, version);
         if taken {
             self.held.push(stripe);
         }
@@ -302,8 +236,6 @@ impl Attempt {
         self.reads.clear(readers);
         self.space.clear();
         self.words_limit = None;
-        self.sight = Sight::Memory;
-        self.wants_pending = false;
         self.outcome = Outcome::Running;
     }
 }

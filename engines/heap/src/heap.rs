@@ -3,11 +3,9 @@
 use crate::alloc::allocator::Allocator;
 use crate::alloc::shared::Shared;
 use crate::alloc::space::Space;
-use crate::attempt::{Attempt, Sight};
 use crate::error::HeapError;
 use crate::growth::{Growth, GrowthError, install};
-use crate::locks::{LockTable, Stripe, Version};
-use crate::pending_words::PendingWords;
+use crate::locks::{LockTable, Version};
 use crate::readers::Pin;
 use crate::session::Session;
 use lode_layout::{Geometry, PoolOffset, WORD, decode_root, encode_root};
@@ -29,8 +27,6 @@ pub struct Heap<M: Medium> {
     space: Space,
     shared: Arc<Shared>,
     locks: LockTable,
-    /// Words of transactions that wait for their sync, at durability commit.
-    pending: Option<Arc<PendingWords>>,
     /// The log's last sequence number when the heap was opened.
     opened_at: u64,
 }
@@ -107,7 +103,6 @@ impl<M: Medium> Heap<M> {
         let heap = Heap {
             number: NUMBER.add(1),
             opened_at: log.last_sequence(),
-            pending: log.written_back().map(|last| Arc::new(PendingWords::new(Arc::clone(last)))),
             log,
             space: Space::new(geometry),
             shared: Arc::new(Shared::new()),
@@ -203,13 +198,6 @@ impl<M: Medium> Heap<M> {
         self.locks.version(self.locks.stripe(at))
     }
 
-    /// Opens the lock that guards `at` if it is pending for a transaction that was written back.
-    #[cold]
-    pub(crate) fn settle_lock(&self, at: PoolOffset) {
-        let stripe = self.locks.stripe(at);
-        self.is_pending(stripe, self.locks.version(stripe));
-    }
-
     #[inline]
     pub(crate) fn session(&self) -> Rc<Session> {
         Session::of(self.number, &self.shared)
@@ -250,39 +238,6 @@ impl<M: Medium> Heap<M> {
     #[inline]
     pub(crate) fn number_of(&self, sequence: u64) -> u64 {
         sequence.wrapping_sub(self.opened_at)
-    }
-
-    /// Returns the words of transactions that wait for their sync, at durability commit.
-    pub(crate) fn pending(&self) -> Option<&Arc<PendingWords>> {
-        self.pending.as_ref()
-    }
-
-    /// Opens a lock that is pending for a transaction that was written back. Returns true if `version` of the lock is
-    /// pending, and words under it wait for their sync.
-    #[cold]
-    pub(crate) fn is_pending(&self, stripe: Stripe, version: Version) -> bool {
-        let number = version.number();
-        let is_settled =
-            || self.log.written_back().is_none_or(|last| last.is_settled(number + self.opened_at));
-        if !version.is_pending() {
-            return false;
-        }
-        if is_settled() {
-            self.locks.settle(stripe, number);
-            return false;
-        }
-        true
-    }
-
-    /// Returns true if words under the lock, whose version is `version`, wait for their sync, and the attempt does not
-    /// see such words. Unless it is to wait for them, its closure then starts again.
-    #[inline]
-    pub(crate) fn meets_pending(&self, attempt: &mut Attempt, stripe: Stripe, version: Version) -> bool {
-        let meets = version.is_pending() && attempt.sees_memory() && self.is_pending(stripe, version);
-        if meets && attempt.sight() == Sight::Memory {
-            attempt.restart_to_see_pending();
-        }
-        meets
     }
 
     /// Returns the space of the heap on the medium.

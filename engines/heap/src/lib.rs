@@ -10,7 +10,6 @@ extern crate self as lode_heap;
 mod alloc;
 mod attempt;
 pub mod check;
-mod commit_hooks;
 mod error;
 #[cfg(feature = "explore")]
 pub mod explore;
@@ -19,7 +18,6 @@ mod heap;
 mod held_locks;
 mod locks;
 mod open_transaction;
-mod pending_words;
 mod persist;
 mod pool;
 mod ptr;

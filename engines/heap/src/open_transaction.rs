@@ -45,8 +45,6 @@ impl<M: Medium> Heap<M> {
             return Err(HeapError::InTransaction);
         }
         session.enter();
-        // Its steps return before it commits, so they see nothing that may be lost.
-        session.attempt().wait_for_pending();
         Ok(OpenTransaction { heap: self, session, fault: Cell::new(None), is_over: false })
     }
 }

@@ -5,7 +5,6 @@
 //!      | validate: what the closure has read still holds, if it has changed anything
 //!      | decide: commit, roll back, or run the closure again
 //!   Committing   write: the record becomes durable, and its write-backs follow         panic: in doubt
-//!      |         (at durability commit its locks are handed on before that; see `commit_hooks.rs`)
 //!      |         publish: new superblocks to all threads, freed space to limbo
 //!   release      locks are open again, and the attempt is over
 //! ```
@@ -15,7 +14,6 @@
 //! log, which holds a lane during both.
 
 use crate::attempt::{Attempt, Outcome};
-use crate::commit_hooks::HeapHooks;
 use crate::error::HeapError;
 use crate::heap::Heap;
 use crate::session::Session;
@@ -61,9 +59,7 @@ impl<M: Medium> Heap<M> {
     /// [`HeapError::NeverValid`] after some ten thousand conflicts that are the closure's own.
     ///
     /// # Durability
-    /// Durable on return of the outermost call, and so is all that the closure has read. At durability commit it may have
-    /// read changes of transactions that were waiting for their sync. If that fails, this returns an error, also if the
-    /// closure has changed nothing.
+    /// Durable on return of the outermost call.
     ///
     /// # Cost
     /// One drain; none if nothing was changed. A transaction whose record is longer than the log takes, a quarter of a
@@ -80,12 +76,15 @@ impl<M: Medium> Heap<M> {
         if session.is_active() {
             return self.join(&session, closure);
         }
-        let (mut retries, mut conflicts, mut senior_conflicts, mut sees_pending) = (0, 0, 0, false);
+        let (mut retries, mut conflicts, mut senior_conflicts) = (0, 0, 0);
         for round in 0.. {
             // Takes the transaction's faults. A transaction on another heap whose closure runs this one keeps its own.
             let scope = FaultScope::open();
             let running = Running::begin(self, &session);
-            let is_senior = round > 0 && self.begin_again(&session, conflicts, sees_pending);
+            let is_senior = conflicts >= CONFLICTS_MAX && self.locks().begin_senior();
+            if is_senior {
+                session.attempt().set_senior();
+            }
             let result = closure(&Tx::new(self, &session, scope.memory(self.memory())));
             // The closure's value stays in place until the end is known: a copy after the fence would have to wait
             // for all write-backs.
@@ -100,8 +99,7 @@ impl<M: Medium> Heap<M> {
                 }
                 AttemptEnd::Committed | AttemptEnd::RolledBack => return result,
                 AttemptEnd::Failed(error) => return Err(error.into()),
-                AttemptEnd::Conflict { wants_pending: true, .. } => sees_pending = true,
-                AttemptEnd::Conflict { is_inversion, .. } => {
+                AttemptEnd::Conflict { is_inversion } => {
                     conflicts += 1;
                     senior_conflicts += u32::from(is_senior);
                     if senior_conflicts >= SENIOR_CONFLICTS_MAX {
@@ -115,34 +113,6 @@ impl<M: Medium> Heap<M> {
             }
         }
         unreachable!("the loop ends with a result")
-    }
-
-    /// Prepares an attempt that is not the first one. Returns true if it is the senior's.
-    #[cold]
-    fn begin_again(&self, session: &Session, conflicts: u32, sees_pending: bool) -> bool {
-        let attempt = &mut *session.attempt();
-        let is_senior = conflicts >= CONFLICTS_MAX && self.locks().begin_senior();
-        if is_senior {
-            attempt.set_senior();
-        }
-        if let Some(words) = self.pending().filter(|_| sees_pending) {
-            attempt.see_pending(words);
-        }
-        is_senior
-    }
-
-    /// Returns the end of an attempt that has seen a word of the transaction `sequence`, when that is durable and written
-    /// back.
-    #[cold]
-    fn await_seen(&self, sequence: u64, end: AttemptEnd) -> AttemptEnd {
-        if matches!(end, AttemptEnd::Conflict { .. }) || bugs::RETURNS_BEFORE_WHAT_IT_READ.is_active() {
-            return end;
-        }
-        match (self.log().wait_written_back(sequence), end) {
-            // An error of its own, which may say that the outcome is open, stays.
-            (Ok(()), end) | (Err(_), end @ AttemptEnd::Failed(_)) => end,
-            (Err(error), _) => AttemptEnd::Failed(error.into()),
-        }
     }
 
     fn join<R, E: From<HeapError>>(
@@ -181,8 +151,6 @@ pub(crate) enum AttemptEnd {
     /// The closure is to be started again, see [`Outcome::Conflict`].
     Conflict {
         is_inversion: bool,
-        /// True if it is to see pending words then.
-        wants_pending: bool,
     },
 }
 
@@ -219,9 +187,7 @@ impl<'a, M: Medium> Running<'a, M> {
             let _ = heap.validate_reads(attempt, scope.memory(heap.memory()));
             end = self.decide(attempt.outcome(), scope.fault(), successful);
         }
-        let seen = if attempt.sees_memory() { 0 } else { attempt.writes().seen_pending() };
-        let wants_pending = attempt.wants_pending();
-        let end = match end {
+        match end {
             None => {
                 let committing = Committing { heap, session, scope: &scope, attempt, validated_at };
                 mem::forget(self);
@@ -232,7 +198,7 @@ impl<'a, M: Medium> Running<'a, M> {
                     }
                     Err(HeapError::Conflict) => {
                         let _ = scope.close();
-                        AttemptEnd::Conflict { is_inversion: false, wants_pending: false }
+                        AttemptEnd::Conflict { is_inversion: false }
                     }
                     Err(error) => {
                         // The error reports the fault.
@@ -247,24 +213,16 @@ impl<'a, M: Medium> Running<'a, M> {
                 mem::forget(self);
                 // The next attempt reads again, and an error reports the fault.
                 let _ = scope.close();
-                match end {
-                    AttemptEnd::Conflict { is_inversion, .. } => {
-                        AttemptEnd::Conflict { is_inversion, wants_pending }
-                    }
-                    end => end,
-                }
+                end
             }
-        };
-        if seen > 0 { heap.await_seen(seen, end) } else { end }
+        }
     }
 
     /// Decides how the attempt ends; `None` if it commits. The first row that fits decides.
     #[inline]
     fn decide(&self, outcome: Outcome, fault: Option<Fault>, successful: bool) -> Option<AttemptEnd> {
         match (outcome, fault, successful) {
-            (Outcome::Conflict { is_inversion }, ..) => {
-                Some(AttemptEnd::Conflict { is_inversion, wants_pending: false })
-            }
+            (Outcome::Conflict { is_inversion }, ..) => Some(AttemptEnd::Conflict { is_inversion }),
             // The closure's result follows from zeros.
             (_, Some(fault), _) => Some(AttemptEnd::Failed(fault.into())),
             (_, _, false) => Some(AttemptEnd::RolledBack),
@@ -338,11 +296,9 @@ impl<M: Medium> Committing<'_, '_, M> {
         let log = self.heap.log();
         let allocator = self.heap.allocator(self.session);
         let memory = self.scope.memory(self.heap.memory());
-        let (held, space, writes) = self.attempt.held_space_and_writes();
-        let is_short = writes.fits_in_record(log.record_words_max() as u64, 0);
-        let keep = KeepReplaced::new(self.heap, memory, space, self.validated_at);
-        let mut hooks = HeapHooks::new(self.heap, keep, space, held, is_short);
-        let sequence = if is_short {
+        let (space, writes) = self.attempt.space_and_writes();
+        let mut hooks = KeepReplaced::new(self.heap, memory, space, self.validated_at);
+        let sequence = if writes.fits_in_record(log.record_words_max() as u64, 0) {
             writes.push_payload_checksums();
             log.commit_in(self.scope, writes.record(), &[], &mut hooks)?
         } else {

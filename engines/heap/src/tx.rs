@@ -69,9 +69,8 @@ impl<'a, M: Medium> Tx<'a, M> {
         self.heap
     }
 
-    /// Returns the pool's bytes without the transaction's own changes, and at durability commit without those of others
-    /// that wait for their sync: [`sees_memory`](Tx::sees_memory) tells whether they are what the transaction sees. Loads that fail
-    /// count as faults of the transaction.
+    /// Returns the pool's bytes without the transaction's own changes. Loads that fail count as faults of the
+    /// transaction.
     #[inline]
     pub fn memory(&self) -> &Readable {
         self.memory
@@ -94,14 +93,6 @@ impl<'a, M: Medium> Tx<'a, M> {
     #[inline]
     pub fn is_clean(&self) -> bool {
         self.attempt().is_clean()
-    }
-
-    /// Returns true if the transaction sees what lies in the pool: it has stored nothing yet, and sees no words of others
-    /// that wait for their sync.
-    #[inline]
-    pub fn sees_memory(&self) -> bool {
-        let attempt = self.attempt();
-        attempt.is_clean() && attempt.sees_memory()
     }
 
     /// Returns a number that grows with each change of the transaction.
@@ -217,9 +208,6 @@ impl<'a, M: Medium> Tx<'a, M> {
             if attempt.try_lock(locks, stripe, tag, version) {
                 return self.join_snapshot(attempt, version);
             }
-            if self.heap.meets_pending(attempt, stripe, version) && attempt.wants_pending() {
-                return Err(HeapError::Conflict);
-            }
             let is_inversion = attempt.inverts_lock_order(stripe);
             let rounds_max = if attempt.is_senior() {
                 locks.set_wanted(Some(stripe));
@@ -246,41 +234,21 @@ impl<'a, M: Medium> Tx<'a, M> {
     /// [`HeapError::Conflict`] when the version has changed; the caller reads again, or passes it on.
     #[inline]
     pub fn lock_unchanged(&self, at: PoolOffset, version: Version) -> Result<(), HeapError> {
-        if self.try_lock_unchanged(at, version)? { Ok(()) } else { Err(self.lock_failed(at)) }
-    }
-
-    /// Makes the closure start again if the lock, which could not be taken, is pending.
-    #[cold]
-    fn lock_failed(&self, at: PoolOffset) -> HeapError {
-        let stripe = self.heap.locks().stripe(at);
-        self.heap.meets_pending(&mut self.attempt(), stripe, self.heap.locks().version(stripe));
-        HeapError::Conflict
-    }
-
-    /// Takes the lock as [`lock_unchanged`](Tx::lock_unchanged) does. Returns false when its version has changed, or when
-    /// words under it wait for their sync and the transaction does not see them. The caller may take another lock
-    /// instead.
-    ///
-    /// # Errors
-    /// [`HeapError::Conflict`] when the words do not go with what the transaction has read before.
-    #[inline]
-    pub fn try_lock_unchanged(&self, at: PoolOffset, version: Version) -> Result<bool, HeapError> {
         let locks = self.heap.locks();
         let (stripe, tag) = (locks.stripe(at), Tag::of(at));
         let attempt = &mut *self.attempt();
         if attempt.holds(stripe) {
             // It may have been taken for another offset, after the words under it had changed.
-            let is_unchanged = locks.version(stripe).number() == version.number();
-            if is_unchanged {
-                locks.hold_also(stripe, tag);
+            if locks.version(stripe).number() != version.number() {
+                return Err(HeapError::Conflict);
             }
-            return Ok(is_unchanged);
+            locks.hold_also(stripe, tag);
+            return Ok(());
         }
-        let taken = attempt.try_lock(locks, stripe, tag, version);
-        if taken {
-            self.join_snapshot(attempt, version)?;
+        if attempt.try_lock(locks, stripe, tag, version) {
+            return self.join_snapshot(attempt, version);
         }
-        Ok(taken)
+        Err(HeapError::Conflict)
     }
 
     /// Makes what is read under a lock that was just taken, and whose version was `version`, go with what was read
@@ -442,9 +410,7 @@ impl<'a, M: Medium> Tx<'a, M> {
     /// # Errors
     /// As [`free`](Tx::free).
     pub fn object(&self, at: PoolOffset) -> Result<(u64, u64), HeapError> {
-        let attempt = &mut *self.attempt();
-        let (space, writes) = attempt.space();
-        space.object(self.heap.space(), self.memory, writes, at)
+        self.attempt().space().object(self.heap.space(), self.memory, at)
     }
 
     /// Makes the object at `at` hold at least `size` bytes. Moves it with its content if it must. Returns its offset

@@ -397,8 +397,7 @@ fn compare<M: Medium>(
     let found = match verified::read(from.view, link.slot.at(), read) {
         Ok(found) => found,
         Err(ChecksumMismatch) => {
-            let lookup =
-                Lookup { heap: from.heap, view: from.view, memory: from.view.memory(), tx: from.view.tx() };
+            let lookup = Lookup { heap: from.heap, view: from.view, memory: from.view.memory(), tx: None };
             lookup.read_stable(link, read)?
         }
     };

@@ -143,7 +143,7 @@ impl<M: Medium, V: View> Lookup<'_, '_, M, V> {
             // The leaf may have been removed since.
             return true;
         }
-        match self.tx.filter(|tx| !tx.sees_memory()) {
+        match self.tx.filter(|tx| !tx.is_clean()) {
             None => self.heap.is_allocated(self.memory, leaf, TYPE_LEAF).unwrap_or(true),
             Some(tx) => tx.object(leaf).map_or_else(
                 |error| !matches!(error, lode_heap::HeapError::NoObject { .. }),

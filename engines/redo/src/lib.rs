@@ -31,12 +31,10 @@ mod recover;
 mod ring;
 pub mod scan;
 pub mod slots;
-mod written_back;
 
-pub use apply::{ContinuedRange, apply_entry};
+pub use apply::apply_entry;
 pub use dirty::DirtyLines;
 pub use error::{InDoubtCause, LogError};
 pub use hooks::CommitHooks;
-pub use log::{Log, LogArea, SEQUENCE_GAP};
+pub use log::{ContinuedRange, Log, LogArea, SEQUENCE_GAP};
 pub use recover::{OnCorruption, Recovery};
-pub use written_back::WrittenBack;

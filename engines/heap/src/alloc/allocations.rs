@@ -84,11 +84,6 @@ impl Allocations {
         self.taken.holds_range(at, end) || self.new_spans.hold_range(at, end)
     }
 
-    /// Returns true if the transaction takes no span from free chunks, and frees none.
-    pub(crate) fn keeps_spans(&self) -> bool {
-        self.new_spans.is_empty() && self.freed_spans.is_empty()
-    }
-
     /// Takes space for an object that the end of the transaction does not give back. Returns it, and the object's
     /// offset.
     pub(crate) fn take<M: Medium>(
@@ -223,7 +218,7 @@ impl Allocations {
         let Allocator { space, shared, .. } = allocator;
         match space.find(memory, at)? {
             FoundObject::Block { block, span, class, shape } => {
-                if !self.is_allocated(memory, writes, block)? {
+                if !self.is_allocated(memory, block)? {
                     return Err(none);
                 }
                 shared.central.register_superblock(space, memory, span);
@@ -271,7 +266,6 @@ impl Allocations {
         &self,
         space: &Space,
         memory: &Readable,
-        writes: &WriteSet,
         at: PoolOffset,
     ) -> Result<(u64, u64), HeapError> {
         let none = HeapError::NoObject { at };
@@ -285,7 +279,7 @@ impl Allocations {
         }
         match space.find(memory, at)? {
             FoundObject::Block { block, shape, .. }
-                if !self.freed.contains(block) && self.is_allocated(memory, writes, block)? =>
+                if !self.freed.contains(block) && self.is_allocated(memory, block)? =>
             {
                 Ok((shape.block_size, shape.type_number))
             }
@@ -297,8 +291,8 @@ impl Allocations {
     }
 
     /// Returns true if the block was allocated before the transaction or by it.
-    fn is_allocated(&self, memory: &Readable, writes: &WriteSet, block: Block) -> Result<bool, HeapError> {
-        let bits = unchecked(writes.load8_below(memory, block.word))
+    fn is_allocated(&self, memory: &Readable, block: Block) -> Result<bool, HeapError> {
+        let bits = unchecked(memory.load8(block.word))
             .ok_or(HeapError::Corrupt { what: "the allocation bitmap", at: block.word })?;
         Ok(bits & block.mask() != 0 || self.taken.contains(block))
     }

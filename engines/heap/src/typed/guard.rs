@@ -38,7 +38,6 @@ impl<'a, B: Brand, M: Medium> Guard<'a, B, M> {
             // Words that this thread has locked itself can't change while it is here.
             let mine = before.is_held() && heap.holds_lock(at);
             if before.is_held() && !mine {
-                heap.settle_lock(at);
                 heap.medium().relax(round);
                 continue;
             }

@@ -21,9 +21,6 @@
 //! If group commits share a ring, a whole batch is written at once, and a power cut leaves any part of it. A gap is
 //! then damage only if a later batch is there. Padding between two records shows that if no other record was between
 //! them: if their numbers are adjacent.
-//!
-//! A record of a batch may follow from earlier ones of the same batch, whose locks were handed on to it. So if a record is
-//! missing, and no later batch is there, the records after it are dropped, too: none of them was acknowledged.
 
 use crate::bugs;
 use lode_layout::{ChecksumSeed, LINE, PoolOffset, RECORD_HEADER_WORDS, RECORD_LINE_WORDS, WORD, align_up};
@@ -121,18 +118,7 @@ impl Ring<'_> {
                 Some(before) => self.gap_between(before, next, &scan.needed[index..]),
                 None => self.gap_before(next),
             };
-            let is_proven = gap.as_ref().is_some_and(|gap| gap.proven);
             scan.gaps.extend(gap);
-            let known = before.map_or(0, |before| before.sequence).max(self.checkpoint);
-            let is_missed = self.shared && next.sequence != known + 1;
-            if is_missed
-                && !is_proven
-                && !has_padding(&scan.needed[index..])
-                && !bugs::REPLAY_AFTER_GAP.is_active()
-            {
-                scan.needed.truncate(index);
-                return scan;
-            }
             before = Some(next);
         }
         scan.gaps.extend(self.gap_after(before));
