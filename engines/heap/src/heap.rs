@@ -228,16 +228,6 @@ impl<M: Medium> Heap<M> {
         self.allocator(&self.session()).reclaim_after_out_of_space()
     }
 
-    /// Makes free chunks of all freed space that no reader holds.
-    pub(crate) fn reclaim_all(&self) -> Result<(), HeapError> {
-        self.allocator(&self.session()).reclaim_all()
-    }
-
-    /// Returns the number of free chunks that are handed out, after a scan of all.
-    pub(crate) fn free_chunks(&self) -> u64 {
-        self.allocator(&self.session()).free_chunks()
-    }
-
     /// Makes the pool larger for `wanted` bytes, as if a transaction had found none. Returns false if it does not grow.
     #[cfg(feature = "explore")]
     pub(crate) fn grow(&self, wanted: u64) -> Result<bool, HeapError> {

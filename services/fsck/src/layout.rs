@@ -1,6 +1,5 @@
 //! A layout's part in checks and repairs: the objects of its content.
 
-use crate::moves::{ShrinkError, ShrinkEvents};
 use crate::outcome::{Repair, RepairError};
 use lode_heap::check::{Finding, MarkResult, Report, SpaceMap};
 use lode_heap::{Heap, HeapError};
@@ -16,24 +15,6 @@ pub trait Layout<M: Medium> {
     /// Passes every object that `root` reaches, and every damage, to `trace`. Returns true if it passed on all of them.
     /// The caller then reports each other object as a leak.
     fn trace(&self, heap: &Heap<Arc<M>>, root: PoolOffset, trace: &mut Trace<'_>) -> bool;
-
-    /// Moves the objects that lie at `limit` or above, by transactions. The heap hands out space below only. Objects for which
-    /// there is no room stay where they are. No one else has the pool open.
-    ///
-    /// # Errors
-    /// [`ShrinkError`].
-    ///
-    /// # Durability
-    /// Each transaction is durable when the next one begins. Stopped anywhere, it can be run again.
-    fn move_below(
-        &self,
-        heap: &Heap<Arc<M>>,
-        limit: PoolOffset,
-        events: &dyn ShrinkEvents,
-    ) -> Result<(), ShrinkError> {
-        let _ = (heap, limit, events);
-        Ok(())
-    }
 
     /// Makes the content sound, and records in `repair` what it changed and what is lost. The log is empty and the
     /// descriptors of spans are sound. A layout that can't salvage anything leaves the objects alone.

@@ -117,10 +117,7 @@ impl<'a, M: Medium> Allocator<'a, M> {
         limbo.rotate(
             oldest,
             || self.shared.readers().advance(),
-            |key, block| match self.shared.central.is_closed(block.at) {
-                true => self.shared.central.release_blocks(key, [block].into_iter()),
-                false => self.put_back(magazines, key, block),
-            },
+            |key, block| self.put_back(magazines, key, block),
         );
     }
 

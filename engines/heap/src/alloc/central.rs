@@ -97,8 +97,6 @@ struct State {
     free: FreeSpans,
     /// The next chunk that the scan reads, for each extent.
     scanned: Vec<u64>,
-    /// No free space from this offset on is handed out.
-    closed_from: Option<PoolOffset>,
 }
 
 /// The shared part of the allocator.
@@ -107,8 +105,6 @@ pub(crate) struct Central {
     state: Mutex<State>,
     /// Everything below this offset has been scanned.
     scanned_below: AtomicU64,
-    /// Copy of the state's field; 0 for none.
-    closed_from: AtomicU64,
 }
 
 impl Central {
@@ -148,21 +144,6 @@ impl Central {
                 return;
             }
         }
-    }
-
-    /// Hands out no space from `from` on any more. Called before the first allocation, and while no other thread uses
-    /// the heap.
-    pub(crate) fn close_from(&self, from: PoolOffset) {
-        // ORDER: none: no other thread uses the heap.
-        self.closed_from.store(from.get(), Ordering::Relaxed);
-        self.lock_state().closed_from = Some(from);
-    }
-
-    /// Returns true if free space at `at` is not handed out.
-    pub(crate) fn is_closed(&self, at: PoolOffset) -> bool {
-        // ORDER: none: see `close_from`.
-        let from = self.closed_from.load(Ordering::Relaxed);
-        from != 0 && at.get() >= from
     }
 
     /// Takes back space that no thread uses.
@@ -255,7 +236,7 @@ impl Central {
 
     /// Takes back chunks whose descriptors are zero.
     pub(crate) fn release_span(&self, span: Span) {
-        self.lock_state().release_span(span);
+        self.lock_state().free.release(span);
     }
 
     /// Adds a superblock that is on the medium. Its blocks `free` belong to no thread.
@@ -286,18 +267,8 @@ impl Central {
 }
 
 impl State {
-    fn is_closed(&self, at: PoolOffset) -> bool {
-        self.closed_from.is_some_and(|from| at >= from)
-    }
-
-    fn release_span(&mut self, span: Span) {
-        if !self.is_closed(span.start) {
-            self.free.release(span);
-        }
-    }
-
     fn add(&mut self, span: Span, shape: Superblock, key: Key, free: FreeBlocks) {
-        if free.count > 0 && !self.is_closed(span.start) {
+        if free.count > 0 {
             self.partial.entry(key).or_default().push(span.start);
         }
         self.known.insert(span.start, KnownSuperblock { span, shape, key, free });
@@ -333,8 +304,8 @@ impl State {
             return;
         };
         known.release(block);
-        let (start, count) = (known.span.start, known.free.count);
-        if count == 1 && !self.is_closed(start) {
+        if known.free.count == 1 {
+            let start = known.span.start;
             self.partial.entry(key).or_default().push(start);
         }
     }
@@ -385,7 +356,7 @@ impl State {
             return;
         }
         match kind {
-            SpanKind::Free => self.release_span(span),
+            SpanKind::Free => self.free.release(span),
             SpanKind::Superblock(shape) => {
                 let class = Class::of_block_size(shape.block_size);
                 if let (Some(class), Ok(allocated)) = (class, bitmap(memory, span.start, &shape)) {

@@ -7,7 +7,6 @@ use crate::error::{GrowthRefusal, HeapError};
 use crate::growth::Growth;
 use crate::readers::Readers;
 use crate::snapshot::{OpenList, Snapshots};
-use lode_layout::PoolOffset;
 use lode_pmem::Medium;
 use lode_pmem::sync::{AtomicBool, AtomicUsize, Mutex, MutexGuard, SpinMutex, pause};
 use std::sync::{Arc, OnceLock, PoisonError};
@@ -55,11 +54,6 @@ impl Shared {
             growth,
             refusal,
         }
-    }
-
-    /// Hands out no space from `from` on any more, see [`Central::close_from`].
-    pub(crate) fn close_from(&self, from: PoolOffset) {
-        self.central.close_from(from);
     }
 
     /// Makes the pool grow by `growth` when there is no space. Later calls change nothing.

@@ -169,18 +169,6 @@ impl<'h, M: Medium> Trees<'h, M> {
         self.table.delete_in(tx, &key).inspect_err(|_| tx.set_rollback_only())
     }
 
-    /// Moves the root object of the tree `name` if it lies at `limit` or above. No one else uses the tree.
-    fn move_root_in(&self, tx: &Tx<'_, M>, name: &str, limit: PoolOffset) -> Result<(), IndexError> {
-        let Some(found) = self.get_in(tx, name)? else { return Ok(()) };
-        let tree = Tree::open(self.table.heap(), found.root)?;
-        if let Some(root) = tree.move_root_in(tx, limit)? {
-            let entry = TreeEntry { root, ..found.entry() };
-            let put = self.table.insert_in(tx, &TreeTableKey::Named(name).encode(), &entry.encode());
-            put.inspect_err(|_| tx.set_rollback_only())?;
-        }
-        Ok(())
-    }
-
     /// Returns the names of all trees, sorted, as the transaction sees them. The reads are validated.
     ///
     /// # Errors

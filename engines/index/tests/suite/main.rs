@@ -14,7 +14,6 @@ mod interrupted_repair_can_be_repeated;
 mod long_transactions_are_atomic;
 mod nodes_grow_and_shrink;
 mod number_of_readers_is_unlimited;
-mod power_cut_while_shrinking;
 mod repair_keeps_sound_keys;
 mod snapshots_do_not_change;
 mod sorted_inserts_match_model;

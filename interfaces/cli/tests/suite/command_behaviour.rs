@@ -76,30 +76,6 @@ fn pool_copy_is_compact() {
     lode(["pool", "copy", fixture.pool(), text(&nowhere)]).failure(1, &[text(&nowhere)]);
 }
 
-/// A pool that was made too large, or lost most of its keys, gives its space back.
-#[test]
-fn pool_shrinks_to_its_content() {
-    let fixture = PoolFixture::of_size("8MiB");
-    lode(["kv", "load", fixture.pool(), text(&fixture.file("in", "lode\tstone\nmag\tnet\n"))]).success();
-    let exported = lode(["kv", "export", fixture.pool()]).success();
-    let shrunk = lode(["pool", "shrink", fixture.pool(), "--json"]).json();
-    assert_eq!(
-        (&shrunk["size_before"], &shrunk["disk_before"]),
-        (&(8u64 << 20).into(), &(8u64 << 20).into())
-    );
-    let [size, disk] = ["size", "disk"].map(|field| shrunk[field].as_u64().unwrap());
-    assert!(size == fs::metadata(fixture.pool()).unwrap().len() && disk <= 256 << 10, "{shrunk}");
-    assert!(lode(["pool", "check", fixture.pool()]).success().contains("no damage"));
-    assert_eq!(lode(["kv", "export", fixture.pool()]).success(), exported);
-    assert!(lode(["pool", "shrink", fixture.pool()]).success().contains("shrunk"));
-    let nowhere = fixture.folder.path().join("nowhere");
-    lode(["pool", "shrink", text(&nowhere)]).failure(1, &[text(&nowhere)]);
-    // A layout that the program does not know: only what is free is cut off.
-    let other = fixture.folder.path().join("other");
-    lode(["pool", "create", text(&other), "--size", "4MiB", "--layout", "mine"]).success();
-    assert!(lode(["pool", "shrink", text(&other), "--json"]).json()["size"].as_u64().unwrap() <= 512 << 10);
-}
-
 #[test]
 fn other_layouts_reject_kv_commands() {
     let fixture = PoolFixture::new();
@@ -254,7 +230,6 @@ fn json_fields_match_help() {
     }
     check(&["pool", "grow"], &[&[pool, "--size", "9MiB"]]);
     check(&["pool", "copy"], &[&[pool, text(&fixture.folder.path().join("copy"))]]);
-    check(&["pool", "shrink"], &[&[pool]]);
     check(&["kv", "load"], &[&[pool, text(&input), "--ack"]]);
     check(&["kv", "put"], &[&[pool, "k", "v"]]);
     check(&["kv", "get"], &[&[pool, "k"], &[pool, "missing"]]);
