@@ -128,7 +128,8 @@ impl<'a, M: Medium> Allocator<'a, M> {
 
     /// Takes a span of `chunks` free chunks, or else the longest free span.
     pub(crate) fn take_longest(self, chunks: u64) -> Option<Span> {
-        self.take_span(chunks, 1).or_else(|| self.shared.central.take_longest(self.memory(), chunks))
+        self.take_span(chunks, 1)
+            .or_else(|| self.shared.central.take_longest(self.space, self.memory(), chunks))
     }
 
     fn longest_after(self, geometry: &Geometry) -> u64 {

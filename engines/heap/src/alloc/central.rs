@@ -1,9 +1,9 @@
 //! The part of the allocator that all threads share: superblocks with free blocks, and free chunks.
 
 use super::class::Class;
-use super::space::{Block, Space, Span, SpanKind, bitmap};
+use super::space::{Block, Space, Span, SpanKind, bitmap, span_kind};
 use super::spans::FreeSpans;
-use lode_layout::{CHECKED_BITS, CHUNK, Extent, Geometry, PoolOffset, Superblock};
+use lode_layout::{CHECKED_BITS, CHUNK, ChunkDescriptor, Extent, Geometry, PoolOffset, Superblock, WORD};
 use lode_pmem::sync::{AtomicU64, Mutex, MutexGuard, Ordering};
 use lode_pmem::{Memory, Readable};
 use std::collections::HashMap;
@@ -194,7 +194,7 @@ impl Central {
         };
         let mut state = self.lock_state();
         loop {
-            let taken = state.take_readable(memory, |free| free.take(chunks, align, extent_start));
+            let taken = state.take_readable(space, memory, |free| free.take(chunks, align, extent_start));
             if taken.is_some() || !self.scan(&mut state, space, memory) {
                 return taken;
             }
@@ -217,8 +217,8 @@ impl Central {
     }
 
     /// Takes the longest free span, at most `chunks_max` chunks of it.
-    pub(crate) fn take_longest(&self, memory: &Memory, chunks_max: u64) -> Option<Span> {
-        self.lock_state().take_readable(memory, |free| free.take_longest(chunks_max))
+    pub(crate) fn take_longest(&self, space: &Space, memory: &Memory, chunks_max: u64) -> Option<Span> {
+        self.lock_state().take_readable(space, memory, |free| free.take_longest(chunks_max))
     }
 
     /// Returns the length in chunks of the longest free span that a growth to `geometry` adds or makes longer.
@@ -253,9 +253,7 @@ impl Central {
 
     /// Scans some more chunks. Returns false when all have been scanned.
     fn scan(&self, state: &mut State, space: &Space, memory: &Memory) -> bool {
-        // Lost bytes of a chunk that is merely scanned are not a fault of the transaction that wants space.
-        let mut more = false;
-        let _ = memory.reading(|memory| more = state.scan(space, memory));
+        let more = state.scan(space, memory);
         // ORDER: releases the scan's findings to threads that find a span below.
         self.scanned_below.store(state.scanned_below(space), Ordering::Release);
         more
@@ -274,14 +272,19 @@ impl State {
         self.known.insert(span.start, KnownSuperblock { span, shape, key, free });
     }
 
-    /// Takes a free span that has lost no byte. Chunks that have lost bytes are used by no thread until the pool is
-    /// opened again.
+    /// Takes a free span that has lost no byte, and none of its descriptors: a lost one looks like that of a free chunk.
+    /// Other chunks are used by no thread until the pool is opened again.
     fn take_readable(
         &mut self,
+        space: &Space,
         memory: &Memory,
         take: impl Fn(&mut FreeSpans) -> Option<Span>,
     ) -> Option<Span> {
-        let is_sound = |span: &Span| memory.locate(span.start, span.len()).is_ok();
+        let is_sound = |span: &Span| {
+            let descriptors = space.descriptor_at(span.start);
+            memory.locate(span.start, span.len()).is_ok()
+                && descriptors.is_some_and(|at| memory.locate(at, span.chunks * WORD).is_ok())
+        };
         loop {
             let span = take(&mut self.free)?;
             if is_sound(&span) {
@@ -324,7 +327,7 @@ impl State {
     }
 
     /// Scans some more chunks. Returns false when all have been scanned.
-    fn scan(&mut self, space: &Space, memory: &Readable) -> bool {
+    fn scan(&mut self, space: &Space, memory: &Memory) -> bool {
         for (index, extent) in space.extents().enumerate() {
             if self.scanned.len() == index {
                 self.scanned.push(extent.table_len / CHUNK);
@@ -336,19 +339,31 @@ impl State {
             }
             let mut next = first;
             while next < chunks.min(first + SCAN_STEP) {
-                next += match space.span(memory, &extent, next) {
-                    Ok((span, kind)) => {
-                        self.register(memory, span, kind);
-                        span.chunks
-                    }
-                    // A damaged chunk is handed out to no thread; `check` reports it.
-                    Err(_) => 1,
-                };
+                next += self.scan_span(space, memory, &extent, next);
             }
             self.scanned[index] = next;
             return true;
         }
         false
+    }
+
+    /// Scans the span that begins with chunk `chunk`, and returns its length in chunks. Damaged and lost space is handed
+    /// out to no thread; `check` reports it.
+    fn scan_span(&mut self, space: &Space, memory: &Memory, extent: &Extent, chunk: u64) -> u64 {
+        let described = |chunk| memory.try_reading(|memory| space.described_span(memory, extent, chunk));
+        let Ok((span, descriptor)) = described(chunk) else {
+            // Only its descriptor says how long the span is. The chunks after it may be its rest, whose
+            // descriptors are those of free chunks.
+            let is_head =
+                |chunk: &u64| matches!(described(*chunk), Ok((_, found)) if found != ChunkDescriptor::Free);
+            let end = extent.len / CHUNK;
+            return (chunk + 1..end).find(is_head).unwrap_or(end) - chunk;
+        };
+        // Lost bytes of a span that is merely scanned are not a fault of the transaction that wants space.
+        if let Ok(kind) = memory.try_reading(|memory| span_kind(memory, span, descriptor)) {
+            let _ = memory.reading(|memory| self.register(memory, span, kind));
+        }
+        span.chunks
     }
 
     fn register(&mut self, memory: &Readable, span: Span, kind: SpanKind) {

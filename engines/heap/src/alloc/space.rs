@@ -194,6 +194,18 @@ impl Space {
         extent: &Extent,
         chunk: u64,
     ) -> Result<(Span, SpanKind), HeapError> {
+        let (span, descriptor) = self.described_span(memory, extent, chunk)?;
+        Ok((span, span_kind(memory, span, descriptor)?))
+    }
+
+    /// Returns the span that begins with chunk `chunk` of `extent`, and the descriptor of that chunk. Does not read the
+    /// span itself.
+    pub(crate) fn described_span(
+        &self,
+        memory: &Readable,
+        extent: &Extent,
+        chunk: u64,
+    ) -> Result<(Span, ChunkDescriptor), HeapError> {
         let at = extent.start.plus(chunk * WORD);
         let damaged = HeapError::Corrupt { what: "the chunk descriptor", at };
         let descriptor = ChunkDescriptor::decode(memory.load8(at)).ok_or(damaged)?;
@@ -201,13 +213,21 @@ impl Space {
         if span.chunks > extent.len / CHUNK - chunk {
             return Err(damaged);
         }
-        let kind = match descriptor {
-            ChunkDescriptor::Free => SpanKind::Free,
-            ChunkDescriptor::Superblock { .. } => SpanKind::Superblock(read_superblock(memory, span)?),
-            ChunkDescriptor::Huge { .. } => SpanKind::Huge(read_huge(memory, span)?),
-        };
-        Ok((span, kind))
+        Ok((span, descriptor))
     }
+}
+
+/// Returns the content of a span whose first chunk has that descriptor.
+pub(crate) fn span_kind(
+    memory: &Readable,
+    span: Span,
+    descriptor: ChunkDescriptor,
+) -> Result<SpanKind, HeapError> {
+    Ok(match descriptor {
+        ChunkDescriptor::Free => SpanKind::Free,
+        ChunkDescriptor::Superblock { .. } => SpanKind::Superblock(read_superblock(memory, span)?),
+        ChunkDescriptor::Huge { .. } => SpanKind::Huge(read_huge(memory, span)?),
+    })
 }
 
 /// Returns the first chunk of the span that `chunk` is part of, and its descriptor. A span begins at the chunk

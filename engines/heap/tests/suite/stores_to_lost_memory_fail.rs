@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
 
 use lode_heap::{Heap, HeapError, InDoubtCause};
-use lode_layout::{Geometry, PoolOffset};
+use lode_layout::{CHUNK, Geometry, PoolOffset};
 use lode_pmem::{Fault, FaultKind, Mapping, Medium as _};
 use lode_testing::memory;
 use std::fs::File;
@@ -40,6 +40,38 @@ fn store_to_lost_object_is_not_acknowledged() {
     drop(heap);
     let reopened = Heap::open(medium, &geometry, UUID, [3, 3]).map(|(_, recovery)| recovery);
     assert_eq!(reopened.err(), Some(HeapError::Fault(fault)));
+}
+
+/// Post-mortem. When the header of a superblock was lost before the space was scanned, its other chunks counted as free,
+/// and new objects were stored over the old ones. Chunks whose descriptors were lost counted as free, too.
+#[test]
+fn space_behind_lost_header_is_not_allocated() {
+    // A superblock of this size has four chunks.
+    const SIZE: u64 = 1280;
+    for loses_descriptors in [false, true] {
+        let (file, medium, geometry) = pool();
+        let (heap, _) = Heap::open(Arc::clone(&medium), &geometry, UUID, [2, 2]).unwrap();
+        let head = heap.run(|tx| tx.alloc(SIZE, 8, 1)).unwrap().get() / CHUNK * CHUNK;
+        heap.close().unwrap();
+        let table = geometry.extents()[0].start.get();
+        let lost = if loses_descriptors { table } else { head };
+        file.set_len(lost).unwrap();
+        assert!(medium.memory().reading(|memory| memory.load8(PoolOffset::new(lost))).is_err());
+        file.set_len(LEN).unwrap();
+        let (heap, _) = Heap::open(medium, &geometry, UUID, [3, 3]).unwrap();
+        let mut allocated = 0;
+        let refused = loop {
+            match heap.run(|tx| tx.alloc(64, 8, 1)).map(PoolOffset::get) {
+                Ok(at) => {
+                    assert!(!(head..head + 4 * CHUNK).contains(&at), "{at:#x} is in the lost superblock")
+                }
+                Err(error) => break error,
+            }
+            allocated += 1;
+        };
+        assert!(matches!(refused, HeapError::OutOfSpace { .. }), "{refused}");
+        assert_eq!(allocated == 0, loses_descriptors, "{allocated} objects");
+    }
 }
 
 #[test]
