@@ -124,17 +124,7 @@ impl BttFlog {
             if let Some(slot) = padding.into_iter().find(|slot| lane[*slot].is_some()) {
                 return Err(BttDamage::Padding { lane: number, slot: slot as u32 });
             }
-            let pair = [lane[0], lane[slots.second()]];
-            for entry in pair.iter().flatten() {
-                check(number, entry, geometry)?;
-            }
-            match pair {
-                [Some(first), Some(second)] if first.follows(&second) || second.follows(&first) => {}
-                [Some(_), Some(_)] => return Err(BttDamage::EqualSeq { lane: number }),
-                [None, None] => return Err(BttDamage::NoEntry { lane: number }),
-                _ => {}
-            }
-            flog.lanes.push(pair);
+            flog.lanes.push(pair_of(number, [lane[0], lane[slots.second()]], geometry)?);
         }
         Ok(flog)
     }
@@ -183,6 +173,26 @@ fn entries(lane: &[u8]) -> [Option<BttFlogEntry>; SLOTS] {
         };
         raw.as_bytes().iter().any(|byte| *byte != 0).then_some(entry)
     })
+}
+
+/// Returns the entries of a lane that were written. A power cut may leave the first half of an entry that was never
+/// written before: its seq is 0.
+fn pair_of(
+    lane: u32,
+    pair: [Option<BttFlogEntry>; 2],
+    geometry: &BttGeometry,
+) -> Result<[Option<BttFlogEntry>; 2], BttDamage> {
+    let is_half = |entry: &BttFlogEntry| entry.seq == 0 && entry.new_map == 0;
+    let pair = pair.map(|entry| entry.filter(|entry| !is_half(entry)));
+    for entry in pair.iter().flatten() {
+        check(lane, entry, geometry)?;
+    }
+    match pair {
+        [Some(first), Some(second)] if first.follows(&second) || second.follows(&first) => Ok(pair),
+        [Some(_), Some(_)] => Err(BttDamage::EqualSeq { lane }),
+        [None, None] => Err(BttDamage::NoEntry { lane }),
+        _ => Ok(pair),
+    }
 }
 
 /// Checks the fields of an entry one by one.

@@ -26,7 +26,8 @@
 //!
 //! # Use
 //! An engine is any code that is generic over [`Medium`](lode_pmem::Medium). Its tests implement [`Subject`] and call
-//! [`explore()`]; [`oracle`] defines the legal contents for the histories that most engines have. Here is a list whose
+//! [`explore()`]; [`oracle`] defines the legal contents for the histories that most engines have, and [`Blocks`] those of
+//! block devices, with a volatile cache or without one. Here is a list whose
 //! 8-byte count makes an entry part of it, and the classic mistake:
 //!
 //! ```
@@ -133,6 +134,7 @@
 //! by mistake with probability n² / 2^129.
 #![forbid(unsafe_code)]
 
+mod blocks;
 mod explore;
 mod explore_poison;
 mod history;
@@ -159,6 +161,7 @@ mod touched_lines;
 mod trace;
 mod versions;
 
+pub use blocks::{BlockMismatch, BlockRequest, Blocks, WriteCache};
 pub use explore::{explore, replay};
 pub use explore_poison::{PoisonReport, explore_poison};
 pub use history::{Actor, HistoryPrefix, Operation, Outcome, Ticket};
