@@ -54,9 +54,29 @@ impl BttFlogEntry {
         block_number(self.new_map)
     }
 
-    fn follows(&self, other: &BttFlogEntry) -> bool {
-        self.seq == other.seq % SEQ_MAX + 1
+    /// Returns the seq of the entry that follows this one in its lane.
+    pub fn next_seq(&self) -> u32 {
+        self.seq % SEQ_MAX + 1
     }
+
+    /// Returns the two words of the entry. The entry counts once the second one is stored, which holds seq.
+    pub fn words(&self) -> [u64; 2] {
+        let word = |low: u32, high: u32| u64::from(high) << 32 | u64::from(low);
+        [word(self.lba, self.old_map), word(self.new_map, self.seq)]
+    }
+
+    fn follows(&self, other: &BttFlogEntry) -> bool {
+        self.seq == other.next_seq()
+    }
+}
+
+/// A lane of the flog.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BttFlogLane {
+    /// The current entry.
+    pub current: BttFlogEntry,
+    /// Offset of the place for the next entry, in bytes from the start of the lane.
+    pub next_off: u64,
 }
 
 /// The slots of a lane that hold entries; a lane has four slots.
@@ -82,7 +102,7 @@ impl BttFlogSlots {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BttFlog {
     slots: BttFlogSlots,
-    lanes: Vec<[Option<BttFlogEntry>; 2]>,
+    lanes: Vec<Pair>,
 }
 
 impl BttFlog {
@@ -110,23 +130,41 @@ impl BttFlog {
     /// Reports the first lane that breaks the table.
     pub fn decode(bytes: &[u8], geometry: &BttGeometry) -> Result<BttFlog, BttDamage> {
         let len = BttFlog::len_of(geometry);
-        let lanes = bytes
+        let bytes = bytes
             .get(..len as usize)
-            .ok_or(BttDamage::FlogTooShort { len: bytes.len() as u64, want: len })?
-            .chunks_exact(BttFlog::LANE_LEN as usize);
-        let lanes: Vec<[Option<BttFlogEntry>; SLOTS]> = lanes.map(entries).collect();
-        // A slot that any lane uses may hold entries in every lane.
-        let is_used = |slot: usize| lanes.iter().any(|lane| lane[slot].is_some());
-        let slots = if is_used(2) { BttFlogSlots::FirstAndThird } else { BttFlogSlots::FirstAndSecond };
-        let padding = [3 - slots.second(), 3];
-        let mut flog = BttFlog { slots, lanes: Vec::with_capacity(lanes.len()) };
-        for (number, lane) in (0..).zip(&lanes) {
-            if let Some(slot) = padding.into_iter().find(|slot| lane[*slot].is_some()) {
-                return Err(BttDamage::Padding { lane: number, slot: slot as u32 });
-            }
-            flog.lanes.push(pair_of(number, [lane[0], lane[slots.second()]], geometry)?);
-        }
-        Ok(flog)
+            .ok_or(BttDamage::FlogTooShort { len: bytes.len() as u64, want: len })?;
+        let (slots, lanes) = decode_lanes(bytes, geometry);
+        Ok(BttFlog { slots, lanes: lanes.into_iter().collect::<Result<_, _>>()? })
+    }
+
+    /// Decodes the flog at the start of `bytes` as far as it is sound. Returns the current entry of each lane, or the
+    /// damage of the lane.
+    ///
+    /// # Errors
+    /// Fails if there are fewer bytes than the flog has.
+    pub fn salvage(
+        bytes: &[u8],
+        geometry: &BttGeometry,
+    ) -> Result<Vec<Result<BttFlogEntry, BttDamage>>, BttDamage> {
+        let len = BttFlog::len_of(geometry);
+        let bytes = bytes
+            .get(..len as usize)
+            .ok_or(BttDamage::FlogTooShort { len: bytes.len() as u64, want: len })?;
+        let (slots, lanes) = decode_lanes(bytes, geometry);
+        let current = |(lane, pair): (u32, Result<Pair, BttDamage>)| {
+            let flog = BttFlog { slots, lanes: vec![pair?] };
+            flog.current().next().ok_or(BttDamage::NoEntry { lane })
+        };
+        Ok((0..).zip(lanes).map(current).collect())
+    }
+
+    /// Returns the bytes of a lane that was never used, with this free block. They suit tables with any
+    /// [slots](BttFlogSlots).
+    pub fn unused_lane(free: u32) -> [u8; FLOG_LANE_LEN as usize] {
+        let words = BttFlogEntry { lba: 0, old_map: free, new_map: free, seq: SEQ_FIRST }.words();
+        let mut bytes = [0; FLOG_LANE_LEN as usize];
+        bytes[..ENTRY_LEN].copy_from_slice(words.map(u64::to_le_bytes).as_flattened());
+        bytes
     }
 
     /// Returns the bytes of the flog, up to its last lane.
@@ -153,11 +191,24 @@ impl BttFlog {
 
     /// Returns the current entry of each lane.
     pub fn current(&self) -> impl Iterator<Item = BttFlogEntry> {
-        self.lanes.iter().filter_map(|pair| match pair {
-            [Some(first), Some(second)] if second.follows(first) => Some(*second),
-            [Some(first), _] => Some(*first),
-            [None, second] => *second,
+        self.lanes().map(|lane| lane.current)
+    }
+
+    /// Returns the lanes, in order.
+    pub fn lanes(&self) -> impl Iterator<Item = BttFlogLane> {
+        let (first_off, second_off) = (0, (self.slots.second() * ENTRY_LEN) as u64);
+        self.lanes.iter().filter_map(move |pair| match pair {
+            [Some(first), Some(second)] if second.follows(first) => {
+                Some(BttFlogLane { current: *second, next_off: first_off })
+            }
+            [Some(first), _] => Some(BttFlogLane { current: *first, next_off: second_off }),
+            [None, second] => second.map(|current| BttFlogLane { current, next_off: first_off }),
         })
+    }
+
+    /// Returns the offset of the other place of a lane: entries are written to both places in turn.
+    pub fn other_off(&self, off: u64) -> u64 {
+        (self.slots.second() * ENTRY_LEN) as u64 - off
     }
 }
 
@@ -175,13 +226,30 @@ fn entries(lane: &[u8]) -> [Option<BttFlogEntry>; SLOTS] {
     })
 }
 
+/// The entries at the two places of a lane.
+type Pair = [Option<BttFlogEntry>; 2];
+
+/// Decodes each lane by itself, once it is known which slots the table uses.
+fn decode_lanes(bytes: &[u8], geometry: &BttGeometry) -> (BttFlogSlots, Vec<Result<Pair, BttDamage>>) {
+    let lanes = bytes.chunks_exact(FLOG_LANE_LEN as usize);
+    let lanes: Vec<[Option<BttFlogEntry>; SLOTS]> = lanes.map(entries).collect();
+    // A slot that any lane uses may hold entries in every lane.
+    let is_used = |slot: usize| lanes.iter().any(|lane| lane[slot].is_some());
+    let slots = if is_used(2) { BttFlogSlots::FirstAndThird } else { BttFlogSlots::FirstAndSecond };
+    let padding = [3 - slots.second(), 3];
+    let decode = |(number, lane): (u32, &[Option<BttFlogEntry>; SLOTS])| match padding
+        .into_iter()
+        .find(|slot| lane[*slot].is_some())
+    {
+        Some(slot) => Err(BttDamage::Padding { lane: number, slot: slot as u32 }),
+        None => pair_of(number, [lane[0], lane[slots.second()]], geometry),
+    };
+    (slots, (0..).zip(&lanes).map(decode).collect())
+}
+
 /// Returns the entries of a lane that were written. A power cut may leave the first half of an entry that was never
 /// written before: its seq is 0.
-fn pair_of(
-    lane: u32,
-    pair: [Option<BttFlogEntry>; 2],
-    geometry: &BttGeometry,
-) -> Result<[Option<BttFlogEntry>; 2], BttDamage> {
+fn pair_of(lane: u32, pair: Pair, geometry: &BttGeometry) -> Result<Pair, BttDamage> {
     let is_half = |entry: &BttFlogEntry| entry.seq == 0 && entry.new_map == 0;
     let pair = pair.map(|entry| entry.filter(|entry| !is_half(entry)));
     for entry in pair.iter().flatten() {
@@ -278,6 +346,18 @@ mod test {
     }
 
     #[test]
+    fn first_half_of_an_entry_is_no_entry() {
+        let bytes = with(1, [5, 8, 0, 0]);
+        let flog = BttFlog::decode(&bytes, &geometry()).unwrap();
+        assert_eq!(flog, BttFlog::new(&geometry()));
+        assert_eq!(flog.lanes().nth(1).unwrap().next_off, 16);
+        // The words of an entry are its bytes.
+        let entry = BttFlogEntry { lba: 5, old_map: 8, new_map: 9, seq: 2 };
+        let bytes = entry.words().map(u64::to_le_bytes);
+        assert_eq!(bytes.as_flattened(), [5u32, 8, 9, 2].map(U32::new).as_bytes());
+    }
+
+    #[test]
     fn map_entry_flags_are_masked() {
         // The words that PMDK writes for a free block.
         let bytes = with(0, [1, 0x8000_0009, 0xc000_0008, 1]);
@@ -294,7 +374,8 @@ mod test {
                 bytes[at] = byte;
             }
             if let Ok(flog) = BttFlog::decode(&bytes, &geometry()) {
-                prop_assert_eq!(flog.encode(), bytes);
+                let again = BttFlog::decode(&flog.encode(), &geometry()).unwrap();
+                prop_assert!(again.current().eq(flog.current()));
                 prop_assert_eq!(flog.current().count(), 256);
             }
         }

@@ -16,10 +16,12 @@ const SIG: [u8; 16] = *b"BTT_ARENA_INFO\0\0";
 pub(crate) const INFO_LEN: usize = 4096;
 /// Bytes of a lane in the flog.
 pub(crate) const FLOG_LANE_LEN: u64 = 64;
-/// Number of free blocks that the kernel gives an arena: one for each concurrent write.
+/// Number of free blocks that the kernel and PMDK give an arena: one for each concurrent write.
 const NFREE: u32 = 256;
 /// Alignment of internal blocks in the kernel's arenas, in bytes.
-const INTERNAL_UNIT: u32 = 64;
+const KERNEL_UNIT: u32 = 64;
+/// Alignment of internal blocks in PMDK's arenas, in bytes.
+const PMDK_UNIT: u32 = 256;
 /// Number of blocks that the 30 bits of a map entry can address.
 const NLBA_MAX: u64 = 1 << 30;
 const LBASIZE_MIN: u64 = 512;
@@ -108,6 +110,29 @@ impl BttVersion {
     }
 }
 
+/// The choices of those who make a table: they decide how an arena is divided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BttRules {
+    /// Size of a block in bytes, including its metadata.
+    pub lbasize: u32,
+    /// Number of free blocks, and so of lanes.
+    pub nfree: u32,
+    /// Alignment of blocks in the data, in bytes.
+    pub internal_unit: u32,
+}
+
+impl BttRules {
+    /// Returns the rules of the kernel.
+    pub const fn kernel(lbasize: u32) -> BttRules {
+        BttRules { lbasize, nfree: NFREE, internal_unit: KERNEL_UNIT }
+    }
+
+    /// Returns the rules of PMDK, for tables in its pools.
+    pub const fn pmdk(lbasize: u32) -> BttRules {
+        BttRules { lbasize, nfree: NFREE, internal_unit: PMDK_UNIT }
+    }
+}
+
 /// The parts of an arena. The fields of a value of this type are consistent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BttGeometry {
@@ -140,38 +165,61 @@ impl BttGeometry {
         lbasize: u32,
         version: BttVersion,
     ) -> Result<Vec<(u64, BttGeometry)>, InfoBlockError> {
-        let mut start = version.arenas_off();
+        BttGeometry::divide(size, version.arenas_off(), &BttRules::kernel(lbasize))
+    }
+
+    /// Divides the bytes from `start` to `size` into arenas, by these rules. Returns the parts of each arena with its
+    /// offset.
+    ///
+    /// # Errors
+    /// As [`plan`](BttGeometry::plan).
+    pub fn divide(
+        size: u64,
+        start: u64,
+        rules: &BttRules,
+    ) -> Result<Vec<(u64, BttGeometry)>, InfoBlockError> {
+        let mut next = start;
         let mut arenas = Vec::new();
         loop {
-            let rest = size.saturating_sub(start);
+            let rest = size.saturating_sub(next);
             let len = rest.min(BttGeometry::ARENA_MAX);
             if len < BttGeometry::ARENA_MIN {
                 break;
             }
             let is_last = rest - len < BttGeometry::ARENA_MIN;
-            arenas.push((start, BttGeometry::arena(len, lbasize, is_last)?));
-            start += len;
+            arenas.push((next, BttGeometry::arena(len, rules, is_last)?));
+            next += len;
         }
         if arenas.is_empty() {
-            let size_min = version.arenas_off() + BttGeometry::ARENA_MIN;
+            let size_min = start + BttGeometry::ARENA_MIN;
             return Err(InfoBlockError::TooSmall { size, size_min });
         }
         Ok(arenas)
     }
 
-    /// Returns the parts of one arena of `len` bytes.
-    fn arena(len: u64, lbasize: u32, is_last: bool) -> Result<BttGeometry, InfoBlockError> {
+    /// Returns the parts of one arena of `len` bytes. It may be smaller than [`ARENA_MIN`](BttGeometry::ARENA_MIN),
+    /// for tests.
+    ///
+    /// # Errors
+    /// Fails if the arena is too small for its blocks, or the blocks are smaller than 512 bytes or too large.
+    pub fn arena(len: u64, rules: &BttRules, is_last: bool) -> Result<BttGeometry, InfoBlockError> {
+        let BttRules { lbasize, nfree, internal_unit } = *rules;
         Want::AtLeast(LBASIZE_MIN).check("external_lbasize", 0, lbasize.into())?;
         Want::AtMost(LBASIZE_MAX).check("external_lbasize", 0, lbasize.into())?;
-        let internal_lbasize = lbasize.next_multiple_of(INTERNAL_UNIT);
-        let flog_len = align_up(u64::from(NFREE) * FLOG_LANE_LEN, BLOCK);
-        // Room for data and map: all bytes but two info blocks and the flog.
-        let room = align_down(len, BLOCK) - 2 * BLOCK - flog_len;
-        // One block is reserved as padding because the map is rounded up to whole blocks.
+        let internal_lbasize = lbasize.next_multiple_of(internal_unit);
+        let flog_len = align_up(u64::from(nfree) * FLOG_LANE_LEN, BLOCK);
+        // Two info blocks and the flog, and one block as padding because the map is rounded up to whole blocks.
+        let len_min = 3 * BLOCK + flog_len;
+        let len = align_down(len, BLOCK);
+        if len < len_min {
+            return Err(InfoBlockError::TooSmall { size: len, size_min: len_min });
+        }
+        // Room for data and map.
+        let room = len - 2 * BLOCK - flog_len;
         let internal_nlba = (room - BLOCK) / (u64::from(internal_lbasize) + BttMapEntry::LEN);
-        Want::AtLeast(u64::from(NFREE) + 1).check("internal_nlba", 0, internal_nlba)?;
+        Want::AtLeast(u64::from(nfree) + 1).check("internal_nlba", 0, internal_nlba)?;
         let internal_nlba = InvalidField::narrow("internal_nlba", internal_nlba)?;
-        let external_nlba = internal_nlba - NFREE;
+        let external_nlba = internal_nlba - nfree;
         let map_len = align_up(u64::from(external_nlba) * BttMapEntry::LEN, BLOCK);
         let mapoff = BLOCK + room - map_len;
         let flogoff = mapoff + map_len;
@@ -180,7 +228,7 @@ impl BttGeometry {
             external_nlba,
             internal_lbasize,
             internal_nlba,
-            nfree: NFREE,
+            nfree,
             nextoff: if is_last { 0 } else { len },
             dataoff: BLOCK,
             mapoff,
@@ -309,6 +357,9 @@ pub struct BttInfo {
 }
 
 impl BttInfo {
+    /// The first word of an info block. A block without it is none.
+    pub const SIG_WORD: u64 = u64::from_le_bytes(*b"BTT_AREN");
+
     /// Flag of an arena that had an error.
     const FLAG_ERROR: u32 = 1;
 
@@ -408,7 +459,7 @@ mod test {
     /// The arena that PMDK 1.12 makes in a pool of 32 MiB, after its own 8192 bytes.
     #[test]
     fn arena_layout_matches_pmdk() {
-        let arena = BttGeometry::arena((32 << 20) - 8192, 512, true).unwrap();
+        let arena = BttGeometry::arena((32 << 20) - 8192, &BttRules::pmdk(512), true).unwrap();
         assert_eq!((arena.external_nlba, arena.internal_nlba, arena.nfree), (64_700, 64_956, 256));
         assert_eq!(
             (arena.dataoff, arena.mapoff, arena.flogoff, arena.infooff),

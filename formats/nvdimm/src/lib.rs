@@ -31,8 +31,8 @@ mod set_info;
 
 pub use btt_block_check::BttBlockCheck;
 pub use btt_damage::BttDamage;
-pub use btt_flog::{BttFlog, BttFlogEntry, BttFlogSlots};
-pub use btt_info::{BttGeometry, BttInfo, BttVersion};
+pub use btt_flog::{BttFlog, BttFlogEntry, BttFlogLane, BttFlogSlots};
+pub use btt_info::{BttGeometry, BttInfo, BttRules, BttVersion};
 pub use btt_map::{BttBlockState, BttMapEntry};
 pub use fletcher::{fletcher64, store_fletcher64};
 pub use format_tables::FORMAT_TABLES;

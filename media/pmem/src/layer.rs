@@ -66,6 +66,11 @@ macro_rules! forward {
         fn log_write(&$self, at: PoolOffset, bytes: &[u8]) -> Result<(), SyncError> {
             $to::log_write($medium, at, bytes)
         }
+        /// As [`Medium::keeps_order_in_lines`].
+        #[inline]
+        fn keeps_order_in_lines(&$self) -> bool {
+            $to::keeps_order_in_lines($medium)
+        }
         /// As [`Medium::dirty_shutdowns`].
         #[inline]
         fn dirty_shutdowns(&$self) -> Option<u64> {

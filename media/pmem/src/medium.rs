@@ -64,6 +64,12 @@ pub trait Medium: Send + Sync {
     /// Fails if the kernel reports an error of the write or its sync. The medium must not be trusted after that.
     fn log_write(&self, at: PoolOffset, bytes: &[u8]) -> Result<(), SyncError>;
 
+    /// Returns true if stores to one cache line through the cache become durable in the order in which they were made.
+    /// Elsewhere a store that must come first needs a flush and a drain before the other one.
+    fn keeps_order_in_lines(&self) -> bool {
+        cfg!(target_arch = "x86_64")
+    }
+
     /// Returns the sum of the modules' dirty shutdown counts at open: power losses with data in flight to the media.
     /// Returns `None` if there are no modules, or if any of them does not report its count.
     fn dirty_shutdowns(&self) -> Option<u64> {

@@ -1,6 +1,6 @@
 //! The simulated medium: memory whose every store can be replayed, reordered, torn and lost.
 
-use crate::machine::{Machine, SECTOR};
+use crate::machine::{Cpu, Machine, SECTOR};
 use crate::poison::Poison;
 use crate::schedule::{self, Schedule};
 use crate::touched_lines::TouchedLines;
@@ -252,6 +252,10 @@ impl Medium for SimMedium {
 
     fn log_block(&self) -> u64 {
         self.machine.unit()
+    }
+
+    fn keeps_order_in_lines(&self) -> bool {
+        self.machine.cpu == Cpu::X86 || self.machine.durability == Durability::Commit
     }
 
     fn store8(&self, at: PoolOffset, value: u64) {

@@ -12,6 +12,7 @@
 //! inputs of crashes that were found and fixed.
 #![forbid(unsafe_code)]
 
+pub mod btt;
 pub mod check;
 pub mod follow;
 pub mod header;
@@ -44,6 +45,7 @@ pub struct Target {
 
 /// All targets.
 pub const TARGETS: &[Target] = &[
+    Target { name: "btt", run: btt::run, seeds: btt::seeds },
     Target { name: "check", run: check::run, seeds: check::seeds },
     Target { name: "follow", run: follow::run, seeds: follow::seeds },
     Target { name: "header", run: header::run, seeds: header::seeds },

@@ -1,0 +1,177 @@
+//! An arena: its place on the medium, its map and its blocks.
+
+use crate::bugs;
+use crate::error::BttError;
+use crate::lanes::Lanes;
+use crate::undrained::Undrained;
+use lode_layout::{PoolOffset, WORD, align_down};
+use lode_nvdimm::{BttDamage, BttFlog, BttGeometry, BttInfo, BttMapEntry};
+use lode_pmem::sync::SpinMutex;
+use lode_pmem::{FaultScope, Medium, Readable};
+
+/// An arena that is open.
+#[derive(Debug)]
+pub(crate) struct Arena {
+    /// The number of the arena, from 0.
+    pub(crate) index: u32,
+    /// Offset of the info block.
+    pub(crate) start: PoolOffset,
+    /// The number of its first block, in the whole table.
+    pub(crate) first_lba: u64,
+    pub(crate) geometry: BttGeometry,
+    pub(crate) is_read_only: bool,
+    pub(crate) lanes: Lanes,
+    /// The sum of the offsets of a lane's two flog entries: either is this sum less the other.
+    pub(crate) flog_offs: u64,
+    /// A lock for each group of words of the map. Each knows the word of its group, if any, that may not be durable.
+    pub(crate) stripes: Box<[SpinMutex<Option<Undrained>>]>,
+}
+
+/// The map entries in a word.
+const ENTRIES: u32 = (WORD / BttMapEntry::LEN) as u32;
+
+impl Arena {
+    /// Returns the arena that `info` and `flog` describe.
+    pub(crate) fn new(
+        index: u32,
+        start: PoolOffset,
+        first_lba: u64,
+        info: &BttInfo,
+        flog: &BttFlog,
+    ) -> Arena {
+        let geometry = info.geometry;
+        let stripes = (0..geometry.nfree()).map(|_| SpinMutex::new(None)).collect();
+        Arena {
+            index,
+            start,
+            first_lba,
+            geometry,
+            is_read_only: info.is_read_only,
+            lanes: Lanes::new(flog.lanes()),
+            flog_offs: flog.other_off(0),
+            stripes,
+        }
+    }
+
+    /// Returns the offset of a block of the data.
+    pub(crate) fn block_at(&self, block: u32) -> PoolOffset {
+        let off = u64::from(block) * u64::from(self.geometry.internal_lbasize());
+        self.start.plus(self.geometry.dataoff() + off)
+    }
+
+    /// Returns the offset of a lane in the flog.
+    pub(crate) fn flog_at(&self, lane: usize) -> PoolOffset {
+        self.start.plus(self.geometry.flogoff() + lane as u64 * BttFlog::LANE_LEN)
+    }
+
+    /// Returns the offset of the word of the map that holds the entry of `lba`, and one other.
+    pub(crate) fn word_at(&self, lba: u32) -> PoolOffset {
+        let off = u64::from(lba) * BttMapEntry::LEN;
+        self.start.plus(self.geometry.mapoff() + align_down(off, WORD))
+    }
+
+    /// Returns the lock of the word of the map that holds the entry of `lba`. Blocks in order have locks of their own,
+    /// except for the two of a word.
+    pub(crate) fn stripe(&self, lba: u32) -> &SpinMutex<Option<Undrained>> {
+        &self.stripes[(lba / ENTRIES) as usize % self.stripes.len()]
+    }
+
+    /// Returns the error for this damage of the arena.
+    pub(crate) fn damaged(&self, damage: BttDamage) -> BttError {
+        BttError::Damaged { arena: self.index, at: self.start, damage }
+    }
+
+    /// Loads the map entry of `lba`.
+    ///
+    /// # Errors
+    /// Fails if the entry names a block that does not exist.
+    pub(crate) fn load_entry(&self, memory: &Readable, lba: u32) -> Result<BttMapEntry, BttError> {
+        let word = memory.load8(self.word_at(lba)).to_le_bytes();
+        let entries = word.as_chunks::<{ BttMapEntry::LEN as usize }>().0;
+        let entry = BttMapEntry::decode(entries[(lba % ENTRIES) as usize]);
+        let (found, internal_nlba) = (entry.block(lba), self.geometry.internal_nlba());
+        if found >= internal_nlba {
+            return Err(self.damaged(BttDamage::MapNumber { lba, found, internal_nlba }));
+        }
+        Ok(BttMapEntry { number: found, ..entry })
+    }
+
+    /// Loads the map entry of `lba` in a scope of its own.
+    ///
+    /// # Errors
+    /// Fails as [`load_entry`](Arena::load_entry) does, and if the map can't be read.
+    pub(crate) fn entry<M: Medium>(&self, medium: &M, lba: u32) -> Result<BttMapEntry, BttError> {
+        medium.memory().try_reading(|memory| self.load_entry(memory, lba))
+    }
+
+    /// Stores the map entry of `lba`, and flushes it. The caller holds its stripe, since the word has another entry.
+    pub(crate) fn store_entry<M: Medium>(&self, medium: &M, lba: u32, entry: BttMapEntry) {
+        let at = self.word_at(lba);
+        let shift = lba % ENTRIES * u32::BITS;
+        let old = medium.memory().reading_in_scope(|memory| memory.load8(at));
+        let new = u64::from(u32::from_le_bytes(entry.encode())) << shift;
+        medium.store8(at, old & !(u64::from(u32::MAX) << shift) | new);
+        medium.flush(at, WORD);
+    }
+
+    /// Copies the content of a block past the cache.
+    ///
+    /// # Errors
+    /// Fails if the block can't be stored to.
+    pub(crate) fn copy_in<M: Medium>(&self, medium: &M, block: u32, from: &[u8]) -> Result<(), BttError> {
+        let at = self.block_at(block);
+        let (words, rest) = from.as_chunks::<{ WORD as usize }>();
+        FaultScope::run(|| {
+            medium.copy(at, words.as_flattened());
+            if !rest.is_empty() {
+                let mut last = [0; WORD as usize];
+                last[..rest.len()].copy_from_slice(rest);
+                medium.copy(at.plus((from.len() - rest.len()) as u64), &last);
+            }
+        })?;
+        Ok(())
+    }
+
+    /// Copies the content of the block of `lba` to `into`. `entry` loads the map entry.
+    ///
+    /// # Errors
+    /// Fails as `entry` does, and if the block can't be read.
+    pub(crate) fn copy_out<M: Medium>(
+        &self,
+        medium: &M,
+        lba: u32,
+        into: &mut [u8],
+        entry: impl Fn(&Readable) -> Result<BttMapEntry, BttError>,
+    ) -> Result<(), BttError> {
+        use lode_nvdimm::BttBlockState::{Error, Initial, Normal, Zero};
+        let Some((lane, _state)) = self.lanes.claim(medium, |_| true) else {
+            unreachable!("every lane is fit for a read, and an arena has one");
+        };
+        let result = medium.memory().try_reading(|memory| {
+            let mut seen = entry(memory)?;
+            loop {
+                match seen.state {
+                    Zero => {
+                        into.fill(0);
+                        return Ok(());
+                    }
+                    Error => return Err(BttError::Lost { lba: self.first_lba + u64::from(lba) }),
+                    Initial | Normal => {}
+                }
+                self.lanes.publish(lane, seen.number);
+                let again = entry(memory)?;
+                if again == seen || bugs::READ_NOT_REPEATED.is_active() {
+                    break;
+                }
+                seen = again;
+            }
+            // Nothing below calls the medium: without this, no other thread would run between note and copy.
+            #[cfg(lode_bugs)]
+            lode_pmem::scheduled::step();
+            memory.read(self.block_at(seen.number), into);
+            Ok(())
+        });
+        self.lanes.conceal(lane);
+        result
+    }
+}

@@ -1,0 +1,189 @@
+//! The handle of a table.
+
+use crate::error::BttError;
+use crate::lock::hold;
+use crate::open;
+use crate::plan::Plan;
+use crate::table::Table;
+use lode_nvdimm::BttBlockState;
+use lode_pmem::Medium;
+use lode_pmem::sync::SpinMutex;
+use std::sync::OnceLock;
+
+/// A table that is open: blocks that are read and written whole, by any number of threads.
+///
+/// # Durability
+/// Without a [volatile cache](Btt::has_volatile_cache), a write is durable when it returns. With one it is visible then,
+/// and durable after the next [`flush`](Btt::flush). Either way a block is its old self or its new self after a power
+/// cut, never a mixture.
+///
+/// # Locks
+/// Writes of one block wait for each other, and a write waits for readers of the block that it writes to, which no map
+/// entry has any more. Reads wait for no write.
+#[derive(Debug)]
+pub struct Btt<M> {
+    medium: M,
+    /// Empty until the table of `plan` is made.
+    table: OnceLock<Table>,
+    plan: Option<Plan>,
+    /// Held while the table is made; true if that has failed.
+    making: SpinMutex<bool>,
+    block_size: usize,
+}
+
+impl<M: Medium> Btt<M> {
+    /// Opens the table on `medium`, and finishes the writes that a crash left unfinished.
+    ///
+    /// # Errors
+    /// Fails if there is no table, or if its info blocks or flogs are damaged.
+    ///
+    /// # Cost
+    /// Reads the info blocks, the flogs, and a map entry for each lane; one drain if a write was unfinished.
+    pub fn open(medium: M) -> Result<Btt<M>, BttError> {
+        let table = open::open(&medium)?;
+        let block_size = table.locate(0)?.0.geometry.external_lbasize() as usize;
+        Ok(Btt {
+            medium,
+            table: OnceLock::from(table),
+            plan: None,
+            making: SpinMutex::new(false),
+            block_size,
+        })
+    }
+
+    /// Opens the table on `medium`. If there is none, the first write makes that of `plan`, and until then all blocks
+    /// read as zeros. The caller knows that the medium holds nothing else.
+    ///
+    /// # Errors
+    /// Fails as [`open`](Btt::open) does, except for [`BttError::Absent`].
+    pub fn open_or_plan(medium: M, plan: Plan) -> Result<Btt<M>, BttError> {
+        match open::find_arenas(&medium) {
+            Err(BttError::Absent) => {
+                let block_size = plan.block_size();
+                let (table, making) = (OnceLock::new(), SpinMutex::new(false));
+                Ok(Btt { medium, table, plan: Some(plan), making, block_size })
+            }
+            _ => Btt::open(medium),
+        }
+    }
+
+    /// Returns the medium.
+    pub fn medium(&self) -> &M {
+        &self.medium
+    }
+
+    /// Returns the size of a block in bytes, with its metadata.
+    pub fn block_size(&self) -> usize {
+        self.block_size
+    }
+
+    /// Returns the number of blocks.
+    pub fn block_count(&self) -> u64 {
+        match (self.table.get(), &self.plan) {
+            (Some(table), _) => table.block_count(),
+            (None, plan) => plan.as_ref().map_or(0, Plan::block_count),
+        }
+    }
+
+    /// Returns true if a write is durable only after a [`flush`](Btt::flush).
+    pub fn has_volatile_cache(&self) -> bool {
+        self.medium.durability() == lode_pmem::Durability::Commit
+    }
+
+    /// Reads a block.
+    ///
+    /// # Errors
+    /// Fails if there is no such block, if its content is lost, or if memory is. Other blocks can still be read.
+    ///
+    /// # Cost
+    /// No drain; two loads of the map entry.
+    pub fn read(&self, lba: u64, into: &mut [u8]) -> Result<(), BttError> {
+        self.check_length(into.len())?;
+        match self.table.get() {
+            Some(table) => table.read(&self.medium, lba, into),
+            None if lba < self.block_count() => {
+                into.fill(0);
+                Ok(())
+            }
+            None => Err(BttError::NoBlock { lba, count: self.block_count() }),
+        }
+    }
+
+    /// Writes a block.
+    ///
+    /// # Errors
+    /// With [`BttError::InDoubt`] the write may or may not be there after the table is opened again, and the handle
+    /// accepts no more writes. With any other error nothing was changed.
+    ///
+    /// # Durability
+    /// See [`Btt`].
+    ///
+    /// # Cost
+    /// Two drains without a volatile cache, none with one.
+    pub fn write(&self, lba: u64, from: &[u8]) -> Result<(), BttError> {
+        self.check_length(from.len())?;
+        self.made()?.write(&self.medium, lba, from)
+    }
+
+    /// Makes a block read as zeros.
+    ///
+    /// # Errors
+    /// As [`write`](Btt::write).
+    ///
+    /// # Durability
+    /// See [`Btt`].
+    ///
+    /// # Cost
+    /// One drain without a volatile cache, none with one; no data.
+    pub fn zero(&self, lba: u64) -> Result<(), BttError> {
+        self.made()?.set_state(&self.medium, lba, BttBlockState::Zero)
+    }
+
+    /// Makes reads of a block fail until it is written again.
+    ///
+    /// # Errors
+    /// As [`write`](Btt::write).
+    ///
+    /// # Durability
+    /// See [`Btt`].
+    ///
+    /// # Cost
+    /// As [`zero`](Btt::zero).
+    pub fn mark_lost(&self, lba: u64) -> Result<(), BttError> {
+        self.made()?.set_state(&self.medium, lba, BttBlockState::Error)
+    }
+
+    /// Makes all writes durable that have returned.
+    ///
+    /// # Errors
+    /// Fails if a sync does, now or before. What was not flushed before may or may not be there after the table is
+    /// opened again.
+    ///
+    /// # Cost
+    /// Two drains if anything waits in the volatile cache; otherwise none.
+    pub fn flush(&self) -> Result<(), BttError> {
+        self.table.get().map_or(Ok(()), |table| table.flush(&self.medium))
+    }
+
+    /// Returns the table, and makes it first if there is none.
+    fn made(&self) -> Result<&Table, BttError> {
+        if let (None, Some(plan)) = (self.table.get(), &self.plan) {
+            let mut has_failed = hold(&self.making, &self.medium);
+            if *has_failed {
+                return Err(BttError::Poisoned);
+            }
+            if self.table.get().is_none() {
+                let made = plan.format(&self.medium).and_then(|()| open::open(&self.medium));
+                *has_failed = made.is_err();
+                // The lock is held, so the table is not there yet.
+                let _ = self.table.set(made?);
+            }
+        }
+        self.table.get().ok_or(BttError::Absent)
+    }
+
+    fn check_length(&self, len: usize) -> Result<(), BttError> {
+        let want = self.block_size;
+        if len == want { Ok(()) } else { Err(BttError::Length { len, want }) }
+    }
+}

@@ -1,0 +1,112 @@
+//! The volatile cache: on a medium that is durable by syncs, flog and map words wait in DRAM for the sync of their data.
+//!
+//! ```text
+//!   write:  data -> free block of a lane, in the page cache;  map word -> `newer`, visible at once
+//!   flush:  newer becomes `settling` -> SYNC, the data -> flog entries -> SYNC -> map words -> the lanes are free again
+//! ```
+//!
+//! A write keeps its lane until the flush, and so both its blocks: the durable map still has the old one. A second write
+//! of the block, or zeros, takes the place of the first one, whose lane and block are free at once. Lanes do not exchange
+//! blocks: which block of a lane is free follows from its flog entry.
+
+use crate::arena::Arena;
+use crate::error::BttError;
+use crate::lock::hold;
+use lode_nvdimm::{BttBlockState, BttMapEntry};
+use lode_pmem::sync::SpinMutex;
+use lode_pmem::{Medium, Readable};
+use std::collections::BTreeMap;
+
+/// A map entry that is not on the medium yet.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CachedEntry {
+    pub(crate) entry: BttMapEntry,
+    /// The write that waits for a flush; `None` if only the state of the block changed.
+    pub(crate) write: Option<CachedWrite>,
+}
+
+/// A write that waits for a flush. Its block is the free one of a lane.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CachedWrite {
+    /// The lane.
+    pub(crate) lane: usize,
+    /// The block's old number, which is the lane's free block after the flush.
+    pub(crate) old: u32,
+}
+
+/// Entries by the number of their block in the table.
+pub(crate) type Entries = BTreeMap<u64, CachedEntry>;
+
+#[derive(Debug, Default)]
+pub(crate) struct Waiting {
+    /// Entries since the last flush began.
+    pub(crate) newer: Entries,
+    /// Entries that the running flush makes durable.
+    pub(crate) settling: Entries,
+}
+
+impl Waiting {
+    fn entry(&self, lba: u64) -> Option<BttMapEntry> {
+        self.newer.get(&lba).or_else(|| self.settling.get(&lba)).map(|cached| cached.entry)
+    }
+}
+
+/// The volatile cache of a table.
+#[derive(Debug, Default)]
+pub(crate) struct Cache {
+    pub(crate) waiting: SpinMutex<Waiting>,
+    /// Held by the flush that runs.
+    pub(crate) flushing: SpinMutex<()>,
+}
+
+impl Cache {
+    /// Returns the newest map entry of a block.
+    pub(crate) fn entry<M: Medium>(
+        &self,
+        medium: &M,
+        memory: &Readable,
+        (arena, lba): (&Arena, u32),
+    ) -> Result<BttMapEntry, BttError> {
+        let cached = hold(&self.waiting, medium).entry(arena.first_lba + u64::from(lba));
+        cached.map_or_else(|| arena.load_entry(memory, lba), Ok)
+    }
+
+    /// Replaces the entry of a block. `change` makes the new one of the entry that the next flush would find on the
+    /// medium, which is returned. A write that waits is then in vain.
+    pub(crate) fn replace<M: Medium>(
+        &self,
+        medium: &M,
+        (arena, lba): (&Arena, u32),
+        change: impl FnOnce(BttMapEntry) -> CachedEntry,
+    ) -> Result<BttMapEntry, BttError> {
+        let number = arena.first_lba + u64::from(lba);
+        let mut waiting = hold(&self.waiting, medium);
+        let in_vain = waiting.newer.get(&number).and_then(|cached| cached.write);
+        let found = waiting.entry(number).map_or_else(|| arena.entry(medium, lba), Ok)?;
+        let old = in_vain.map_or(found, |write| BttMapEntry { number: write.old, ..found });
+        waiting.newer.insert(number, change(old));
+        // A reader that holds the lane asks for the lock of the entries.
+        drop(waiting);
+        if let Some(write) = in_vain {
+            hold(arena.lanes.state(write.lane), medium).is_waiting = false;
+        }
+        Ok(old)
+    }
+
+    /// Returns true if nothing waits for a flush to begin.
+    #[cfg(lode_bugs)]
+    pub(crate) fn is_empty<M: Medium>(&self, medium: &M) -> bool {
+        hold(&self.waiting, medium).newer.is_empty()
+    }
+
+    /// Notes that the map entry of a block has a new state.
+    pub(crate) fn set_state<M: Medium>(
+        &self,
+        medium: &M,
+        place: (&Arena, u32),
+        state: BttBlockState,
+    ) -> Result<(), BttError> {
+        let change = |old| CachedEntry { entry: BttMapEntry { state, ..old }, write: None };
+        self.replace(medium, place, change).map(drop)
+    }
+}

@@ -1,0 +1,251 @@
+//! A workload for the crash explorer: threads that read, write, zero and flush blocks of a small table.
+
+use crate::error::BttError;
+use crate::open::{FoundArena, find_arenas};
+use crate::plan::Plan;
+use crate::{Btt, Finding, check, open};
+use lode_layout::WORD;
+use lode_nvdimm::{BttGeometry, BttMapEntry, BttRules, BttVersion, InfoBlockError};
+use lode_pmem::{Counter, FaultScope, Medium};
+use lode_sim::{Actor, BlockMismatch, BlockRequest, Blocks, HistoryPrefix, SimMedium, Subject, WriteCache};
+use std::sync::Arc;
+use uuid::Uuid;
+
+/// Bytes of a block.
+const LBASIZE: usize = 512;
+/// Bytes of an arena, the least that has room for some blocks.
+const ARENA_LEN: u64 = 20 << 10;
+/// The value of block 0 when the runs begin.
+const FIRST: u64 = 1;
+
+/// A table of small arenas, whose lanes are few, so that threads share them.
+#[derive(Clone, Copy, Debug)]
+pub struct BttSubject {
+    /// Number of arenas, 1 or 2.
+    pub arenas: u64,
+    /// Number of lanes of an arena, 1 to 3.
+    pub lanes: u32,
+    /// True if the table is made by the first write of a run.
+    pub is_lazy: bool,
+    /// The promise of the medium.
+    pub cache: WriteCache,
+}
+
+/// The content of a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Content {
+    /// The word that fills the block.
+    Whole(u64),
+    /// Words that differ: the first one that is not the first of the block, and the first of the block.
+    Torn(u64, u64),
+}
+
+/// The zeros of a block.
+const ZERO: Content = Content::Whole(0);
+
+/// The table while it is used.
+#[derive(Debug)]
+pub struct Engine {
+    btt: Btt<Arc<SimMedium>>,
+    value: Counter,
+}
+
+/// Reasons why a table can't be used after a power cut.
+#[derive(Debug, thiserror::Error)]
+pub enum Unusable {
+    /// The table can't be opened, or a block can't be read.
+    #[error(transparent)]
+    Btt(#[from] BttError),
+    /// The plan is impossible.
+    #[error(transparent)]
+    Plan(#[from] InfoBlockError),
+    /// The check found damage, and a power cut is none.
+    #[error("the check finds damage: {0}")]
+    Damaged(Finding),
+}
+
+impl BttSubject {
+    fn plan(&self) -> Result<Plan, InfoBlockError> {
+        let rules = BttRules { nfree: self.lanes, ..BttRules::kernel(LBASIZE as u32) };
+        let version = BttVersion::V1_1;
+        let arena = |index: u64| -> Result<(u64, BttGeometry), InfoBlockError> {
+            let start = version.arenas_off() + index * ARENA_LEN;
+            Ok((start, BttGeometry::arena(ARENA_LEN, &rules, index + 1 == self.arenas)?))
+        };
+        let arenas = (0..self.arenas).map(arena).collect::<Result<_, _>>()?;
+        Ok(Plan::of_arenas(Uuid::from_u128(7), version, arenas))
+    }
+
+    fn open(&self, medium: Arc<SimMedium>) -> Result<Btt<Arc<SimMedium>>, Unusable> {
+        Ok(if self.is_lazy { Btt::open_or_plan(medium, self.plan()?)? } else { Btt::open(medium)? })
+    }
+
+    /// Returns the contents of all blocks when the runs begin.
+    fn initial(&self) -> Vec<Content> {
+        let count = self.plan().map_or(0, |plan| plan.block_count());
+        let mut initial = vec![ZERO; count as usize];
+        if !self.is_lazy {
+            initial[0] = Content::Whole(FIRST);
+        }
+        initial
+    }
+}
+
+/// Writes block 0, and takes its map entry back: a crash can leave that, and an open has to finish the write.
+fn leave_unfinished_write(medium: &Arc<SimMedium>) -> Result<(), BttError> {
+    let table = open::open(medium)?;
+    let (arena, lba) = table.locate(0)?;
+    let old = arena.entry(medium, lba)?;
+    table.write(medium, 0, &bytes(FIRST))?;
+    table.flush(medium)?;
+    let back = BttMapEntry { state: lode_nvdimm::BttBlockState::Normal, ..old };
+    FaultScope::run(|| arena.store_entry(medium, lba, back))?;
+    // ORDER: nothing follows.
+    Ok(medium.drain()?)
+}
+
+/// Returns a block that is full of `value`.
+fn bytes(value: u64) -> [u8; LBASIZE] {
+    let mut bytes = [0; LBASIZE];
+    bytes.chunks_exact_mut(WORD as usize).for_each(|word| word.copy_from_slice(&value.to_le_bytes()));
+    bytes
+}
+
+/// Reads a block.
+fn content(btt: &Btt<Arc<SimMedium>>, lba: u64) -> Result<Content, BttError> {
+    let mut bytes = [0; LBASIZE];
+    btt.read(lba, &mut bytes)?;
+    let words = bytes.as_chunks::<{ WORD as usize }>().0;
+    let first = u64::from_le_bytes(words[0]);
+    let other = words.iter().map(|word| u64::from_le_bytes(*word)).find(|word| *word != first);
+    Ok(other.map_or(Content::Whole(first), |other| Content::Torn(other, first)))
+}
+
+impl Engine {
+    /// Runs a request. Returns what it read.
+    fn run(&self, request: &BlockRequest<Content>) -> Result<Option<Content>, BttError> {
+        match request {
+            BlockRequest::Write { blocks, is_fua } => {
+                for (block, value) in blocks {
+                    match value {
+                        Content::Whole(0) => self.btt.zero(*block as u64)?,
+                        Content::Whole(value) | Content::Torn(value, _) => {
+                            self.btt.write(*block as u64, &bytes(*value))?;
+                        }
+                    }
+                }
+                if *is_fua {
+                    self.btt.flush()?;
+                }
+            }
+            BlockRequest::Flush => self.btt.flush()?,
+            BlockRequest::Read { block, .. } => return content(&self.btt, *block as u64).map(Some),
+            BlockRequest::Trim { blocks } => {
+                blocks.iter().try_for_each(|block| self.btt.zero(*block as u64))?;
+            }
+        }
+        Ok(None)
+    }
+}
+
+impl Subject for BttSubject {
+    type Engine = Engine;
+    type Operation = BlockRequest<Content>;
+    type Contents = Vec<Content>;
+    type Legal = Blocks<Content>;
+    type Mismatch = BlockMismatch<Content>;
+    type Error = Unusable;
+
+    fn size(&self) -> u64 {
+        BttVersion::V1_1.arenas_off() + self.arenas * ARENA_LEN
+    }
+
+    fn format(&self, medium: Arc<SimMedium>) -> Result<(), Unusable> {
+        if self.is_lazy {
+            return Ok(());
+        }
+        self.plan()?.format(&medium)?;
+        Ok(leave_unfinished_write(&medium)?)
+    }
+
+    fn start(&self, medium: Arc<SimMedium>) -> Result<Engine, Unusable> {
+        Ok(Engine { btt: self.open(medium)?, value: Counter::new(FIRST + 1) })
+    }
+
+    fn run(&self, engine: &Engine, actor: &mut Actor<'_, BlockRequest<Content>>) {
+        // Most requests meet at few blocks.
+        let few = if actor.rng.bool() { 2 } else { engine.btt.block_count() };
+        for _ in 0..actor.operations {
+            let block = actor.rng.u64(..few) as usize;
+            let value = Content::Whole(engine.value.add(1));
+            let write = |value, is_fua| BlockRequest::Write { blocks: vec![(block, value)], is_fua };
+            let request = match actor.rng.u8(..16) {
+                0..4 => BlockRequest::Read { block, seen: None },
+                4..6 => BlockRequest::Flush,
+                6 => write(value, true),
+                7 => write(ZERO, false),
+                8 => BlockRequest::Trim { blocks: vec![block] },
+                9 => {
+                    let next = (block + 1) % engine.btt.block_count() as usize;
+                    BlockRequest::Write { blocks: vec![(block, value), (next, value)], is_fua: false }
+                }
+                _ => write(value, false),
+            };
+            let ticket = actor.begin(request.clone());
+            match engine.run(&request) {
+                Ok(seen) => {
+                    if seen.is_some() {
+                        actor.revise(ticket, BlockRequest::Read { block, seen });
+                    }
+                    actor.returned(ticket);
+                }
+                Err(BttError::Poisoned | BttError::Memory(_)) if is_one_step(&request) => {
+                    actor.refused(ticket)
+                }
+                Err(_) => actor.in_doubt(ticket),
+            }
+        }
+    }
+
+    fn recover(&self, medium: Arc<SimMedium>) -> Result<Vec<Content>, Unusable> {
+        let is_there = !matches!(find_arenas(&medium), Err(BttError::Absent));
+        if is_there {
+            sound(&medium)?;
+        }
+        let btt = self.open(Arc::clone(&medium))?;
+        let contents = (0..btt.block_count()).map(|lba| content(&btt, lba)).collect::<Result<_, _>>()?;
+        if is_there {
+            sound(&medium)?;
+        }
+        Ok(contents)
+    }
+
+    fn legal(&self, history: &HistoryPrefix<BlockRequest<Content>>) -> Blocks<Content> {
+        Blocks::new(&self.initial(), &ZERO, self.cache, history, Clone::clone)
+    }
+
+    fn check(&self, legal: &Blocks<Content>, contents: &Vec<Content>) -> Result<(), BlockMismatch<Content>> {
+        legal.check(contents)
+    }
+}
+
+/// Returns true if the request is one call of the table, which was refused as a whole.
+fn is_one_step(request: &BlockRequest<Content>) -> bool {
+    !matches!(request, BlockRequest::Write { blocks, is_fua } if *is_fua || blocks.len() > 1)
+}
+
+/// Fails unless the table is sound. A second copy of the first info block that a new table still lacks is no damage.
+fn sound(medium: &Arc<SimMedium>) -> Result<(), Unusable> {
+    let lacks_copy = |finding: &Finding| matches!(finding, Finding::InfoCopy { arena: 0, .. });
+    match check(medium).into_iter().find(|finding| !lacks_copy(finding)) {
+        Some(finding) => Err(Unusable::Damaged(finding)),
+        None => Ok(()),
+    }
+}
+
+/// Returns the arenas, for tests that change their bytes.
+#[doc(hidden)]
+pub fn arenas<M: Medium>(medium: &M) -> Vec<(u64, BttGeometry)> {
+    let place = |arena: &FoundArena| (arena.start.get(), arena.info.geometry);
+    find_arenas(medium).map_or(Vec::new(), |arenas| arenas.iter().map(place).collect())
+}

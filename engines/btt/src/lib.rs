@@ -1,0 +1,73 @@
+//! Layer 4: block translation tables, in the format of UEFI and the kernel.
+//!
+//! A block is written to a free block, and then a map entry of 4 bytes makes that the current one. So a power cut leaves
+//! the old block or the new one.
+//!
+//! ```text
+//!   users (volumes, exports)       blocks by number: read, write, zero, flush
+//!        |
+//!   Btt -> Table -> Arena          512 GiB each: info block | data | map | flog | info block
+//!        |             lanes: a free block and a flog slot for each write that runs
+//!        |             cache: what waits for a sync, on durability commit
+//!        |  copy, store8, flush, drain
+//!   Medium (lode-pmem, lode-sim)
+//! ```
+//!
+//! It does: make, open, recover, check, repair; read and write from any number of threads. It does not: know files, sockets or
+//! requests of several blocks, or start a thread. The format is `lode-nvdimm`'s.
+//!
+//! # Write, and the states that a power cut leaves
+//! | stops after | media show | open does |
+//! |---|---|---|
+//! | 1: the data, the first half of the flog entry | the older flog entry is current, the old map entry | nothing: the block is still free |
+//! | 2: half of the flog entry's line | the same, or row 3 | either |
+//! | 3: the flog entry | the entry is current, the map has old_map | sets the map to new_map |
+//! | 4: the map entry | the entry is current, the map has new_map | nothing: old_map is free |
+//!
+//! Two rules make row 3 hold although a write does not wait for its map entry:
+//! - before a flog entry is current, the map entry of the lane's last write is durable, since the flog entry that could
+//!   restore it is replaced two writes later, and stops to be current now;
+//! - and so is the old map entry of the block, which another lane may have stored: else recovery could look at the lanes
+//!   in the wrong order, and set the older value last.
+//!
+//! The thread that stored such a map entry has flushed it, and its next drain completes that. Another thread flushes it
+//! again before its own drain. So neither rule costs a drain.
+//!
+//! # Read
+//! A reader announces the block that the map gives it, and looks at the map again. If that is unchanged, a writer that
+//! frees the block later sees the announcement, and waits before it stores to the block.
+//!
+//! # Cost
+//! | | drains | lines flushed | copied |
+//! |---|---|---|---|
+//! | write | 2 | 2: flog and map | the block |
+//! | zero | 1 | 1: map | - |
+//! | read | 0 | 0 | - |
+//!
+//! On durability `commit`, a write costs no drain, and a flush two for all writes since the last one. `tests/cost.golden`
+//! has the numbers.
+#![forbid(unsafe_code)]
+
+mod arena;
+mod btt;
+pub mod bugs;
+mod cache;
+mod check;
+mod error;
+#[cfg(feature = "explore")]
+pub mod explore;
+mod lanes;
+mod lock;
+mod open;
+mod plan;
+mod repair;
+mod settle;
+mod table;
+mod undrained;
+mod write;
+
+pub use btt::Btt;
+pub use check::{Finding, check};
+pub use error::{BttError, InDoubtCause};
+pub use plan::Plan;
+pub use repair::{Repair, repair};

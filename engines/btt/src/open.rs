@@ -1,0 +1,218 @@
+//! Opening a table: its info blocks, its flogs, and the writes that a crash left unfinished.
+
+use crate::arena::Arena;
+use crate::bugs;
+use crate::error::BttError;
+use crate::plan::backup_off;
+use crate::table::Table;
+use crate::write::in_doubt;
+use lode_layout::{BLOCK, LINE, PoolOffset, Want};
+use lode_nvdimm::{
+    BttBlockState, BttDamage, BttFlog, BttGeometry, BttInfo, BttMapEntry, BttVersion, InfoBlockError,
+};
+use lode_pmem::{Fault, Medium};
+
+/// Highest number of lanes that this engine keeps in memory. The kernel and PMDK make 256.
+const LANES_MAX: u64 = 1 << 16;
+
+/// A copy of an info block, or the reason why it is none.
+pub(crate) type InfoCopy = Result<BttInfo, InfoBlockError>;
+
+/// The two copies of an arena's info block, and their offsets.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct InfoCopies {
+    pub(crate) at: [PoolOffset; 2],
+    pub(crate) copies: [InfoCopy; 2],
+}
+
+impl InfoCopies {
+    /// Returns the first valid copy.
+    fn choose(&self, arena: u32) -> Result<BttInfo, BttError> {
+        let [first, second] = self.copies;
+        first.or(second).map_err(|_| match first {
+            Err(error) => BttError::Info { arena, at: self.at[0], error },
+            Ok(_) => unreachable!("a valid copy was chosen"),
+        })
+    }
+}
+
+/// An arena's info block, and where it is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FoundArena {
+    pub(crate) index: u32,
+    pub(crate) start: PoolOffset,
+    pub(crate) info: BttInfo,
+    pub(crate) copies: InfoCopies,
+}
+
+/// Finds the arenas of the table on `medium`.
+///
+/// A table of version 2.0 begins at 0, where one of version 1.1 has nothing. So 0 is tried first: at 4096, a table of
+/// version 2.0 has a block of its user, who could have written there what looks like an info block.
+///
+/// # Errors
+/// Fails if there is no table, or if an arena can't be used.
+pub(crate) fn find_arenas<M: Medium>(medium: &M) -> Result<Vec<FoundArena>, BttError> {
+    for version in [BttVersion::V2_0, BttVersion::V1_1] {
+        let start = version.arenas_off();
+        let copies = read_copies(medium, start, version)?;
+        let is_damaged = match version {
+            // Without its signature at 0, a damaged second copy is that of a table of version 1.1, at the same place.
+            BttVersion::V2_0 => copies.copies[0] != Err(InfoBlockError::Absent),
+            BttVersion::V1_1 => copies.copies.iter().any(|copy| *copy != Err(InfoBlockError::Absent)),
+        };
+        if is_damaged || copies.copies[1].is_ok() {
+            return follow_arenas(medium, start, version, copies);
+        }
+    }
+    Err(BttError::Absent)
+}
+
+fn follow_arenas<M: Medium>(
+    medium: &M,
+    mut start: u64,
+    version: BttVersion,
+    mut copies: InfoCopies,
+) -> Result<Vec<FoundArena>, BttError> {
+    let mut found: Vec<FoundArena> = Vec::new();
+    loop {
+        let (index, at) = (found.len() as u32, PoolOffset::new(start));
+        let info = copies.choose(index)?;
+        check_arena(&info, index, at, medium.memory().len())?;
+        let arena = FoundArena { index, start: at, info, copies };
+        if let Some(first) = found.first() {
+            check_same_table(&first.info, &arena)?;
+        }
+        found.push(arena);
+        // An arena ends after its start and inside of the medium, so this ends.
+        match info.geometry.nextoff() {
+            Some(len) => start += len,
+            None => return Ok(found),
+        }
+        copies = read_copies(medium, start, version)?;
+    }
+}
+
+/// Reads both copies of the info block of the arena at `start`.
+fn read_copies<M: Medium>(medium: &M, start: u64, version: BttVersion) -> Result<InfoCopies, BttError> {
+    let len = medium.memory().len();
+    let first = read_info(medium, start, version);
+    let second_at =
+        first.map_or(backup_off(start, len), |info| start.saturating_add(info.geometry.infooff()));
+    // Where a smaller arena could end, another arena may have its copy.
+    let is_own = |info: &BttInfo| start.saturating_add(info.geometry.infooff()) == second_at;
+    let second = read_info(medium, second_at, version)
+        .and_then(|info| if is_own(&info) { Ok(info) } else { Err(InfoBlockError::Absent) });
+    Ok(InfoCopies { at: [start, second_at].map(PoolOffset::new), copies: [first, second] })
+}
+
+/// Reads a copy of an info block of a table of this version. A copy that can't be read is one of zeros.
+fn read_info<M: Medium>(medium: &M, at: u64, version: BttVersion) -> InfoCopy {
+    let mut bytes = [0; BLOCK as usize];
+    let read = medium.memory().reading(|memory| memory.read(PoolOffset::new(at), &mut bytes));
+    read.map_err(|_: Fault| InfoBlockError::Absent)?;
+    // The places of both versions' second copies can be the same.
+    BttInfo::decode(&bytes)
+        .and_then(|info| if info.version == version { Ok(info) } else { Err(InfoBlockError::Absent) })
+}
+
+/// Checks what this engine needs of an arena beyond the rules of the format.
+fn check_arena(info: &BttInfo, arena: u32, at: PoolOffset, len: u64) -> Result<(), BttError> {
+    let geometry = &info.geometry;
+    let rules = || {
+        Want::AtMost(LANES_MAX).check("nfree", 0, geometry.nfree().into())?;
+        // Blocks are copied past the cache, whole lines at a time.
+        Want::MultipleOf(LINE).check("internal_lbasize", 0, geometry.internal_lbasize().into())?;
+        Want::MultipleOf(BLOCK).check("nextoff", 0, geometry.nextoff().unwrap_or(0))
+    };
+    rules().map_err(|field| BttError::Info { arena, at, error: field.into() })?;
+    let end = at.get() + geometry.infooff() + BLOCK;
+    if end > len {
+        return Err(BttError::CutShort { arena, at, end, len });
+    }
+    Ok(())
+}
+
+fn check_same_table(first: &BttInfo, other: &FoundArena) -> Result<(), BttError> {
+    let (index, info) = (other.index, &other.info);
+    let [ours, theirs] = [first, info].map(|info| info.geometry.external_lbasize());
+    let field = match () {
+        () if first.uuid != info.uuid => "uuid",
+        () if first.parent_uuid != info.parent_uuid => "parent_uuid",
+        () if ours != theirs => "external_lbasize",
+        () => return Ok(()),
+    };
+    Err(BttError::Foreign { arena: index, at: other.start, field })
+}
+
+/// Reads the flog of an arena.
+///
+/// # Errors
+/// Fails if it can't be read, or is no flog.
+pub(crate) fn read_flog<M: Medium>(medium: &M, arena: &FoundArena) -> Result<BttFlog, BttError> {
+    let geometry = &arena.info.geometry;
+    let mut bytes = vec![0; BttFlog::len_of(geometry) as usize];
+    let at = arena.start.plus(geometry.flogoff());
+    medium.memory().reading(|memory| memory.read(at, &mut bytes))?;
+    let damaged = |damage| BttError::Damaged { arena: arena.index, at: arena.start, damage };
+    let flog = BttFlog::decode(&bytes, geometry).map_err(damaged)?;
+    check_free_blocks(&flog, geometry).map_err(damaged)?;
+    Ok(flog)
+}
+
+/// Checks that no two lanes have the same free block: two writes would store to it at once.
+fn check_free_blocks(flog: &BttFlog, _geometry: &BttGeometry) -> Result<(), BttDamage> {
+    let mut free: Vec<u32> = flog.current().map(|entry| entry.free_block()).collect();
+    free.sort_unstable();
+    match free.windows(2).find(|pair| pair[0] == pair[1]) {
+        Some(pair) => Err(BttDamage::Shared { block: pair[0] }),
+        None => Ok(()),
+    }
+}
+
+/// Opens the table on `medium`, and finishes the writes that did not reach the map.
+///
+/// # Errors
+/// Fails if there is no table, or if it is damaged.
+///
+/// # Durability
+/// What it finished is durable on return.
+///
+/// # Cost
+/// The info blocks, the flogs and a map entry for each lane are read. One drain if a write was not finished.
+pub(crate) fn open<M: Medium>(medium: &M) -> Result<Table, BttError> {
+    let mut arenas = Vec::new();
+    let (mut first_lba, mut is_any_finished) = (0, false);
+    for found in find_arenas(medium)? {
+        let flog = read_flog(medium, &found)?;
+        let arena = Arena::new(found.index, found.start, first_lba, &found.info, &flog);
+        is_any_finished |= finish_writes(medium, &arena, &flog)?;
+        first_lba += u64::from(found.info.geometry.external_nlba());
+        arenas.push(arena);
+    }
+    if is_any_finished && !bugs::RECOVERY_NOT_DRAINED.is_active() {
+        // ORDER: the map is durable before a lane's flog entry is replaced. Stop here: the next open does the same.
+        medium.drain()?;
+    }
+    Ok(Table::new(arenas, medium.durability()))
+}
+
+/// Sets the map entry of each write whose flog entry is durable and whose map entry is not. Returns true if there was any.
+///
+/// Each lane can be looked at by itself: a flog entry counts only once the map entries are durable that it builds on.
+fn finish_writes<M: Medium>(medium: &M, arena: &Arena, flog: &BttFlog) -> Result<bool, BttError> {
+    let mut is_any = false;
+    if arena.is_read_only || bugs::FLOG_IGNORED.is_active() {
+        return Ok(is_any);
+    }
+    for write in flog.current().filter(|write| write.free_block() != write.written_block()) {
+        let found = arena.entry(medium, write.lba)?;
+        if found.number != write.free_block() {
+            continue;
+        }
+        let new = BttMapEntry { state: BttBlockState::Normal, number: write.written_block() };
+        in_doubt(|| arena.store_entry(medium, write.lba, new))?;
+        is_any = true;
+    }
+    Ok(is_any)
+}

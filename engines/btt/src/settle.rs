@@ -1,0 +1,123 @@
+//! Writes to the volatile cache, and the flush that makes them durable. The head of `cache.rs` has the order.
+
+use crate::arena::Arena;
+use crate::bugs;
+use crate::cache::{Cache, CachedEntry, CachedWrite, Entries};
+use crate::error::BttError;
+use crate::lock::hold;
+use crate::table::Table;
+use crate::write::in_doubt;
+use lode_nvdimm::{BttBlockState, BttMapEntry};
+use lode_pmem::Medium;
+
+impl Table {
+    /// Writes a block to the cache.
+    ///
+    /// # Errors
+    /// As [`Arena::write_through`].
+    ///
+    /// # Durability
+    /// The write is visible on return, and durable after the next [`settle`](Table::settle).
+    ///
+    /// # Cost
+    /// The lines of the block; two drains if no lane is free.
+    pub(crate) fn write_cached<M: Medium>(
+        &self,
+        medium: &M,
+        cache: &Cache,
+        (arena, lba): (&Arena, u32),
+        from: &[u8],
+    ) -> Result<(), BttError> {
+        let (index, mut lane) = loop {
+            match arena.lanes.claim(medium, |lane| !lane.is_waiting) {
+                Some(claimed) => break claimed,
+                None => self.settle(medium, cache)?,
+            }
+        };
+        arena.lanes.wait_for_readers(medium, lane.free);
+        arena.copy_in(medium, lane.free, from)?;
+        let entry = BttMapEntry { state: BttBlockState::Normal, number: lane.free };
+        // Before the entry is there: a thread that replaces the write makes the lane free again.
+        lane.is_waiting = true;
+        let write = |old: BttMapEntry| Some(CachedWrite { lane: index, old: old.number });
+        let replaced = cache.replace(medium, (arena, lba), |old| CachedEntry { entry, write: write(old) });
+        let old = replaced.inspect_err(|_| lane.is_waiting = false)?;
+        if bugs::LANE_FREE_BEFORE_FLUSH.is_active() {
+            (lane.free, lane.is_waiting) = (old.number, false);
+        }
+        Ok(())
+    }
+
+    /// Makes durable what the cache holds.
+    ///
+    /// # Errors
+    /// [`BttError::Poisoned`] after a failure; otherwise [`BttError::InDoubt`].
+    ///
+    /// # Cost
+    /// Two drains, or none if the cache is empty.
+    pub(crate) fn settle<M: Medium>(&self, medium: &M, cache: &Cache) -> Result<(), BttError> {
+        // A flush that finds the cache empty has waited for the one that emptied it.
+        let _one = hold(&cache.flushing, medium);
+        self.check_sound()?;
+        let batch = {
+            let mut waiting = hold(&cache.waiting, medium);
+            waiting.settling = std::mem::take(&mut waiting.newer);
+            waiting.settling.clone()
+        };
+        if batch.is_empty() {
+            return Ok(());
+        }
+        let written = self.write_out(medium, &batch);
+        if written.is_err() && !bugs::FAILED_SYNC_IGNORED.is_active() {
+            self.poison();
+            return written;
+        }
+        hold(&cache.waiting, medium).settling.clear();
+        for (lba, cached) in &batch {
+            let (Some(write), Ok((arena, _))) = (cached.write, self.locate(*lba)) else { continue };
+            let mut lane = hold(arena.lanes.state(write.lane), medium);
+            (lane.free, lane.is_waiting) = (write.old, false);
+        }
+        Ok(())
+    }
+
+    /// Writes flog entries, then the map words of their blocks. Map words without a flog entry are one store each, so
+    /// they go with the flog entries.
+    fn write_out<M: Medium>(&self, medium: &M, batch: &Entries) -> Result<(), BttError> {
+        if !bugs::DATA_NOT_DRAINED.is_active() {
+            // ORDER: the data are durable before their flog entries can be, and the map words of the last flush before
+            // the entries that could restore them are replaced. Stop here: row 1 for each write.
+            medium.drain()?;
+        }
+        in_doubt(|| self.store_flogs(medium, batch))??;
+        if !bugs::FLOG_NOT_DRAINED.is_active() {
+            // ORDER: the flog entries are durable before their map words can be, and the other map words before the
+            // caller is told. Stop here: row 3 for each write.
+            medium.drain()?;
+        }
+        in_doubt(|| {
+            for (lba, cached) in batch.iter().filter(|(_, cached)| cached.write.is_some()) {
+                let (arena, lba) = self.locate(*lba)?;
+                arena.store_entry(medium, lba, cached.entry);
+            }
+            Ok(())
+        })?
+    }
+
+    /// Stores the flog entry of each write, and the map words of blocks that only have another state.
+    fn store_flogs<M: Medium>(&self, medium: &M, batch: &Entries) -> Result<(), BttError> {
+        // No stripe is needed for map words: one flush at a time stores them.
+        for (lba, cached) in batch {
+            let (arena, lba) = self.locate(*lba)?;
+            let Some(write) = cached.write else {
+                arena.store_entry(medium, lba, cached.entry);
+                continue;
+            };
+            let mut lane = hold(arena.lanes.state(write.lane), medium);
+            let entry = arena.next_entry(&lane, lba, write.old, cached.entry.number);
+            arena.store_flog(medium, arena.flog_at(write.lane).plus(lane.flog.next_off), entry);
+            arena.advance(&mut lane, entry);
+        }
+        Ok(())
+    }
+}

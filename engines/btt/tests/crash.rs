@@ -1,0 +1,54 @@
+//! A power cut leaves each block whole: its old content or its new one.
+
+use lode_btt::explore::BttSubject;
+use lode_pmem::Durability;
+use lode_sim::{Budget, Machine, Setup, WriteCache, explore, explore_poison};
+
+fn survives_power_cuts(arenas: u64, lanes: u32, is_lazy: bool, images: u64) {
+    for machine in Machine::ALL {
+        for threads in 1..=3 {
+            let is_cached = machine.durability == Durability::Commit;
+            let cache = if is_cached { WriteCache::Volatile } else { WriteCache::None };
+            let subject = BttSubject { arenas, lanes, is_lazy, cache };
+            let budget = Budget::scaled(images, 60.0);
+            let operations = if is_lazy { 4 } else { 36 / threads as u64 };
+            let setup =
+                Setup { machine, threads, operations, budget, failing_drains: is_cached, ..Setup::default() };
+            let report = explore(&subject, &setup);
+            println!("{subject:?}, {machine}, {threads} threads: {report}");
+            assert!(report.violation.is_none(), "{}", report.violation.expect("just seen"));
+        }
+    }
+}
+
+#[test]
+fn blocks_are_never_torn_or_lost() {
+    survives_power_cuts(2, 2, false, 2_000);
+}
+
+#[test]
+fn lanes_that_are_never_shared_lose_nothing() {
+    survives_power_cuts(1, 3, false, 5_000);
+}
+
+#[test]
+fn new_table_is_whole_or_absent() {
+    survives_power_cuts(1, 2, true, 2_000);
+}
+
+/// A line of a block, of the map or of the flog is lost while threads use the table.
+#[test]
+fn lost_line_is_reported_and_loses_nothing_else() {
+    for machine in Machine::ALL {
+        for threads in 1..=3 {
+            let is_cached = machine.durability == Durability::Commit;
+            let cache = if is_cached { WriteCache::Volatile } else { WriteCache::None };
+            let subject = BttSubject { arenas: 1, lanes: 2, is_lazy: false, cache };
+            let budget = Budget::scaled(300, 60.0);
+            let setup = Setup { machine, threads, operations: 12, budget, ..Setup::default() };
+            let report = explore_poison(&subject, &setup);
+            println!("{machine}, {threads} threads: {report}");
+            assert!(report.violation.is_none(), "{}", report.violation.expect("just seen"));
+        }
+    }
+}

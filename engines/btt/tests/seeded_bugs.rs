@@ -1,0 +1,80 @@
+//! The explorer finds every seeded bug of the table. Built with `--cfg lode_bugs`.
+#![cfg(lode_bugs)]
+
+use lode_btt::bugs;
+use lode_btt::explore::BttSubject;
+use lode_layout::bug::Bug;
+use lode_pmem::Durability;
+use lode_sim::{Budget, Cpu, Machine, Setup, WriteCache, explore};
+
+const LINE: Machine = Machine { cpu: Cpu::X86, durability: Durability::Line };
+const ARM: Machine = Machine { cpu: Cpu::Arm, durability: Durability::Line };
+const COMMIT: Machine = Machine { cpu: Cpu::X86, durability: Durability::Commit };
+
+/// What the run uses: a table that is there, or one that its first write makes.
+const TABLE: bool = false;
+const NEW_TABLE: bool = true;
+
+fn is_found(bug: &'static Bug, is_lazy: bool, machine: Machine, threads: usize) {
+    let is_commit = machine.durability == Durability::Commit;
+    let cache = if is_commit { WriteCache::Volatile } else { WriteCache::None };
+    let subject = BttSubject { arenas: 1, lanes: 2, is_lazy, cache };
+    let report = bug.plant(|| {
+        (1..=40).map(|seed| seed * 1000).find_map(|seed| {
+            let budget = Budget { images: 5_000, seconds: 20.0 };
+            let operations = if is_lazy { 4 } else { 48 / threads as u64 };
+            let setup = Setup {
+                machine,
+                threads,
+                operations,
+                budget,
+                seed,
+                failing_drains: is_commit,
+                ..Setup::default()
+            };
+            explore(&subject, &setup).violation
+        })
+    });
+    assert!(bug.was_reached(), "{bug}: the wrong code was never run");
+    let violation = report.unwrap_or_else(|| panic!("{bug}: not found"));
+    println!("{bug}: {violation}");
+}
+
+macro_rules! found {
+    ($($test:ident: $bug:ident in $table:ident on $machine:ident with $threads:literal;)+) => {
+        $(#[test]
+        fn $test() {
+            is_found(&bugs::$bug, $table, $machine, $threads);
+        })+
+
+        #[test]
+        fn every_seeded_bug_has_a_test() {
+            let tested = [$(bugs::$bug.name()),+];
+            for bug in bugs::ALL {
+                assert!(tested.contains(&bug.name()), "{bug}");
+            }
+        }
+    };
+}
+
+found! {
+    data_not_drained: DATA_NOT_DRAINED in TABLE on LINE with 1;
+    data_not_synced: DATA_NOT_DRAINED in TABLE on COMMIT with 1;
+    flog_not_drained: FLOG_NOT_DRAINED in TABLE on LINE with 1;
+    flog_not_synced: FLOG_NOT_DRAINED in TABLE on COMMIT with 1;
+    map_before_flog: MAP_BEFORE_FLOG in TABLE on LINE with 1;
+    flog_halves_unordered: FLOG_HALVES_UNORDERED in TABLE on ARM with 1;
+    slot_reused_before_map: SLOT_REUSED_BEFORE_MAP in TABLE on LINE with 3;
+    old_entry_not_durable: OLD_ENTRY_NOT_DURABLE in TABLE on LINE with 3;
+    seq_not_advanced: SEQ_NOT_ADVANCED in TABLE on LINE with 1;
+    flog_place_not_changed: FLOG_PLACE_NOT_CHANGED in TABLE on LINE with 1;
+    readers_not_awaited: READERS_NOT_AWAITED in TABLE on LINE with 3;
+    read_not_repeated: READ_NOT_REPEATED in TABLE on LINE with 3;
+    zero_not_drained: ZERO_NOT_DRAINED in TABLE on LINE with 1;
+    lane_free_before_flush: LANE_FREE_BEFORE_FLUSH in TABLE on COMMIT with 1;
+    flush_not_awaited: FLUSH_NOT_AWAITED in TABLE on COMMIT with 3;
+    failed_sync_ignored: FAILED_SYNC_IGNORED in TABLE on COMMIT with 1;
+    flog_ignored: FLOG_IGNORED in TABLE on LINE with 1;
+    recovery_not_drained: RECOVERY_NOT_DRAINED in TABLE on LINE with 3;
+    info_before_layout: INFO_BEFORE_LAYOUT in NEW_TABLE on LINE with 1;
+}
