@@ -14,8 +14,8 @@ help:
 
 run:
 	setup/install.sh run
-	cargo build --release --locked --package lode
-	cargo run --release --locked --quiet --package lode -- demo
+	cargo build --release --locked --package lodestone-cli
+	cargo run --release --locked --quiet --package lodestone-cli -- demo
 
 test:
 	setup/install.sh test
@@ -31,5 +31,5 @@ soak:
 
 bench:
 	setup/install.sh bench
-	cargo build --release --locked --package lode
+	cargo build --release --locked --package lodestone-cli
 	cargo run --release --locked --manifest-path tools/bench/Cargo.toml

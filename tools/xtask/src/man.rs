@@ -17,6 +17,7 @@ pub(crate) fn write(workspace: &Workspace) -> Result<bool> {
         }
         _ => {}
     }
-    let cargo = Cargo::stable(workspace, "run --locked --quiet --profile test --package lode -- manual");
+    let cargo =
+        Cargo::stable(workspace, "run --locked --quiet --profile test --package lodestone-cli -- manual");
     Ok(cargo.argument(folder).run(Log::default())?.success)
 }

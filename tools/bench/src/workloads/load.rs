@@ -5,7 +5,7 @@
 
 use super::Findings;
 use crate::clock::lap;
-use crate::engine::{Database, Engine, Overdue};
+use crate::engine::{Database, Engine, NoFigure};
 use crate::figure::Figure;
 use crate::group::Durability;
 use crate::keys::WORDS;
@@ -58,7 +58,7 @@ pub(super) fn run(selection: &Selection, size: &Size, folder: &Path) -> Result<F
             let program = match &program {
                 Some(program) => program.as_path(),
                 None if engine == Engine::Ours => {
-                    let reason = "there is no program lode: cargo build --release --package lode";
+                    let reason = "there is no program lode: cargo build --release --package lodestone-cli";
                     return Ok(vec![Measured::Absent(reason.to_owned())]);
                 }
                 None => Path::new(""),
@@ -172,7 +172,7 @@ fn run_for(limit: Duration, command: &mut Command) -> Result<()> {
         if began.elapsed() > limit {
             child.kill()?;
             child.wait()?;
-            return Err(Error::new(Overdue(format!("given up after {} s", limit.as_secs()))));
+            return Err(Error::new(NoFigure(format!("given up after {} s", limit.as_secs()))));
         }
         thread::sleep(Duration::from_millis(1));
     }

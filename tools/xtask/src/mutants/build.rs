@@ -37,7 +37,7 @@ impl Program {
     /// Returns the package and the test to build.
     fn target(&self) -> (&str, &str) {
         match self {
-            Program::Lode => ("lode", BUILT_WITH),
+            Program::Lode => ("lodestone-cli", BUILT_WITH),
             Program::Loom => ("lode-heap", "loom"),
             Program::Test { package, test } => (package, test),
         }

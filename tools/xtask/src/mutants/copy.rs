@@ -14,7 +14,6 @@ const SWITCH_FILE: &str = "formats/layout/src/bug.rs";
 const EXCLUDED_FOLDER: &str = "tools/bench";
 /// Crates that killers run.
 const OPTIMISED_CRATES: [&str; 9] = [
-    "lode",
     "lode-fsck",
     "lode-heap",
     "lode-index",
@@ -23,6 +22,7 @@ const OPTIMISED_CRATES: [&str; 9] = [
     "lode-pool",
     "lode-redo",
     "lode-sim",
+    "lodestone-cli",
 ];
 /// Crates that are only built along with them.
 const UNOPTIMISED_CRATES: [&str; 4] = ["lode-kv", "lode-nvdimm", "lode-platform", "lode-powercut"];
