@@ -12,6 +12,14 @@ pub enum Direction {
 }
 
 impl Direction {
+    /// Returns the next item of `items` in this direction.
+    pub fn next<I: DoubleEndedIterator>(self, items: &mut I) -> Option<I::Item> {
+        match self {
+            Direction::Forward => items.next(),
+            Direction::Backward => items.next_back(),
+        }
+    }
+
     /// Returns the numbers before and after those of all symbols, in this direction.
     pub(crate) fn ends(self) -> (u64, u64) {
         match self {

@@ -38,11 +38,7 @@ pub(crate) fn take_entries(
     take: &mut dyn FnMut(Entry) -> bool,
 ) -> std::result::Result<(), IndexError> {
     loop {
-        let entry = match direction {
-            Direction::Forward => entries.next(),
-            Direction::Backward => entries.next_back(),
-        };
-        let Some(entry) = entry.transpose()? else { return Ok(()) };
+        let Some(entry) = direction.next(&mut entries).transpose()? else { return Ok(()) };
         if !take(entry) {
             return Ok(());
         }

@@ -126,7 +126,7 @@ impl FrozenTree {
                 Some(entry.map_err(|error| self.located(error.into())))
             }
             (Frozen::Served(served), FrozenScan::Served(scan)) => {
-                let entry = scan.next(served, direction == Direction::Backward)?;
+                let entry = scan.next(served, direction)?;
                 Some(entry.map_err(|error| self.located(error.into())))
             }
             _ => unreachable!("the scan is one of another snapshot"),

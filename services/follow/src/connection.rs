@@ -4,7 +4,7 @@ use crate::error::FollowError;
 use crate::message::{FailureKind, HELLO, Item, PoolInfo, PoolStats, Request, Response};
 use crate::proof;
 use crate::socket::ClientSocket;
-use lode_index::{Entry, NamedTree, Value};
+use lode_index::{Direction, Entry, NamedTree, Value};
 use lode_layout::{KEY_LEN_MAX, LayoutName, PoolOffset};
 use rustix::fs::{FileType, Mode, OFlags, fstat, open};
 use serde_bytes::ByteBuf;
@@ -194,11 +194,12 @@ impl Connection {
         &self,
         root: PoolOffset,
         (from, to): &(Bound<Vec<u8>>, Bound<Vec<u8>>),
-        is_reverse: bool,
+        direction: Direction,
         entries_max: u32,
     ) -> Result<ScanBatch, FollowError> {
         let from = shorten(from).unwrap_or_else(|longest| Bound::Excluded(ByteBuf::from(longest)));
         let to = shorten(to).unwrap_or_else(|longest| Bound::Included(ByteBuf::from(longest)));
+        let is_reverse = direction == Direction::Backward;
         match self.ask(&Request::Scan { root: root.get(), from, to, is_reverse, entries_max })? {
             Response::Batch { items, is_last } => {
                 let items = items.into_iter().map(|item| match item {

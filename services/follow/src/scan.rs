@@ -2,7 +2,7 @@
 
 use crate::connection::{Connection, ScanItem};
 use crate::error::FollowError;
-use lode_index::Entry;
+use lode_index::{Direction, Entry};
 use lode_layout::PoolOffset;
 use std::collections::VecDeque;
 use std::ops::Bound;
@@ -36,10 +36,14 @@ impl ServedScan {
         ServedScan { root, rest: bounds, is_done: false, front, back, batch: BATCH.0 }
     }
 
-    /// Returns the next entry from one end, as `connection` serves it, which is the same in all calls.
-    pub fn next(&mut self, connection: &Connection, is_reverse: bool) -> Option<Result<Entry, FollowError>> {
-        while !self.is_done && if is_reverse { self.back.is_empty() } else { self.front.is_empty() } {
-            if let Err(error) = self.fill(connection, is_reverse) {
+    /// Returns the next entry in a direction, as `connection` serves it, which is the same in all calls.
+    pub fn next(
+        &mut self,
+        connection: &Connection,
+        direction: Direction,
+    ) -> Option<Result<Entry, FollowError>> {
+        while !self.is_done && self.ends(direction).0.is_empty() {
+            if let Err(error) = self.fill(connection, direction) {
                 self.is_done = true;
                 self.front.clear();
                 self.back.clear();
@@ -47,8 +51,7 @@ impl ServedScan {
             }
         }
         // The items that the other end has read and not returned come last.
-        let (own, other) =
-            if is_reverse { (&mut self.back, &mut self.front) } else { (&mut self.front, &mut self.back) };
+        let (own, other) = self.ends(direction);
         let is_own = !own.is_empty();
         let item = if is_own { own.front_mut() } else { other.back_mut() };
         if let Some(ScanItem::Damage { message, count }) = item
@@ -63,8 +66,16 @@ impl ServedScan {
         })
     }
 
-    fn fill(&mut self, connection: &Connection, is_reverse: bool) -> Result<(), FollowError> {
-        let batch = connection.scan(self.root, &self.rest, is_reverse, self.batch)?;
+    /// Returns the items that were read in this direction, and those that were read in the other.
+    fn ends(&mut self, direction: Direction) -> (&mut VecDeque<ScanItem>, &mut VecDeque<ScanItem>) {
+        match direction {
+            Direction::Forward => (&mut self.front, &mut self.back),
+            Direction::Backward => (&mut self.back, &mut self.front),
+        }
+    }
+
+    fn fill(&mut self, connection: &Connection, direction: Direction) -> Result<(), FollowError> {
+        let batch = connection.scan(self.root, &self.rest, direction, self.batch)?;
         self.batch = (self.batch * 2).min(BATCH.1);
         self.is_done = batch.is_last;
         let last = batch.items.iter().rev().find_map(|item| match item {
@@ -72,9 +83,13 @@ impl ServedScan {
             ScanItem::Damage { .. } => None,
         });
         if let Some(last) = last {
-            *(if is_reverse { &mut self.rest.1 } else { &mut self.rest.0 }) = Bound::Excluded(last);
+            let bound = match direction {
+                Direction::Forward => &mut self.rest.0,
+                Direction::Backward => &mut self.rest.1,
+            };
+            *bound = Bound::Excluded(last);
         }
-        (if is_reverse { &mut self.back } else { &mut self.front }).extend(batch.items);
+        self.ends(direction).0.extend(batch.items);
         Ok(())
     }
 }

@@ -3,7 +3,7 @@
 use crate::message::{FailureKind, HELLO, Item, PoolInfo, PoolStats, Request, Response, TreeFields};
 use crate::proof::{self, FileId};
 use lode_heap::{Heap, HeapError, HeapStats, OwnedSnapshot, Pool};
-use lode_index::{Entry, IndexError, RangeAt, TreeSnapshot, TreesSnapshot};
+use lode_index::{Direction, Entry, IndexError, RangeAt, TreeSnapshot, TreesSnapshot};
 use lode_layout::PoolOffset;
 use lode_pmem::Mapping;
 use serde_bytes::ByteBuf;
@@ -128,7 +128,8 @@ impl<'a> Session<'a> {
             Request::Count { root } => Response::Count(tree(root)?.count()?),
             Request::Scan { root, from, to, is_reverse, entries_max } => {
                 let range = tree(root)?.range((from.map(ByteBuf::into_vec), to.map(ByteBuf::into_vec)));
-                self.scan(range, is_reverse, entries_max)?
+                let direction = if is_reverse { Direction::Backward } else { Direction::Forward };
+                self.scan(range, direction, entries_max)?
             }
             Request::Read { at, len } => {
                 let mut bytes = vec![0; len.min(READ_LEN_MAX) as usize];
@@ -163,14 +164,14 @@ impl<'a> Session<'a> {
     fn scan(
         &self,
         mut range: RangeAt<'_, '_, Medium>,
-        is_reverse: bool,
+        direction: Direction,
         entries_max: u32,
     ) -> Result<Response, IndexError> {
         let entries_max = entries_max.clamp(1, BATCH_ENTRIES) as usize;
         let (mut items, mut entries, mut damages, mut len) = (Vec::new(), 0, 0, 0);
         // ORDER: none: it only ends the scan early.
         while entries < entries_max && len < BATCH_LEN && !self.is_stopped.load(Ordering::Relaxed) {
-            match if is_reverse { range.next_back() } else { range.next() } {
+            match direction.next(&mut range) {
                 Some(Ok(Entry { key, value })) => {
                     entries += 1;
                     len += key.len() + value.len();

@@ -2,6 +2,7 @@
 //! --example served_reads`. The figures of docs/decisions/other-processes-read.md.
 
 use lode_heap::{CreateOptions, Durability};
+use lode_index::Direction;
 use lode_kv::{Store, StoreReader};
 use std::error::Error;
 use std::hint::black_box;
@@ -61,7 +62,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         Ok::<_, Box<dyn Error>>(())
     })?;
     print("key of a scan, served", KEYS, || {
-        served.scan(all(), false, |entry| black_box(entry).is_ok()).map(drop)
+        served.scan(all(), Direction::Forward, |entry| black_box(entry).is_ok()).map(drop)
     })?;
     print("snapshot opened and closed", CONNECTIONS, || {
         (0..CONNECTIONS).try_for_each(|_| store.snapshot().map(drop))

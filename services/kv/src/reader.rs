@@ -3,7 +3,7 @@
 use crate::error::KvError;
 use crate::store::Store;
 use lode_follow::{Connection, Followed, ServedScan};
-use lode_index::{Entry, Value};
+use lode_index::{Direction, Entry, Value};
 use lode_layout::{KV_LOAD_OFF, KV_LOAD_WORDS, KvLoad, PoolOffset, TREE_CELLS_OFF};
 use std::ops::Bound;
 use std::path::Path;
@@ -104,7 +104,7 @@ impl StoreReader {
         let at = served.root().plus(TREE_CELLS_OFF);
         let counted = self.count()?;
         let (mut found, mut damage) = (0, None);
-        self.scan((Bound::Unbounded, Bound::Unbounded), false, |entry| {
+        self.scan((Bound::Unbounded, Bound::Unbounded), Direction::Forward, |entry| {
             found += 1;
             damage = entry.err();
             damage.is_none()
@@ -116,7 +116,7 @@ impl StoreReader {
         }
     }
 
-    /// Passes the entries of a range of keys, and the damage among them, to `take`, until that returns false. Returns true
+    /// Passes the entries of a range of keys in a direction, and the damage among them, to `take`, until that returns false. Returns true
     /// if there are no others.
     ///
     /// # Errors
@@ -124,18 +124,18 @@ impl StoreReader {
     pub fn scan(
         &self,
         bounds: (Bound<Vec<u8>>, Bound<Vec<u8>>),
-        is_reverse: bool,
+        direction: Direction,
         take: impl FnMut(Result<Entry, KvError>) -> bool,
     ) -> Result<bool, KvError> {
         match &self.source {
             Source::Opened(store) => {
                 let reader = store.tree()?.reader();
                 let mut range = reader.range(bounds);
-                pass_on(|| if is_reverse { range.next_back() } else { range.next() }, take)
+                pass_on(|| direction.next(&mut range), take)
             }
             Source::Served(served) => {
                 let mut scan = ServedScan::over(served.root(), bounds);
-                pass_on(|| scan.next(served, is_reverse), take)
+                pass_on(|| scan.next(served, direction), take)
             }
         }
     }

@@ -6,7 +6,7 @@ use crate::kv::open_to_read;
 use crate::output::Output;
 use crate::progress::Progress;
 use clap::{Args, ValueEnum};
-use lode_index::{Entry, prefix_end};
+use lode_index::{Direction, Entry, prefix_end};
 use lode_kv::{Format, KvError, StoreReader, escape};
 use serde_json::json;
 use std::ffi::OsString;
@@ -152,7 +152,8 @@ impl Printer<'_> {
             return Ok(false);
         }
         let mut printed = Ok(());
-        let is_end = store.scan(bounds(self.scan), self.scan.reverse, |entry| {
+        let direction = if self.scan.reverse { Direction::Backward } else { Direction::Forward };
+        let is_end = store.scan(bounds(self.scan), direction, |entry| {
             match entry {
                 Ok(entry) => printed = self.print_entry(entry, json),
                 Err(error) => {

@@ -2,6 +2,7 @@
 
 use crate::place::Place;
 use lode_follow::Connection;
+use lode_index::Direction;
 use lode_testing::{scaled, seed};
 use std::io::{BufRead, BufReader};
 use std::ops::Bound;
@@ -22,7 +23,7 @@ fn reader_process() {
         // All keys have the number of the last transaction as their value.
         let (mut count, mut number) = (0, None);
         loop {
-            let batch = connection.scan(connection.root(), &bounds, false, 64).unwrap();
+            let batch = connection.scan(connection.root(), &bounds, Direction::Forward, 64).unwrap();
             for item in batch.items {
                 let lode_follow::ScanItem::Entry(entry) = item else { panic!("{item:?}") };
                 let found = u64::from_le_bytes(entry.value[..8].try_into().unwrap());
