@@ -266,12 +266,26 @@ impl Overlay {
         let off = (at.get() % LINE) as usize;
         match self.find(at.get() / LINE) {
             Some(line) if line.mask >> off & 0xFF == 0xFF => return line.words[off / 8],
-            None if self.zeros.is_empty() => return memory.load8(at),
-            _ => {}
+            Some(line) if line.mask >> off & 0xFF != 0 => {}
+            _ => {
+                if let Some(word) = self.load8_below(memory, at) {
+                    return word;
+                }
+            }
         }
         let mut word = [0; 8];
         self.read(memory, at, &mut word);
         u64::from_le_bytes(word)
+    }
+
+    /// Returns the word at `at`, over which no line lies; `None` if a part of it is zeroed.
+    #[inline]
+    fn load8_below(&self, memory: &Readable, at: PoolOffset) -> Option<u64> {
+        let (start, end) = (at.get(), at.get() + 8);
+        match self.zeros.range(..end).next_back() {
+            Some((from, to)) if *to > start => (*from <= start && end <= *to).then_some(0),
+            _ => Some(memory.load8(at)),
+        }
     }
 
     /// Reads the range from `at` as the transaction sees it.
