@@ -44,7 +44,7 @@ pub use lode_pmem::Durability;
 pub use lode_pool::{Access, CreateOptions, OpenOptions};
 pub use lode_redo::{InDoubtCause, Log, LogArea, LogError, Recovery, bugs};
 pub use open_transaction::OpenTransaction;
-pub use persist::Persist;
+pub use persist::{Persist, Plain};
 pub use pool::{OpenError, Pool, random_log_epoch};
 pub use ptr::{Owned, PBox, PCell};
 pub use read_set::{Read, ReadCheck, Reread};

@@ -1,4 +1,4 @@
-//! The trait of types that may live in a pool, and access to the bytes of their values. The argument on which the
+//! The traits of types that may live in a pool, and access to the bytes of their values. The argument on which the
 //! SAFETY comments rest is at the head of `ptr.rs`.
 #![allow(unsafe_code)]
 
@@ -14,7 +14,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 ///
 /// # Safety
 /// - The layout is fixed and has no padding, and every bit pattern is a value.
-/// - Bytes that change after the object was linked lie in cells of this crate.
+/// - Bytes that change after the object was linked lie in cells of this crate. A type that is persistent in all pools has
+///   none.
 /// - `visit_owned` visits every field that owns an object; `OWNS` is true if there is one.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` can't live in this pool",
@@ -75,6 +76,40 @@ pub(crate) fn value_of<T: Persist<B>, B: Brand>(fill: impl FnOnce(&mut [u8])) ->
     unsafe { value.assume_init() }
 }
 
+crate::brand!(
+    /// The brand of no pool. No type outside of this module can name it, so whatever is [`Persist`] in it is so in every
+    /// pool, and has no pointer and no cell.
+    Nowhere
+);
+
+/// A [persistent](Persist) type without pointers and cells: a number, an array, or a struct with `#[derive(Persist)]`
+/// that names no brand. Its values are their bytes.
+pub trait Plain: Sized {
+    /// Number of the type on the medium.
+    const PLAIN_NUMBER: u64;
+
+    /// Returns the bytes of the value.
+    fn as_bytes(&self) -> &[u8];
+
+    /// Returns the value with these bytes; `None` if their number is not its size.
+    fn from_bytes(bytes: &[u8]) -> Option<Self>;
+}
+
+impl<T: Persist<Nowhere>> Plain for T {
+    const PLAIN_NUMBER: u64 = T::TYPE_NUMBER;
+
+    fn as_bytes(&self) -> &[u8] {
+        // SAFETY: - all bytes are initialised, since a persistent type has no padding.
+        //         - they do not change while they are borrowed: a type that is persistent in all pools has no cell, since
+        //           each cell is of the one pool that it names.
+        unsafe { std::slice::from_raw_parts((&raw const *self).cast(), size_of::<T>()) }
+    }
+
+    fn from_bytes(bytes: &[u8]) -> Option<T> {
+        (bytes.len() == size_of::<T>()).then(|| value_of(|value| value.copy_from_slice(bytes)))
+    }
+}
+
 /// Returns a reference to the object at `at`.
 ///
 /// # Safety
@@ -117,5 +152,31 @@ impl Word {
     pub(crate) fn visit(&self, owners: &mut Owners<'_>, walk: Option<Walk>) {
         let word = offset_of(owners.memory, self);
         owners.edges.push(Edge { word, walk });
+    }
+}
+
+#[cfg(test)]
+mod test {
+    use crate::{Persist, Plain};
+
+    #[derive(Persist, Clone, Copy, Debug, PartialEq)]
+    #[persist(crate = "crate")]
+    #[repr(C)]
+    struct Sample {
+        time: u64,
+        site: [u8; 6],
+        mass: i16,
+    }
+
+    #[test]
+    fn values_are_their_bytes() {
+        let sample = Sample { time: 0x0102, site: *b"quarry", mass: -2 };
+        assert_eq!(sample.as_bytes(), b"\x02\x01\0\0\0\0\0\0quarry\xfe\xff");
+        // The bytes need no alignment.
+        let mut shifted = vec![0];
+        shifted.extend_from_slice(sample.as_bytes());
+        assert_eq!(Sample::from_bytes(&shifted[1..]), Some(sample));
+        assert_eq!(Sample::from_bytes(&shifted), None);
+        assert_eq!(Sample::from_bytes(&shifted[2..]), None);
     }
 }

@@ -38,6 +38,11 @@ pub struct HeapStats {
 }
 
 impl HeapStats {
+    /// Returns the bytes of all objects.
+    pub fn used_bytes(&self) -> u64 {
+        self.classes.iter().map(|class| class.used * class.block_size).sum::<u64>() + self.huge_bytes
+    }
+
     /// Returns the bytes that are free, in chunks and in blocks.
     pub fn free_bytes(&self) -> u64 {
         self.free_chunk_bytes + self.free_block_bytes

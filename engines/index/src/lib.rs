@@ -86,6 +86,7 @@ mod insert;
 mod key_bytes;
 mod layout;
 mod leaf;
+mod load;
 mod lookup;
 mod losses;
 mod node;

@@ -181,6 +181,15 @@ impl<'t> Changes<'t> {
         self.change_key(root, key, |tree, tx| tree.insert_in(tx, key, value))
     }
 
+    /// Gives keys that ascend, and that the tree has not, their values.
+    pub(crate) fn put_sorted(&self, root: PoolOffset, pairs: &[(&[u8], &[u8])]) -> Result<()> {
+        self.in_tree(root, |tree, tx| tree.insert_sorted_in(tx, pairs))?;
+        for (key, _) in pairs {
+            self.record(|| Undo::Key { root, key: key.to_vec(), old: None });
+        }
+        Ok(())
+    }
+
     /// Removes `key`. Returns true if it was there.
     pub(crate) fn delete(&self, root: PoolOffset, key: &[u8]) -> Result<bool> {
         self.change_key(root, key, |tree, tx| tree.delete_in(tx, key))

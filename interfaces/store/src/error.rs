@@ -109,6 +109,12 @@ impl Error {
         }
     }
 
+    /// Returns true if the pool has too little space for a transaction. It is not the disk that is full.
+    pub(crate) fn is_small_pool(&self) -> bool {
+        let Some(IndexError::Heap(error)) = self.index() else { return false };
+        error.is_out_of_space() || matches!(error, HeapError::TooLarge { .. })
+    }
+
     /// Returns true if another transaction has changed what this one has read, or kept what it needed. A closure of
     /// [`Store::write`](crate::Store::write) passes the error on and is started again; after a conflict of
     /// [`Transaction::commit`](crate::Transaction::commit) the caller begins again.

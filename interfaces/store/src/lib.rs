@@ -2,8 +2,10 @@
 #![forbid(unsafe_code)]
 
 mod changes;
+mod copy;
 mod entries;
 mod error;
+mod fixed;
 mod follower;
 mod frozen;
 mod key;
@@ -12,6 +14,7 @@ mod malformed;
 mod options;
 mod shared;
 mod snapshot;
+mod sorted_batch;
 mod span;
 mod store;
 mod transaction;
@@ -20,9 +23,13 @@ mod value;
 mod write_tree;
 
 pub use error::{Error, Result};
+pub use fixed::Fixed;
 pub use follower::Follower;
 pub use key::{AsKey, AsPrefix, Key, Place};
 pub use key_range::{KeyBounds, KeyRange};
+pub use lode_heap::Persist;
+#[doc(hidden)]
+pub use lode_heap::{Brand, Owners, type_hash};
 pub use lode_pmem::Durability;
 pub use malformed::Malformed;
 pub use options::Options;

@@ -2,10 +2,11 @@
 
 use crate::changes::Changes;
 use crate::entries::{Batches, Scan, decode};
-use crate::error::{Error, Kind, Result};
-use crate::key::{AsKey, AsPrefix, Key, encode};
+use crate::error::{Error, Result};
+use crate::key::{AsKey, AsPrefix, Key, Place, encode};
 use crate::key_range::{KeyBounds, KeyRange};
 use crate::snapshot::prefix_bounds;
+use crate::sorted_batch::SortedBatch;
 use crate::tree_def::{decode_value, malformed_value};
 use crate::value::{AsValue, Value};
 use lode_index::{Direction, Entry as EngineEntry};
@@ -67,6 +68,25 @@ impl ChangedTree<'_> {
         self.changes.put(self.root, key, value).map_err(|error| error.in_tree(&self.name))
     }
 
+    /// Adds an entry to a batch.
+    fn push<K, V: Value>(
+        &self,
+        batch: &mut SortedBatch,
+        key: &impl AsKey<K>,
+        value: &impl AsValue<V>,
+    ) -> Result<()> {
+        let value = self.encode_value(value)?;
+        let pushed = batch.push(|bytes| key.encode_key(Place::Last, bytes), &value);
+        pushed.map_err(|error| self.located(error))
+    }
+
+    /// Adds the entries of a batch to the tree, and leaves the batch empty.
+    fn put_sorted(&self, batch: &mut SortedBatch) -> Result<()> {
+        let put = self.changes.put_sorted(self.root, &batch.pairs());
+        batch.clear();
+        put.map_err(|error| error.in_tree(&self.name))
+    }
+
     fn delete(&self, key: &[u8]) -> Result<bool> {
         self.changes.delete(self.root, key).map_err(|error| error.in_tree(&self.name))
     }
@@ -98,6 +118,11 @@ impl<K, V> fmt::Debug for WriteTree<'_, K, V> {
 impl<'t, K: Key, V: Value> WriteTree<'t, K, V> {
     pub(crate) fn new(changes: &'t Changes<'t>, root: PoolOffset, name: &str) -> WriteTree<'t, K, V> {
         WriteTree { tree: ChangedTree { changes, root, name: name.into() }, types: PhantomData }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn changes(&self) -> u64 {
+        self.tree.changes.changes()
     }
 
     fn decode_value(&self, value: &[u8]) -> Result<V> {
@@ -325,25 +350,30 @@ impl<'t, K: Key, V: Value> WriteTree<'t, K, V> {
 
     /// Adds entries that are sorted by their keys, and come after all keys of the tree. Returns their number.
     ///
+    /// Reads of the transaction see the entries when this returns, not while `entries` is iterated.
+    ///
     /// # Errors
     /// [`is_not_ascending`](Error::is_not_ascending) at the first key that does not come after those before it; the entries
     /// before it are added. Those of [changes](WriteTree).
+    ///
+    /// # Cost
+    /// An entry costs its leaf, and its share of the nodes, each of which is made once. Up to 1,024 entries or 256 KiB are
+    /// kept in memory.
     pub fn append<Q: AsKey<K>, W: AsValue<V>>(
         &self,
         entries: impl IntoIterator<Item = (Q, W)>,
     ) -> Result<u64> {
-        let mut last = self.tree.end(Direction::Backward)?.map(|entry| entry.key);
-        let (mut key, mut count) = (Vec::new(), 0);
-        for (new, value) in entries {
-            key.clear();
-            new.encode_key(crate::key::Place::Last, &mut key);
-            if last.as_ref().is_some_and(|last| *last >= key) {
-                return Err(self.tree.located(Error::new(Kind::NotAscending)));
+        let mut batch = SortedBatch::after(self.tree.end(Direction::Backward)?.map(|entry| entry.key));
+        let mut count = 0;
+        for (key, value) in entries {
+            let pushed = self.tree.push(&mut batch, &key, &value);
+            if pushed.is_err() || batch.is_full() {
+                self.tree.put_sorted(&mut batch)?;
             }
-            self.tree.put(&key, &self.tree.encode_value(&value)?)?;
-            std::mem::swap(last.get_or_insert_default(), &mut key);
+            pushed?;
             count += 1;
         }
+        self.tree.put_sorted(&mut batch)?;
         Ok(count)
     }
 }

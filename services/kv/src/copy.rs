@@ -5,16 +5,11 @@ use crate::error::KvError;
 use crate::snapshot::StoreSnapshot;
 use crate::store::{Store, make_tree};
 use lode_heap::{Heap, HeapError, OpenError, Pool};
-use lode_index::{Entry, IndexError, Tree};
+use lode_index::{IndexError, Tree};
 use lode_layout::{Durability, PoolOffset, TREE_CELLS_OFF};
 use lode_pmem::Medium;
 use lode_pool::CreateOptions;
 use std::path::Path;
-
-/// Maximum number of keys that are copied in one transaction.
-const BATCH_KEYS: usize = 1 << 16;
-/// Bytes of keys and values from which on a transaction takes no more.
-const BATCH_LEN: usize = 1 << 20;
 
 /// Receiver of the events of a copy.
 pub trait CopyEvents {
@@ -51,6 +46,12 @@ pub enum CopyError {
 
 impl From<OpenError> for CopyError {
     fn from(error: OpenError) -> CopyError {
+        CopyError::Target(error.into())
+    }
+}
+
+impl From<IndexError> for CopyError {
+    fn from(error: IndexError) -> CopyError {
         CopyError::Target(error.into())
     }
 }
@@ -94,7 +95,7 @@ impl<M: Medium> Store<M> {
     ) -> Result<CopyReport, CopyError> {
         let snapshot = self.snapshot().map_err(CopyError::Source)?;
         let count_at = self.tree().map_err(source_error)?.root().plus(TREE_CELLS_OFF);
-        let mut size = self.used_bytes().map_err(source_error)?;
+        let mut size = self.heap().stats().map_err(source_error)?.used_bytes();
         loop {
             // The log takes a sixteenth, and the superblocks are not quite full.
             size += size / 8 + STORE_SIZE_MIN;
@@ -115,13 +116,6 @@ impl<M: Medium> Store<M> {
             }
         }
     }
-
-    /// Returns the bytes of all objects.
-    fn used_bytes(&self) -> Result<u64, HeapError> {
-        let stats = self.heap().stats()?;
-        let blocks: u64 = stats.classes.iter().map(|class| class.used * class.block_size).sum();
-        Ok(blocks + stats.huge_bytes)
-    }
 }
 
 /// Makes a tree in `heap` with all that the snapshot shows. Returns the number of keys. The store has counted its keys at
@@ -135,29 +129,12 @@ fn fill<T: Medium, M: Medium>(
     let root = heap.run(make_tree).map_err(CopyError::Target)?;
     let tree = Tree::open(heap, root).map_err(target_error)?;
     let source = snapshot.tree().map_err(CopyError::Source)?;
-    let (mut entries, mut keys) = (source.iter(), 0);
-    loop {
-        let (mut batch, mut len): (Vec<Entry>, usize) = (Vec::new(), 0);
-        while batch.len() < BATCH_KEYS
-            && len < BATCH_LEN
-            && let Some(entry) = entries.next()
-        {
-            let entry = entry.map_err(source_error)?;
-            len += entry.key.len() + entry.value.len();
-            batch.push(entry);
-        }
-        if events.stopped() {
-            return Err(CopyError::Stopped);
-        }
-        if batch.is_empty() {
-            break;
-        }
-        let pairs: Vec<(&[u8], &[u8])> =
-            batch.iter().map(|entry| (entry.key.as_slice(), entry.value.as_bytes())).collect();
-        heap.run(|tx| tree.insert_sorted_in(tx, &pairs)).map_err(target_error)?;
-        keys += batch.len() as u64;
-        events.copied(batch.len() as u64);
-    }
+    // The keys of a batch are reported when the next one begins.
+    let mut batch = 0;
+    let keys = tree.load_sorted(source.iter().map(|entry| entry.map_err(source_error)), |next| {
+        events.copied(std::mem::replace(&mut batch, next) as u64);
+        if events.stopped() { Err(CopyError::Stopped) } else { Ok(()) }
+    })?;
     let counted = source.count().map_err(source_error)?;
     if keys != counted {
         return Err(CopyError::Source(KvError::Count { counted, found: keys, at: count_at }));

@@ -1,12 +1,14 @@
 //! The attributes that the derive reads: `repr` and `persist`.
 
-use syn::{Attribute, Error, LitInt, Result, Type};
+use syn::{Attribute, Error, LitInt, LitStr, Path, Result, Type};
 
 /// The content of `#[persist(...)]`.
 #[derive(Default)]
 pub(crate) struct Persist {
     pub(crate) brand: Option<Type>,
     pub(crate) type_number: Option<LitInt>,
+    /// The path by which the type's crate knows what `lode-heap` exports.
+    pub(crate) exporter: Option<Path>,
 }
 
 impl Persist {
@@ -20,8 +22,11 @@ impl Persist {
                     let number: LitInt = meta.value()?.parse()?;
                     number.base10_parse::<u64>()?;
                     persist.type_number = Some(number);
+                } else if meta.path.is_ident("crate") {
+                    persist.exporter = Some(meta.value()?.parse::<LitStr>()?.parse()?);
                 } else {
-                    return Err(meta.error("`persist` knows `brand = Type` and `type_number = 1`"));
+                    return Err(meta
+                        .error("`persist` knows `brand = Type`, `type_number = 1` and `crate = \"path\"`"));
                 }
                 Ok(())
             })?;

@@ -17,16 +17,17 @@ pub(crate) fn persist(input: &DeriveInput) -> Result<TokenStream> {
         return Err(Error::new_spanned(parameter, "a persistent type has no parameters"));
     }
     let persist = Persist::of(&input.attrs)?;
+    let heap = persist.exporter.as_ref().map_or_else(|| quote!(::lode_heap), |path| quote!(#path));
     let (parameters, brand) = match &persist.brand {
         Some(brand) => (quote!(), quote!(#brand)),
-        None => (quote!(<__B: ::lode_heap::Brand>), quote!(__B)),
+        None => (quote!(<__B: #heap::Brand>), quote!(__B)),
     };
     let name = &input.ident;
     let declared = name.to_string();
-    let fields = Fields::of(data, &brand);
+    let fields = Fields::of(data, &heap, &brand);
     let type_number = match &persist.type_number {
         Some(number) => quote!(#number),
-        None => fields.type_number(name, &brand),
+        None => fields.type_number(name),
     };
     let (owns, visits) = (fields.owns(), fields.visits());
     let layout = fields.layout(name);
@@ -35,11 +36,11 @@ pub(crate) fn persist(input: &DeriveInput) -> Result<TokenStream> {
         //         - every bit pattern is a value, since every field is `Persist`: the use of its `OWNS` requires that.
         //         - every field that owns an object is visited.
         #[automatically_derived]
-        unsafe impl #parameters ::lode_heap::Persist<#brand> for #name {
-            const NAME: u64 = ::lode_heap::type_hash::of_name(#declared);
+        unsafe impl #parameters #heap::Persist<#brand> for #name {
+            const NAME: u64 = #heap::type_hash::of_name(#declared);
             const TYPE_NUMBER: u64 = #type_number;
             const OWNS: bool = #owns;
-            fn visit_owned(&self, owners: &mut ::lode_heap::Owners<'_>) {
+            fn visit_owned(&self, owners: &mut #heap::Owners<'_>) {
                 #visits
             }
         }
@@ -61,42 +62,45 @@ fn structure(input: &DeriveInput) -> Result<&DataStruct> {
 /// The fields of the struct: the name and the type of each.
 struct Fields<'a> {
     fields: Vec<(TokenStream, &'a Type)>,
+    /// The path of what `lode-heap` exports.
+    heap: &'a TokenStream,
     brand: &'a TokenStream,
 }
 
 impl<'a> Fields<'a> {
-    fn of(data: &'a DataStruct, brand: &'a TokenStream) -> Fields<'a> {
+    fn of(data: &'a DataStruct, heap: &'a TokenStream, brand: &'a TokenStream) -> Fields<'a> {
         let name = |(index, field): (usize, &'a syn::Field)| {
             let index = syn::Index::from(index);
             (field.ident.as_ref().map_or_else(|| quote!(#index), |name| quote!(#name)), &field.ty)
         };
-        Fields { fields: data.fields.iter().enumerate().map(name).collect(), brand }
+        Fields { fields: data.fields.iter().enumerate().map(name).collect(), heap, brand }
     }
 
     /// Returns the hash of the declared name, and of each field's name, offset and type.
-    fn type_number(&self, name: &Ident, brand: &TokenStream) -> TokenStream {
-        let mut hash = quote!(<#name as ::lode_heap::Persist<#brand>>::NAME);
+    fn type_number(&self, name: &Ident) -> TokenStream {
+        let (heap, brand) = (self.heap, self.brand);
+        let mut hash = quote!(<#name as #heap::Persist<#brand>>::NAME);
         for (field, ty) in &self.fields {
             let declared = field.to_string();
-            hash = quote!(::lode_heap::type_hash::with_field(
+            hash = quote!(#heap::type_hash::with_field(
                 #hash,
                 #declared,
                 ::core::mem::offset_of!(#name, #field),
-                <#ty as ::lode_heap::Persist<#brand>>::TYPE_NUMBER,
+                <#ty as #heap::Persist<#brand>>::TYPE_NUMBER,
             ));
         }
-        quote!(::lode_heap::type_hash::with_size(#hash, ::core::mem::size_of::<#name>()))
+        quote!(#heap::type_hash::with_size(#hash, ::core::mem::size_of::<#name>()))
     }
 
     fn owns(&self) -> TokenStream {
-        let brand = self.brand;
-        let fields = self.fields.iter().map(|(_, ty)| quote!(<#ty as ::lode_heap::Persist<#brand>>::OWNS));
+        let (heap, brand) = (self.heap, self.brand);
+        let fields = self.fields.iter().map(|(_, ty)| quote!(<#ty as #heap::Persist<#brand>>::OWNS));
         quote!(false #(|| #fields)*)
     }
 
     fn visits(&self) -> TokenStream {
-        let brand = self.brand;
-        let visit = |(field, ty): &(TokenStream, &Type)| quote!(<#ty as ::lode_heap::Persist<#brand>>::visit_owned(&self.#field, owners););
+        let (heap, brand) = (self.heap, self.brand);
+        let visit = |(field, ty): &(TokenStream, &Type)| quote!(<#ty as #heap::Persist<#brand>>::visit_owned(&self.#field, owners););
         let fields = self.fields.iter().map(visit);
         quote!(#(#fields)* let _ = owners;)
     }

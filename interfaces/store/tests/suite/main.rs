@@ -3,9 +3,12 @@
 //! One program, because each program of tests compiles the engine anew.
 #![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
 
+mod append_adds_sorted_entries;
 mod begun_transactions;
+mod copies_have_all_trees;
 mod dropped_trees_give_space_back;
 mod errors_say_what_to_do;
+mod fixed_values_are_their_bytes;
 mod handles_are_send;
 mod other_processes_follow;
 mod place;

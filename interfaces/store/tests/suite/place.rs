@@ -4,7 +4,7 @@ use lode_fsck::check_pool;
 use lode_index::StoreLayout;
 use lode_pool::{Access, OpenOptions, map_unchecked};
 use lodestone::{Durability, Options, Store};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// A folder with a store. Its content is lost with the folder.
@@ -31,7 +31,12 @@ impl Place {
 
     /// Checks the closed store: no damage, no leak, and this many keys in all trees.
     pub(crate) fn check(&self, keys: u64) {
-        let private_view = map_unchecked(&self.path(), &OpenOptions::new(Access::ReadOnly)).unwrap();
+        self.check_at(&self.path(), keys);
+    }
+
+    /// Checks the closed store at `path`, as [`check`](Place::check) does.
+    pub(crate) fn check_at(&self, path: &Path, keys: u64) {
+        let private_view = map_unchecked(path, &OpenOptions::new(Access::ReadOnly)).unwrap();
         let report = check_pool(Arc::new(private_view), &[&StoreLayout]);
         assert_eq!(report.worst(), None, "{report}");
         assert_eq!(report.counts.objects, report.counts.reached, "{report}");
