@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 use std::arch::x86_64::{_mm_lfence, _rdtsc};
 use std::time::{Duration, Instant};
 
-/// Operations and duration of one lap.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+/// Operations and duration of one lap, or bytes in place of its duration.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Lap {
     /// Operations done.
     pub(crate) ops: u64,
@@ -13,6 +13,9 @@ pub(crate) struct Lap {
     pub(crate) cycles: u64,
     /// Nanoseconds, all operations together.
     pub(crate) ns: u64,
+    /// Bytes, all operations together, where these count.
+    #[serde(default)]
+    pub(crate) bytes: u64,
 }
 
 /// The time-stamp counter, after all that came before has finished, before anything that follows begins.
@@ -33,7 +36,7 @@ pub(crate) fn lap<T>(ops: u64, work: impl FnOnce() -> T) -> (Lap, T) {
     let result = work();
     let cycles = ticks().wrapping_sub(first);
     let ns = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
-    (Lap { ops, cycles, ns }, result)
+    (Lap { ops, cycles, ns, bytes: 0 }, result)
 }
 
 /// Ticks of the time-stamp counter in a second, against the kernel's clock.

@@ -7,6 +7,7 @@ use anyhow::{Result, bail};
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use std::path::Path;
 
 /// An engine of the bench: Lodestone or one of its peers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
@@ -144,26 +145,55 @@ pub(crate) trait Counter: Sync {
 /// page cache of the kernel.
 pub(crate) const CACHE: usize = 1 << 30;
 
-/// An error for work of ours that took too long and was given up, with its description.
+/// An error for work without a figure, with the reason: it took too long and was given up, or the store has no such
+/// operation.
 #[derive(Debug)]
-pub(crate) struct Overdue(pub(crate) String);
+pub(crate) struct NoFigure(pub(crate) String);
 
-impl fmt::Display for Overdue {
+impl fmt::Display for NoFigure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl std::error::Error for Overdue {}
+impl std::error::Error for NoFigure {}
+
+/// Returns true for the pairs that [`WholeDatabase::retain`] keeps: half of random ones.
+pub(crate) fn is_retained(key: &[u8]) -> bool {
+    key.last().is_some_and(|byte| *byte < 0x80)
+}
+
+/// Returns true for the pairs that [`WholeDatabase::extract_if`] removes: half of random ones.
+pub(crate) fn is_extracted(key: &[u8]) -> bool {
+    key.iter().nth_back(1).is_some_and(|byte| *byte < 0x80)
+}
 
 /// A store of pairs of byte strings, for the rows that compare whole stores. Acknowledged changes are durable.
 pub(crate) trait Database: Sync {
     /// Puts all pairs in one transaction.
     ///
     /// # Errors
-    /// [`Overdue`] where the store has a limit of time; it has then rolled the transaction back.
+    /// [`NoFigure`] where the store has a limit of time; it has then rolled the transaction back.
     fn put_all(&self, pairs: &Pairs) -> Result<()>;
 
+    /// Puts one pair, in a transaction of its own.
+    fn put(&self, key: &[u8], value: &[u8]) -> Result<()>;
+
+    /// The value of a key, if it has one.
+    fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>>;
+
+    /// The number of pairs.
+    fn count(&self) -> Result<u64>;
+
+    /// Reads all pairs in the order of their keys, and folds them into a digest.
+    fn scan(&self) -> Result<u64>;
+
+    /// Closes the store, so that its files can be copied.
+    fn close(self: Box<Self>) -> Result<()>;
+}
+
+/// A store of pairs with all that the rows `store-*` time.
+pub(crate) trait WholeDatabase: Database {
     /// Puts pairs whose keys ascend, and come after all others, in one transaction.
     ///
     /// # Errors
@@ -184,26 +214,27 @@ pub(crate) trait Database: Sync {
     /// As [`put_all`](Database::put_all).
     fn pop(&self, count: usize) -> Result<u64>;
 
+    /// Puts each pair in a transaction of its own, which is synced later. A crash loses some of the last ones.
+    ///
+    /// # Errors
+    /// [`NoFigure`] where there are no such transactions.
+    fn put_each_unsynced(&self, pairs: &Pairs) -> Result<()>;
+
+    /// Removes all pairs but those that [`is_retained`] names, in one transaction.
+    fn retain(&self) -> Result<()>;
+
+    /// Removes those pairs with keys below `end` that [`is_extracted`] names, in one transaction. Returns the sum of their
+    /// digests.
+    fn extract_if(&self, end: &[u8]) -> Result<u64>;
+
+    /// Makes the store as small as it can be, and closes it. Stores that only make small copies make one at `beside`.
+    fn compact(self: Box<Self>, beside: &Path) -> Result<()>;
+
     /// Begins to read, in the calling thread.
     fn reader(&self) -> Result<Box<dyn Reads + '_>>;
-
-    /// Puts one pair, in a transaction of its own.
-    fn put(&self, key: &[u8], value: &[u8]) -> Result<()>;
-
-    /// The value of a key, if it has one.
-    fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>>;
-
-    /// The number of pairs.
-    fn count(&self) -> Result<u64>;
-
-    /// Reads all pairs in the order of their keys, and folds them into a digest.
-    fn scan(&self) -> Result<u64>;
-
-    /// Closes the store, so that its files can be copied.
-    fn close(self: Box<Self>) -> Result<()>;
 }
 
-/// A thread that reads a [`Database`].
+/// A thread that reads a [`WholeDatabase`].
 pub(crate) trait Reads {
     /// Gets the values of the keys of all pairs, and folds keys and values into a digest.
     fn get_all(&mut self, pairs: &Pairs) -> Result<u64>;

@@ -1,7 +1,7 @@
 //! Taking turns, and what comes out of it.
 
 use crate::clock::Lap;
-use crate::engine::{Engine, Overdue};
+use crate::engine::{Engine, NoFigure};
 use crate::targets::{self, Unit};
 use anyhow::{Context, Result, ensure};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -35,11 +35,11 @@ pub(crate) enum Measured {
 }
 
 impl Measured {
-    /// The lap, or the reason of an [`Overdue`] error. Any other error is passed on.
+    /// The lap, or the reason of an [`NoFigure`] error. Any other error is passed on.
     pub(crate) fn of<T>(lap: Lap, done: Result<T>) -> Result<Measured> {
         match done {
             Ok(_) => Ok(Measured::Lap(lap)),
-            Err(error) => error.downcast().map(|Overdue(reason)| Measured::Absent(reason)),
+            Err(error) => error.downcast().map(|NoFigure(reason)| Measured::Absent(reason)),
         }
     }
 }
@@ -71,6 +71,7 @@ impl EngineLaps {
         let value = |lap: &Lap| match unit {
             Unit::Micros => lap.ns as f64 / 1000.0 / lap.ops as f64,
             Unit::Millis => lap.ns as f64 / 1e6 / lap.ops as f64,
+            Unit::Bytes => lap.bytes as f64 / lap.ops as f64,
             Unit::PutsPerSecond | Unit::GetsPerSecond => lap.ops as f64 * 1e9 / lap.ns as f64,
             _ => lap.cycles as f64 / lap.ops as f64,
         };
@@ -82,9 +83,10 @@ impl EngineLaps {
         median(&self.values(unit))
     }
 
-    /// Nanoseconds of one operation, in the median lap.
-    pub(crate) fn median_ns(&self) -> f64 {
-        self.median(Unit::Micros) * 1000.0
+    /// Nanoseconds of one operation, in the median lap; `None` if the laps have bytes instead.
+    pub(crate) fn median_ns(&self) -> Option<f64> {
+        let ns = self.median(Unit::Micros) * 1000.0;
+        (ns > 0.0).then_some(ns)
     }
 }
 
@@ -96,7 +98,8 @@ impl Comparison {
     pub(crate) fn unit(&self) -> Unit {
         match self.workload.as_str() {
             "read-while-writing" => Unit::GetsPerSecond,
-            "reopen-kill" => Unit::Millis,
+            "reopen-kill" | "store-compaction" => Unit::Millis,
+            "store-size" | "store-compacted-size" => Unit::Bytes,
             "file-counter-16" => Unit::PutsPerSecond,
             workload if workload.starts_with("file-put-16") => Unit::PutsPerSecond,
             workload if MICROS.iter().any(|begin| workload.starts_with(begin)) => Unit::Micros,
@@ -127,7 +130,7 @@ impl Comparison {
             peer,
             ours: ours.map(|ours| ours.median(unit)),
             theirs: theirs.map(|theirs| theirs.median(unit)),
-            ns: (ours.map(EngineLaps::median_ns), theirs.map(EngineLaps::median_ns)),
+            ns: (ours.and_then(EngineLaps::median_ns), theirs.and_then(EngineLaps::median_ns)),
             ratio: ours.zip(theirs).map(|(ours, theirs)| ratio(unit, ours.median(unit), theirs.median(unit))),
             goal: targets::ratio(&self.workload, peer.peer()),
         };
@@ -268,7 +271,10 @@ mod test {
     use super::*;
 
     fn entry(engine: Engine, cycles: &[u64]) -> EngineLaps {
-        EngineLaps { engine, laps: cycles.iter().map(|c| Lap { ops: 2, cycles: *c, ns: *c }).collect() }
+        EngineLaps {
+            engine,
+            laps: cycles.iter().map(|c| Lap { ops: 2, cycles: *c, ns: *c, ..Lap::default() }).collect(),
+        }
     }
 
     #[test]
@@ -303,7 +309,7 @@ mod test {
         let mut order = Vec::new();
         let comparisons = run_interleaved(&["file-put"], 3, true, &mut engines, |round, engine, ()| {
             order.push((round, engine));
-            Ok(vec![Lap { ops: 1, cycles: round as u64, ns: 1 }])
+            Ok(vec![Lap { ops: 1, cycles: round as u64, ns: 1, ..Lap::default() }])
         })
         .unwrap();
         let firsts: Vec<Engine> = order.chunks(3).map(|round| round[0].1).collect();
@@ -316,7 +322,7 @@ mod test {
     #[test]
     fn absent_engine_takes_no_more_turns_and_has_no_laps() {
         let mut engines = [(Engine::Ours, ()), (Engine::Redb, ())];
-        let lap = || Measured::Lap(Lap { ops: 1, cycles: 1, ns: 1 });
+        let lap = || Measured::Lap(Lap { ops: 1, cycles: 1, ns: 1, ..Lap::default() });
         let mut turns = 0;
         let comparisons = run_interleaved(&["tx-puts-1m"], 3, false, &mut engines, |round, engine, ()| {
             if engine == Engine::Redb {

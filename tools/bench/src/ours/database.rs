@@ -2,11 +2,11 @@
 
 use super::pool::{self, Mapped};
 use super::tree::TreePool;
-use crate::engine::{Database, Overdue, Reads};
+use crate::engine::{Database, NoFigure};
 use crate::pairs::{Pairs, fold_pair};
-use anyhow::{Context, Error, Result, ensure};
+use anyhow::{Error, Result};
 use lode_heap::Tx;
-use lode_index::{Reader, Tree};
+use lode_index::{StoreLayout, Tree};
 use lode_pmem::Durability;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -39,6 +39,11 @@ impl TreeDatabase {
         Ok(TreeDatabase { tree: TreePool::open(path, durability, pool::plain)?, overdue })
     }
 
+    /// Returns true if the pool holds the trees of the public crate.
+    pub(super) fn is_public(&self) -> bool {
+        self.tree.layout().to_string() == StoreLayout::NAME
+    }
+
     /// Puts each pair in a transaction of its own.
     pub(super) fn put_each(&self, pairs: &Pairs) -> Result<()> {
         let tree = self.tree.tree()?;
@@ -62,7 +67,7 @@ impl TreeDatabase {
                     let after = self.overdue.as_secs();
                     let reason =
                         format!("given up after {after} s, at change {done} of {all} in one transaction");
-                    return Err(Error::new(Overdue(reason)));
+                    return Err(Error::new(NoFigure(reason)));
                 }
             }
             Ok(())
@@ -77,36 +82,6 @@ impl Database for TreeDatabase {
             tree.insert_in(tx, key, value)?;
             Ok(())
         })
-    }
-
-    fn remove_all(&self, pairs: &Pairs) -> Result<()> {
-        self.change_all(pairs.len(), |tree, tx, index| {
-            let found = tree.delete_in(tx, pairs.pair(index).0)?;
-            ensure!(found, "a key to remove is missing");
-            Ok(())
-        })
-    }
-
-    fn pop(&self, count: usize) -> Result<u64> {
-        // The range does not see what the transaction removed, and need not: it passes over each pair once.
-        let reader = self.tree.tree()?.reader();
-        let (mut range, mut digest) = (reader.iter(), 0);
-        self.change_all(count, |tree, tx, index| {
-            if index == 0 {
-                // The closure may have started again.
-                (range, digest) = (reader.iter(), 0);
-            }
-            let entry = if index % 2 == 0 { range.next() } else { range.next_back() };
-            let entry = entry.context("the store is empty")??;
-            tree.delete_in(tx, &entry.key)?;
-            digest = fold_pair(digest, &entry.key, &entry.value);
-            Ok(())
-        })?;
-        Ok(digest)
-    }
-
-    fn reader(&self) -> Result<Box<dyn Reads + '_>> {
-        Ok(Box::new(self.tree.tree()?.reader()))
     }
 
     fn put(&self, key: &[u8], value: &[u8]) -> Result<()> {
@@ -134,26 +109,5 @@ impl Database for TreeDatabase {
 
     fn close(self: Box<Self>) -> Result<()> {
         self.tree.close()
-    }
-}
-
-impl Reads for Reader<'_, Mapped> {
-    fn get_all(&mut self, pairs: &Pairs) -> Result<u64> {
-        let mut digest = 0;
-        for (key, _) in pairs.iter() {
-            digest = fold_pair(digest, key, &self.get(key)?.context("a key is missing")?);
-        }
-        Ok(digest)
-    }
-
-    fn ranges(&mut self, pairs: &Pairs, count: usize) -> Result<u64> {
-        let mut digest = 0;
-        for (key, _) in pairs.iter() {
-            for entry in self.range(key..).take(count) {
-                let entry = entry?;
-                digest = fold_pair(digest, &entry.key, &entry.value);
-            }
-        }
-        Ok(digest)
     }
 }

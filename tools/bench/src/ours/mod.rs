@@ -9,6 +9,7 @@ mod footprint;
 mod partial;
 mod phases;
 mod pool;
+mod public;
 mod snapshots;
 mod store;
 mod tree;
@@ -17,7 +18,7 @@ mod validated;
 
 pub(crate) use footprint::load_and_wait;
 
-use crate::engine::{Counter, Database, Store, Transactions, Tree};
+use crate::engine::{Counter, Database, Store, Transactions, Tree, WholeDatabase};
 use crate::figure::Figure;
 use crate::group::Durability;
 use crate::pairs::Pairs;
@@ -25,6 +26,7 @@ use crate::plan::Size;
 use anyhow::Result;
 use area::Area;
 use database::TreeDatabase;
+use public::PublicDatabase;
 use std::path::Path;
 use std::time::Duration;
 use store::TreeStore;
@@ -73,18 +75,24 @@ pub(crate) fn filled_database(path: &Path, room: u64, pairs: &Pairs) -> Result<B
     Ok(Box::new(store))
 }
 
-/// An empty store in a fresh pool on an ordinary file, with `room` bytes for pairs and large transactions.
-pub(crate) fn empty_database(path: &Path, room: u64, overdue: Duration) -> Result<Box<dyn Database>> {
-    Ok(Box::new(TreeDatabase::create(path, lode_pmem::Durability::Commit, room, overdue)?))
+/// Opens the store at `path`, or makes it, through the public crate. A transaction that takes longer than `overdue` is given
+/// up.
+pub(crate) fn public_database(path: &Path, overdue: Duration) -> Result<Box<dyn WholeDatabase>> {
+    Ok(Box::new(PublicDatabase::open(path, overdue)?))
 }
 
-/// Opens the store at `path`. A transaction that takes longer than `overdue` is given up.
+/// Opens the store at `path`, as it was made. A transaction that takes longer than `overdue` is given up.
 pub(crate) fn open_database(
     path: &Path,
     durability: Durability,
     overdue: Duration,
 ) -> Result<Box<dyn Database>> {
-    Ok(Box::new(TreeDatabase::open(path, durability.of_pool(), overdue)?))
+    let store = TreeDatabase::open(path, durability.of_pool(), overdue)?;
+    if store.is_public() {
+        Box::new(store).close()?;
+        return Ok(Box::new(PublicDatabase::open(path, overdue)?));
+    }
+    Ok(Box::new(store))
 }
 
 /// The workloads without a peer, and notes on where cycles go. `folder` is on tmpfs.

@@ -6,7 +6,7 @@ use crate::keys::Keys;
 use anyhow::{Context, Result};
 use lode_heap::{Heap, Pool};
 use lode_index::IndexError;
-use lode_layout::PoolOffset;
+use lode_layout::{LayoutName, PoolOffset};
 use lode_pmem::{Durability, Medium};
 use std::path::Path;
 
@@ -73,6 +73,11 @@ impl<M: Medium> TreePool<M> {
     /// Closes the pool.
     pub(super) fn close(self) -> Result<()> {
         Ok(self.pool.close()?)
+    }
+
+    /// The name of the pool's layout.
+    pub(super) fn layout(&self) -> LayoutName {
+        self.pool.layout()
     }
 
     /// The heap.

@@ -53,7 +53,10 @@ mod test {
 
     #[test]
     fn one_row_per_compared_pair() {
-        let entry = |engine, cycles| EngineLaps { engine, laps: vec![Lap { ops: 1, cycles, ns: 500 }] };
+        let entry = |engine, cycles| EngineLaps {
+            engine,
+            laps: vec![Lap { ops: 1, cycles, ns: 500, ..Lap::default() }],
+        };
         let mut laps = Laps::sample();
         let entries = vec![entry(Engine::Ours, 100), entry(Engine::Libpmemobj, 700)];
         laps.findings.comparisons.push(Comparison {

@@ -164,7 +164,7 @@ fn required_figures(comparisons: &[&Comparison]) -> Table {
                 unit.name().to_owned(),
                 show(values.iter().copied().fold(f64::INFINITY, f64::min)),
                 show(values.iter().copied().fold(0.0, f64::max)),
-                show(peer.median_ns()),
+                show_or_absent(peer.median_ns()),
                 goal.filter(|_| stands).map(show).unwrap_or_default(),
                 needed.map(|(value, sign)| format!("{sign} {}", show(value))).unwrap_or_default(),
             ]);

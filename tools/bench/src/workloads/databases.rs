@@ -1,18 +1,19 @@
 //! Stores of pairs that are filled once, and copied for each lap: so each lap of each engine begins with the same store,
 //! which costs less than to fill it again.
 
-use crate::engine::{Database, Engine};
+use crate::engine::{Database, Engine, WholeDatabase};
 use crate::group::Durability;
 use crate::ours;
 use crate::pairs::Pairs;
 use crate::peers::{LmdbDatabase, RedbDatabase, RocksdbDatabase, SqliteDatabase};
 use anyhow::{Context, Result, bail, ensure};
 use std::fs::{self, File};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Opens the store of a peer at `path`, or makes it.
-fn open_peer(engine: Engine, path: &Path) -> Result<Box<dyn Database>> {
+fn open_peer(engine: Engine, path: &Path) -> Result<Box<dyn WholeDatabase>> {
     Ok(match engine {
         Engine::Sqlite => Box::new(SqliteDatabase::open(path)?),
         Engine::Lmdb => Box::new(LmdbDatabase::open(path)?),
@@ -27,13 +28,13 @@ pub(super) fn open(engine: Engine, path: &Path, overdue: Duration) -> Result<Box
     match engine {
         Engine::Ours => ours::open_database(path, Durability::Commit, overdue),
         Engine::OursLine => ours::open_database(path, Durability::Line, overdue),
-        peer => open_peer(peer, path),
+        peer => Ok(open_peer(peer, path)?),
     }
 }
 
-/// An empty store of an engine at `path`. Pools of ours have `room` bytes for pairs and large transactions.
-pub(super) fn create(engine: Engine, path: &Path, room: u64, overdue: Duration) -> Result<Box<dyn Database>> {
-    if engine == Engine::Ours { ours::empty_database(path, room, overdue) } else { open_peer(engine, path) }
+/// Opens the store of an engine at `path`, or makes it, ours through the public crate.
+pub(super) fn open_whole(engine: Engine, path: &Path, overdue: Duration) -> Result<Box<dyn WholeDatabase>> {
+    if engine == Engine::Ours { ours::public_database(path, overdue) } else { open_peer(engine, path) }
 }
 
 /// A store of one engine, closed, and a place for a copy.
@@ -77,19 +78,31 @@ impl Filled {
     }
 }
 
+/// The files of a store that is a file, with SQLite's other files, if there are any.
+fn files(path: &Path) -> impl Iterator<Item = PathBuf> {
+    let named = |suffix| {
+        let mut name = path.as_os_str().to_owned();
+        name.push(suffix);
+        PathBuf::from(name)
+    };
+    ["", "-wal", "-shm"].map(named).into_iter().filter(|file| file.exists())
+}
+
 /// Removes the file or the folder of a store, and SQLite's other files, if there are any.
 pub(super) fn remove(path: &Path) -> Result<()> {
     if path.is_dir() {
         return Ok(fs::remove_dir_all(path)?);
     }
-    for suffix in ["", "-wal", "-shm"] {
-        let mut name = path.as_os_str().to_owned();
-        name.push(suffix);
-        if Path::new(&name).exists() {
-            fs::remove_file(name)?;
-        }
+    files(path).try_for_each(|file| Ok(fs::remove_file(file)?))
+}
+
+/// Returns the bytes on disk of a store.
+pub(super) fn disk_bytes(path: &Path) -> Result<u64> {
+    if path.is_dir() {
+        return fs::read_dir(path)?.map(|file| disk_bytes(&file?.path())).sum();
     }
-    Ok(())
+    // Blocks have 512 bytes here, whatever those of the file system.
+    files(path).map(|file| Ok(fs::metadata(file)?.blocks() * 512)).sum()
 }
 
 /// Copies a file, or the files of a folder, and syncs the copies.

@@ -8,7 +8,7 @@ use super::Findings;
 use super::databases;
 use super::reopen::syncs_of_commits;
 use crate::clock::{Lap, lap};
-use crate::engine::{Database, Engine};
+use crate::engine::{Engine, WholeDatabase};
 use crate::pairs::Pairs;
 use crate::plan::{Selection, Size};
 use crate::rounds::{Measured, common_digest, run_interleaved};
@@ -20,15 +20,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Barrier;
 use std::thread;
 
-/// Bytes of a key, of a value, and of a pool for each pair: the pair, and its part of the record of one transaction.
+/// Bytes of a key, and of a value.
 const KEY_LEN: usize = 24;
 const VALUE_LEN: usize = 150;
-const PAIR_ROOM: u64 = 1536;
 /// Pairs of a range.
 const RANGE: usize = 10;
 /// Changes of a commit of `store-batch`, and of one that replaces a part of a transaction that was given up.
 const BATCH: usize = 1000;
 const PART: usize = 100;
+/// The first byte of keys after a third of all random ones.
+const THIRD: u8 = 0x55;
 /// The rows of threads, and how many each has.
 const THREADS: [(&str, usize); 4] =
     [("store-reads-4", 4), ("store-reads-8", 8), ("store-reads-16", 16), ("store-reads-32", 32)];
@@ -43,6 +44,7 @@ struct Round {
     bulk: Pairs,
     individual: Pairs,
     batches: Vec<Pairs>,
+    unsynced: Pairs,
     reads: Pairs,
     ranges: Pairs,
     /// All pairs of `bulk`, shared out to threads.
@@ -60,6 +62,7 @@ impl Round {
         let bulk = random(scaled(5_000_000));
         let individual = random(scaled(1000));
         let batches = random(scaled(100) * BATCH).parts(BATCH);
+        let unsynced = random(scaled(50_000));
         let shuffled = bulk.shuffled(&mut rng);
         let first = |count: usize| shuffled.parts(count).swap_remove(0);
         let (reads, ranges, removals) =
@@ -74,6 +77,7 @@ impl Round {
             bulk,
             individual,
             batches,
+            unsynced,
             reads,
             ranges,
             shares,
@@ -81,12 +85,6 @@ impl Round {
             sorted,
             pops: scaled(500_000),
         }
-    }
-
-    /// Pairs that the store holds at most.
-    fn pairs(&self) -> u64 {
-        let batched = self.batches.iter().map(Pairs::len).sum::<usize>();
-        (self.bulk.len() + self.individual.len() + batched + self.sorted.len()) as u64
     }
 }
 
@@ -130,17 +128,20 @@ impl Side {
 
     /// All rows of one round, in order.
     fn run(&mut self, round: &Round, size: &Size) -> Result<Vec<Measured>> {
-        let room = round.pairs() * PAIR_ROOM;
-        let store = databases::create(self.engine, &self.path, room, size.overdue)?;
+        let store = databases::open_whole(self.engine, &self.path, size.overdue)?;
         let mut measured = self.writes(store.as_ref(), round)?;
         measured.extend(self.reads(store.as_ref(), round)?);
-        measured.extend(self.removals(store.as_ref(), round)?);
+        measured.push(self.remove(store.as_ref(), round)?);
+        let (store, sizes) = self.compact(store, size)?;
+        measured.extend(sizes);
+        measured.extend(self.extract(store.as_ref())?);
+        measured.extend(self.ends(store.as_ref(), round)?);
         store.close()?;
         databases::remove(&self.path)?;
         Ok(measured)
     }
 
-    fn writes(&mut self, store: &dyn Database, round: &Round) -> Result<Vec<Measured>> {
+    fn writes(&mut self, store: &dyn WholeDatabase, round: &Round) -> Result<Vec<Measured>> {
         let bulk = &round.bulk;
         let (bulk, ()) =
             self.in_one("store-bulk", bulk.len(), || store.put_all(bulk), || put_parts(store, bulk))?;
@@ -155,11 +156,18 @@ impl Side {
         if let Measured::Absent(_) = batch {
             round.batches.iter().try_for_each(|batch| put_parts(store, batch))?;
         }
+        let pairs = &round.unsynced;
+        let (nosync, ()) = self.in_one(
+            "store-nosync",
+            pairs.len(),
+            || store.put_each_unsynced(pairs),
+            || put_parts(store, pairs),
+        )?;
         self.found(store.scan()?);
-        Ok(vec![bulk, individual.into(), batch])
+        Ok(vec![bulk, individual.into(), batch, nosync])
     }
 
-    fn reads(&mut self, store: &dyn Database, round: &Round) -> Result<Vec<Measured>> {
+    fn reads(&mut self, store: &dyn WholeDatabase, round: &Round) -> Result<Vec<Measured>> {
         let (len, count) = lap(1, || store.count());
         self.found(count?);
         let len = match self.engine {
@@ -185,29 +193,69 @@ impl Side {
         Ok(measured)
     }
 
-    fn removals(&mut self, store: &dyn Database, round: &Round) -> Result<Vec<Measured>> {
+    fn remove(&mut self, store: &dyn WholeDatabase, round: &Round) -> Result<Measured> {
         let keys = &round.removals;
         let in_parts = || keys.parts(PART).iter().try_for_each(|part| store.remove_all(part));
         let (removals, ()) =
             self.in_one("store-removals", keys.len(), || store.remove_all(keys), in_parts)?;
-        let pop_parts = || pop_parts(store, round.pops);
+        self.found(store.scan()?);
+        Ok(removals)
+    }
+
+    /// Compacts the store, or replaces it with its compact copy, between measuring its sizes.
+    fn compact(
+        &mut self,
+        store: Box<dyn WholeDatabase>,
+        size: &Size,
+    ) -> Result<(Box<dyn WholeDatabase>, [Measured; 3])> {
+        let (path, open) = (&self.path, || databases::open_whole(self.engine, &self.path, size.overdue));
+        let ops = store.count()?;
+        let bytes =
+            |path: &Path| anyhow::Ok(Lap { ops, bytes: databases::disk_bytes(path)?, ..Lap::default() });
+        store.close()?;
+        let (before, beside) = (bytes(path)?, path.with_extension("compact"));
+        let store = open()?;
+        let (compaction, done) = lap(1, || store.compact(&beside));
+        done?;
+        if beside.exists() {
+            databases::remove(path)?;
+            fs::rename(&beside, path)?;
+        }
+        let after = bytes(path)?;
+        let store = open()?;
+        self.found(store.scan()?);
+        Ok((store, [before, compaction, after].map(Measured::from)))
+    }
+
+    fn extract(&mut self, store: &dyn WholeDatabase) -> Result<[Measured; 2]> {
+        let (retain, done) = lap(store.count()?, || store.retain());
+        done?;
+        let (extract, digest) = lap(store.count()?.div_ceil(3), || store.extract_if(&[THIRD; KEY_LEN]));
+        self.found(digest?);
+        self.found(store.scan()?);
+        Ok([retain, extract].map(Measured::from))
+    }
+
+    fn ends(&mut self, store: &dyn WholeDatabase, round: &Round) -> Result<[Measured; 2]> {
+        let count = usize::try_from(store.count()?)?.min(round.pops);
+        let pop_parts = || pop_parts(store, count);
         // The digest of popped pairs depends on the parts, so the pairs that stay are compared instead.
-        let (pop, _) = self.in_one("store-pop", round.pops, || store.pop(round.pops), pop_parts)?;
+        let (pop, _) = self.in_one("store-pop", count, || store.pop(count), pop_parts)?;
         self.found(store.scan()?);
         let pairs = &round.sorted;
         let (sorted, ()) =
             self.in_one("store-sorted", pairs.len(), || store.append_all(pairs), || put_parts(store, pairs))?;
         self.found(store.scan()?);
-        Ok(vec![removals, pop, sorted])
+        Ok([pop, sorted])
     }
 }
 
-fn put_parts(store: &dyn Database, pairs: &Pairs) -> Result<()> {
+fn put_parts(store: &dyn WholeDatabase, pairs: &Pairs) -> Result<()> {
     pairs.parts(PART).iter().try_for_each(|part| store.put_all(part))
 }
 
 /// Pops in transactions of an even number of pairs, so that first and last take turns as in one transaction.
-fn pop_parts(store: &dyn Database, count: usize) -> Result<u64> {
+fn pop_parts(store: &dyn WholeDatabase, count: usize) -> Result<u64> {
     let mut digest = 0;
     for begin in (0..count).step_by(PART) {
         digest ^= store.pop(PART.min(count - begin))?;
@@ -216,7 +264,7 @@ fn pop_parts(store: &dyn Database, count: usize) -> Result<u64> {
 }
 
 /// Reads all shares, a thread each.
-fn read_shares(store: &dyn Database, shares: &[Pairs]) -> Result<(Lap, u64)> {
+fn read_shares(store: &dyn WholeDatabase, shares: &[Pairs]) -> Result<(Lap, u64)> {
     let start = Barrier::new(shares.len() + 1);
     let read = |share: &Pairs| {
         let reader = store.reader();
@@ -237,10 +285,11 @@ fn read_shares(store: &dyn Database, shares: &[Pairs]) -> Result<(Lap, u64)> {
 }
 
 /// The rows, in the order in which a round runs them.
-const ROWS: [&str; 13] = [
+const ROWS: [&str; 19] = [
     "store-bulk",
     "store-individual",
     "store-batch",
+    "store-nosync",
     "store-len",
     "store-reads",
     "store-ranges",
@@ -249,6 +298,11 @@ const ROWS: [&str; 13] = [
     THREADS[2].0,
     THREADS[3].0,
     "store-removals",
+    "store-size",
+    "store-compaction",
+    "store-compacted-size",
+    "store-retain",
+    "store-extract-if",
     "store-pop",
     "store-sorted",
 ];
@@ -275,7 +329,7 @@ pub(super) fn run(selection: &Selection, size: &Size, seed: u64, folder: &Path) 
     let mut syncs = Vec::new();
     for engine in ENGINES {
         let path = folder.join(format!("{engine}-syncs"));
-        databases::create(engine, &path, 0, size.overdue)?.close()?;
+        databases::open_whole(engine, &path, size.overdue)?.close()?;
         syncs.push(format!("{engine} {}", syncs_of_commits(engine, &path, COMMITS)?));
         databases::remove(&path)?;
     }

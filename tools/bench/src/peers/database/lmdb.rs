@@ -1,11 +1,11 @@
 //! LMDB through heed: one database of byte strings, with default flags: a commit syncs the data, then the meta page.
 
-use crate::engine::{Database, Reads};
+use crate::engine::{Database, Reads, WholeDatabase, is_extracted, is_retained};
 use crate::pairs::{Pairs, fold_pair};
 use anyhow::{Context, Result, ensure};
 use heed::types::Bytes;
-use heed::{Env, EnvOpenOptions, PutFlags, RoTxn, WithTls};
-use std::fs;
+use heed::{CompactionOption, Env, EnvFlags, EnvOpenOptions, FlagSetMode, PutFlags, RoTxn, WithTls};
+use std::fs::{self, File};
 use std::ops::Bound;
 use std::path::Path;
 
@@ -44,6 +44,39 @@ impl Database for LmdbDatabase {
         Ok(transaction.commit()?)
     }
 
+    fn put(&self, key: &[u8], value: &[u8]) -> Result<()> {
+        let mut transaction = self.env.write_txn()?;
+        self.database.put(&mut transaction, key, value)?;
+        Ok(transaction.commit()?)
+    }
+
+    fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        let transaction = self.env.read_txn()?;
+        Ok(self.database.get(&transaction, key)?.map(<[u8]>::to_vec))
+    }
+
+    fn count(&self) -> Result<u64> {
+        let transaction = self.env.read_txn()?;
+        Ok(self.database.len(&transaction)?)
+    }
+
+    fn scan(&self) -> Result<u64> {
+        let transaction = self.env.read_txn()?;
+        let mut digest = 0;
+        for pair in self.database.iter(&transaction)? {
+            let (key, value) = pair?;
+            digest = fold_pair(digest, key, value);
+        }
+        Ok(digest)
+    }
+
+    fn close(self: Box<Self>) -> Result<()> {
+        self.env.prepare_for_closing().wait();
+        Ok(())
+    }
+}
+
+impl WholeDatabase for LmdbDatabase {
     fn append_all(&self, pairs: &Pairs) -> Result<()> {
         let mut transaction = self.env.write_txn()?;
         for (key, value) in pairs.iter() {
@@ -78,39 +111,54 @@ impl Database for LmdbDatabase {
         Ok(digest)
     }
 
-    fn reader(&self) -> Result<Box<dyn Reads + '_>> {
-        Ok(Box::new(LmdbReader { database: self.database, transaction: self.env.read_txn()? }))
+    fn put_each_unsynced(&self, pairs: &Pairs) -> Result<()> {
+        // SAFETY: - no other thread uses the environment.
+        unsafe { self.env.set_flags(EnvFlags::NO_SYNC, FlagSetMode::Enable) }?;
+        pairs.iter().try_for_each(|(key, value)| self.put(key, value))?;
+        // SAFETY: - as above.
+        Ok(unsafe { self.env.set_flags(EnvFlags::NO_SYNC, FlagSetMode::Disable) }?)
     }
 
-    fn put(&self, key: &[u8], value: &[u8]) -> Result<()> {
+    fn retain(&self) -> Result<()> {
         let mut transaction = self.env.write_txn()?;
-        self.database.put(&mut transaction, key, value)?;
+        let mut pairs = self.database.iter_mut(&mut transaction)?;
+        while let Some((key, _)) = pairs.next().transpose()? {
+            if !is_retained(key) {
+                // SAFETY: - the key and the value are not used any more.
+                unsafe { pairs.del_current() }?;
+            }
+        }
+        drop(pairs);
         Ok(transaction.commit()?)
     }
 
-    fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
-        let transaction = self.env.read_txn()?;
-        Ok(self.database.get(&transaction, key)?.map(<[u8]>::to_vec))
-    }
-
-    fn count(&self) -> Result<u64> {
-        let transaction = self.env.read_txn()?;
-        Ok(self.database.len(&transaction)?)
-    }
-
-    fn scan(&self) -> Result<u64> {
-        let transaction = self.env.read_txn()?;
-        let mut digest = 0;
-        for pair in self.database.iter(&transaction)? {
-            let (key, value) = pair?;
-            digest = fold_pair(digest, key, value);
+    fn extract_if(&self, end: &[u8]) -> Result<u64> {
+        let mut transaction = self.env.write_txn()?;
+        let range = (Bound::Unbounded, Bound::Excluded(end));
+        let mut pairs = self.database.range_mut(&mut transaction, &range)?;
+        let mut digest: u64 = 0;
+        while let Some((key, value)) = pairs.next().transpose()? {
+            if is_extracted(key) {
+                digest = digest.wrapping_add(fold_pair(0, key, value));
+                // SAFETY: - the key and the value are not used any more.
+                unsafe { pairs.del_current() }?;
+            }
         }
+        drop(pairs);
+        transaction.commit()?;
         Ok(digest)
     }
 
-    fn close(self: Box<Self>) -> Result<()> {
-        self.env.prepare_for_closing().wait();
-        Ok(())
+    fn compact(self: Box<Self>, beside: &Path) -> Result<()> {
+        fs::create_dir(beside)?;
+        let mut copy = File::create(beside.join("data.mdb"))?;
+        self.env.copy_to_file(&mut copy, CompactionOption::Enabled)?;
+        copy.sync_all()?;
+        self.close()
+    }
+
+    fn reader(&self) -> Result<Box<dyn Reads + '_>> {
+        Ok(Box::new(LmdbReader { database: self.database, transaction: self.env.read_txn()? }))
     }
 }
 

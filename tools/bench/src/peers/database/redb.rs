@@ -1,9 +1,12 @@
 //! redb: a table of byte strings, with its default durability, which syncs once a commit.
 
-use crate::engine::{CACHE, Database, Reads};
+use crate::engine::{CACHE, Database, Reads, WholeDatabase, is_extracted, is_retained};
 use crate::pairs::{Pairs, fold_pair};
 use anyhow::{Context, Result, ensure};
-use redb::{Builder, ReadOnlyTable, ReadableDatabase, ReadableTable, ReadableTableMetadata, TableDefinition};
+use redb::{
+    Builder, Durability, ReadOnlyTable, ReadableDatabase, ReadableTable, ReadableTableMetadata,
+    TableDefinition,
+};
 use std::iter;
 use std::path::Path;
 
@@ -41,34 +44,6 @@ impl Database for RedbDatabase {
         self.put_in_one(pairs.iter())
     }
 
-    fn remove_all(&self, pairs: &Pairs) -> Result<()> {
-        let transaction = self.database.begin_write()?;
-        let mut table = transaction.open_table(TABLE)?;
-        for (key, _) in pairs.iter() {
-            ensure!(table.remove(key)?.is_some(), "a key to remove is missing");
-        }
-        drop(table);
-        Ok(transaction.commit()?)
-    }
-
-    fn pop(&self, count: usize) -> Result<u64> {
-        let transaction = self.database.begin_write()?;
-        let mut table = transaction.open_table(TABLE)?;
-        let mut digest = 0;
-        for index in 0..count {
-            let popped = if index % 2 == 0 { table.pop_first()? } else { table.pop_last()? };
-            let (key, value) = popped.context("the store is empty")?;
-            digest = fold_pair(digest, key.value(), value.value());
-        }
-        drop(table);
-        transaction.commit()?;
-        Ok(digest)
-    }
-
-    fn reader(&self) -> Result<Box<dyn Reads + '_>> {
-        Ok(Box::new(self.database.begin_read()?.open_table(TABLE)?))
-    }
-
     fn put(&self, key: &[u8], value: &[u8]) -> Result<()> {
         self.put_in_one(iter::once((key, value)))
     }
@@ -93,6 +68,70 @@ impl Database for RedbDatabase {
 
     fn close(self: Box<Self>) -> Result<()> {
         Ok(())
+    }
+}
+
+impl WholeDatabase for RedbDatabase {
+    fn remove_all(&self, pairs: &Pairs) -> Result<()> {
+        let transaction = self.database.begin_write()?;
+        let mut table = transaction.open_table(TABLE)?;
+        for (key, _) in pairs.iter() {
+            ensure!(table.remove(key)?.is_some(), "a key to remove is missing");
+        }
+        drop(table);
+        Ok(transaction.commit()?)
+    }
+
+    fn pop(&self, count: usize) -> Result<u64> {
+        let transaction = self.database.begin_write()?;
+        let mut table = transaction.open_table(TABLE)?;
+        let mut digest = 0;
+        for index in 0..count {
+            let popped = if index % 2 == 0 { table.pop_first()? } else { table.pop_last()? };
+            let (key, value) = popped.context("the store is empty")?;
+            digest = fold_pair(digest, key.value(), value.value());
+        }
+        drop(table);
+        transaction.commit()?;
+        Ok(digest)
+    }
+
+    fn put_each_unsynced(&self, pairs: &Pairs) -> Result<()> {
+        for (key, value) in pairs.iter() {
+            let mut transaction = self.database.begin_write()?;
+            transaction.set_durability(Durability::None)?;
+            transaction.open_table(TABLE)?.insert(key, value)?;
+            transaction.commit()?;
+        }
+        Ok(())
+    }
+
+    fn retain(&self) -> Result<()> {
+        let transaction = self.database.begin_write()?;
+        transaction.open_table(TABLE)?.retain(|key, _| is_retained(key))?;
+        Ok(transaction.commit()?)
+    }
+
+    fn extract_if(&self, end: &[u8]) -> Result<u64> {
+        let transaction = self.database.begin_write()?;
+        let mut table = transaction.open_table(TABLE)?;
+        let mut digest: u64 = 0;
+        for pair in table.extract_from_if(..end, |key, _| is_extracted(key))? {
+            let (key, value) = pair?;
+            digest = digest.wrapping_add(fold_pair(0, key.value(), value.value()));
+        }
+        drop(table);
+        transaction.commit()?;
+        Ok(digest)
+    }
+
+    fn compact(mut self: Box<Self>, _: &Path) -> Result<()> {
+        while self.database.compact()? {}
+        Ok(())
+    }
+
+    fn reader(&self) -> Result<Box<dyn Reads + '_>> {
+        Ok(Box::new(self.database.begin_read()?.open_table(TABLE)?))
     }
 }
 

@@ -1,6 +1,6 @@
 //! RocksDB through the C interface of Debian's library: write batches, each synced, and filters of 10 bits a key.
 
-use crate::engine::{CACHE, Database, Reads};
+use crate::engine::{CACHE, Database, Reads, WholeDatabase, is_extracted, is_retained};
 use crate::pairs::{Pairs, fold_pair};
 use crate::peers::rocksdb::{check, rocksdb_free};
 use anyhow::{Context, Result};
@@ -35,6 +35,13 @@ unsafe extern "C" {
         options: *const c_void,
         batch: *mut c_void,
         error: *mut *mut c_char,
+    );
+    fn rocksdb_compact_range(
+        database: *mut c_void,
+        from: *const c_char,
+        from_len: usize,
+        to: *const c_char,
+        to_len: usize,
     );
     fn rocksdb_get(
         database: *mut c_void,
@@ -76,6 +83,7 @@ const FILTER_BITS: f64 = 10.0;
 pub(crate) struct RocksdbDatabase {
     database: NonNull<c_void>,
     put_options: *mut c_void,
+    unsynced_options: *mut c_void,
     get_options: *mut c_void,
 }
 
@@ -124,15 +132,43 @@ impl RocksdbDatabase {
         // SAFETY: - `put_options` was made by this library and not destroyed.
         unsafe { rocksdb_writeoptions_set_sync(put_options, 1) };
         let database = NonNull::new(database).context("RocksDB gave no database and no error")?;
-        Ok(RocksdbDatabase { database, put_options, get_options: rocksdb_readoptions_create() })
+        let (unsynced_options, get_options) = (rocksdb_writeoptions_create(), rocksdb_readoptions_create());
+        Ok(RocksdbDatabase { database, put_options, unsynced_options, get_options })
     }
 
     /// Writes a batch, and syncs it.
     fn write(&self, batch: &Batch) -> Result<()> {
+        self.write_with(self.put_options, batch)
+    }
+
+    fn write_with(&self, options: *const c_void, batch: &Batch) -> Result<()> {
         let mut error = ptr::null_mut();
         // SAFETY: - handle, options and batch are alive; `error` is a place for a pointer.
-        unsafe { rocksdb_write(self.database.as_ptr(), self.put_options, batch.0, &raw mut error) };
+        unsafe { rocksdb_write(self.database.as_ptr(), options, batch.0, &raw mut error) };
         check(error)
+    }
+
+    /// Removes the pairs with keys below `end` that `is_removed` names, and passes them to `removed`.
+    fn remove_if(
+        &self,
+        end: Option<&[u8]>,
+        is_removed: impl Fn(&[u8]) -> bool,
+        mut removed: impl FnMut(&[u8], &[u8]),
+    ) -> Result<()> {
+        let (mut cursor, mut batch, mut count) = (Cursor::first(self), Batch::new(), 0);
+        while let Some((key, value)) = cursor.pair()?.filter(|(key, _)| end.is_none_or(|end| *key < end)) {
+            if is_removed(key) {
+                removed(key, value);
+                batch.remove(key);
+                count += 1;
+                if count == BATCH {
+                    self.write(&batch)?;
+                    (batch, count) = (Batch::new(), 0);
+                }
+            }
+            cursor.advance();
+        }
+        self.write(&batch)
     }
 }
 
@@ -265,34 +301,6 @@ impl Database for RocksdbDatabase {
         self.write(&batch)
     }
 
-    fn remove_all(&self, pairs: &Pairs) -> Result<()> {
-        for part in pairs.parts(BATCH) {
-            let mut batch = Batch::new();
-            part.iter().for_each(|(key, _)| batch.remove(key));
-            self.write(&batch)?;
-        }
-        Ok(())
-    }
-
-    fn pop(&self, count: usize) -> Result<u64> {
-        let (mut first, mut last, mut batch, mut digest) =
-            (Cursor::first(self), Cursor::last(self), Batch::new(), 0);
-        for index in 0..count {
-            let is_first = index % 2 == 0;
-            let cursor = if is_first { &mut first } else { &mut last };
-            let (key, value) = cursor.pair()?.context("the store is empty")?;
-            digest = fold_pair(digest, key, value);
-            batch.remove(key);
-            if is_first { cursor.advance() } else { cursor.retreat() }
-        }
-        self.write(&batch)?;
-        Ok(digest)
-    }
-
-    fn reader(&self) -> Result<Box<dyn Reads + '_>> {
-        Ok(Box::new(self))
-    }
-
     fn put(&self, key: &[u8], value: &[u8]) -> Result<()> {
         let mut batch = Batch::new();
         batch.put(key, value);
@@ -346,6 +354,61 @@ impl Database for RocksdbDatabase {
     }
 }
 
+impl WholeDatabase for RocksdbDatabase {
+    fn remove_all(&self, pairs: &Pairs) -> Result<()> {
+        for part in pairs.parts(BATCH) {
+            let mut batch = Batch::new();
+            part.iter().for_each(|(key, _)| batch.remove(key));
+            self.write(&batch)?;
+        }
+        Ok(())
+    }
+
+    fn pop(&self, count: usize) -> Result<u64> {
+        let (mut first, mut last, mut batch, mut digest) =
+            (Cursor::first(self), Cursor::last(self), Batch::new(), 0);
+        for index in 0..count {
+            let is_first = index % 2 == 0;
+            let cursor = if is_first { &mut first } else { &mut last };
+            let (key, value) = cursor.pair()?.context("the store is empty")?;
+            digest = fold_pair(digest, key, value);
+            batch.remove(key);
+            if is_first { cursor.advance() } else { cursor.retreat() }
+        }
+        self.write(&batch)?;
+        Ok(digest)
+    }
+
+    fn put_each_unsynced(&self, pairs: &Pairs) -> Result<()> {
+        pairs.iter().try_for_each(|(key, value)| {
+            let mut batch = Batch::new();
+            batch.put(key, value);
+            self.write_with(self.unsynced_options, &batch)
+        })
+    }
+
+    fn retain(&self) -> Result<()> {
+        self.remove_if(None, |key| !is_retained(key), |_, _| {})
+    }
+
+    fn extract_if(&self, end: &[u8]) -> Result<u64> {
+        let mut digest: u64 = 0;
+        let add = |key: &[u8], value: &[u8]| digest = digest.wrapping_add(fold_pair(0, key, value));
+        self.remove_if(Some(end), is_extracted, add)?;
+        Ok(digest)
+    }
+
+    fn compact(self: Box<Self>, _: &Path) -> Result<()> {
+        // SAFETY: - the handle is alive; without ends, all keys are compacted.
+        unsafe { rocksdb_compact_range(self.database.as_ptr(), ptr::null(), 0, ptr::null(), 0) };
+        Ok(())
+    }
+
+    fn reader(&self) -> Result<Box<dyn Reads + '_>> {
+        Ok(Box::new(self))
+    }
+}
+
 impl Reads for &RocksdbDatabase {
     fn get_all(&mut self, pairs: &Pairs) -> Result<u64> {
         let mut digest = 0;
@@ -375,6 +438,8 @@ impl Drop for RocksdbDatabase {
         unsafe { rocksdb_close(self.database.as_ptr()) };
         // SAFETY: - made by the library, last use.
         unsafe { rocksdb_writeoptions_destroy(self.put_options) };
+        // SAFETY: - made by the library, last use.
+        unsafe { rocksdb_writeoptions_destroy(self.unsynced_options) };
         // SAFETY: - made by the library, last use.
         unsafe { rocksdb_readoptions_destroy(self.get_options) };
     }

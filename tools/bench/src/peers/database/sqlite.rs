@@ -1,12 +1,15 @@
 //! SQLite with a write-ahead log and synchronous=FULL: a table of byte strings without row ids.
 
-use crate::engine::{CACHE, Database, Reads};
+use crate::engine::{CACHE, Database, Reads, WholeDatabase};
 use crate::pairs::{Pairs, fold_pair};
 use anyhow::{Context, Result, ensure};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+/// [`is_retained`](crate::engine::is_retained) and [`is_extracted`](crate::engine::is_extracted).
+const IS_RETAINED: &str = "substr(key, -1) < x'80'";
+const IS_EXTRACTED: &str = "substr(key, -2, 1) < x'80'";
 const PUT: &str = "INSERT OR REPLACE INTO pairs VALUES (?1, ?2)";
 
 /// A table, and one connection that all writers share. A reader has a connection of its own.
@@ -64,6 +67,40 @@ impl Database for SqliteDatabase {
         Ok(transaction.commit()?)
     }
 
+    fn put(&self, key: &[u8], value: &[u8]) -> Result<()> {
+        self.connection().prepare_cached(PUT)?.execute(params![key, value])?;
+        Ok(())
+    }
+
+    fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        let connection = self.connection();
+        let mut statement = connection.prepare_cached("SELECT value FROM pairs WHERE key = ?1")?;
+        Ok(statement.query_row([key], |row| row.get(0)).optional()?)
+    }
+
+    fn count(&self) -> Result<u64> {
+        let count: i64 = self.connection().query_row("SELECT count(*) FROM pairs", [], |row| row.get(0))?;
+        u64::try_from(count).context("SQLite counts below zero")
+    }
+
+    fn scan(&self) -> Result<u64> {
+        let connection = self.connection();
+        let mut statement = connection.prepare_cached("SELECT key, value FROM pairs ORDER BY key")?;
+        let mut rows = statement.query([])?;
+        let mut digest = 0;
+        while let Some(row) = rows.next()? {
+            digest = fold_pair(digest, row.get_ref(0)?.as_blob()?, row.get_ref(1)?.as_blob()?);
+        }
+        Ok(digest)
+    }
+
+    fn close(self: Box<Self>) -> Result<()> {
+        let connection = self.connection.into_inner().unwrap_or_else(PoisonError::into_inner);
+        connection.close().map_err(|(_, error)| error.into())
+    }
+}
+
+impl WholeDatabase for SqliteDatabase {
     fn remove_all(&self, pairs: &Pairs) -> Result<()> {
         let mut connection = self.connection();
         let transaction = connection.transaction()?;
@@ -95,40 +132,38 @@ impl Database for SqliteDatabase {
         Ok(digest)
     }
 
-    fn reader(&self) -> Result<Box<dyn Reads + '_>> {
-        Ok(Box::new(SqliteReader { connection: connect(&self.path)? }))
+    fn put_each_unsynced(&self, pairs: &Pairs) -> Result<()> {
+        // In a write-ahead log the newest commits may be lost, and no more.
+        self.connection().execute_batch("PRAGMA synchronous = NORMAL")?;
+        pairs.iter().try_for_each(|(key, value)| self.put(key, value))?;
+        Ok(self.connection().execute_batch("PRAGMA synchronous = FULL")?)
     }
 
-    fn put(&self, key: &[u8], value: &[u8]) -> Result<()> {
-        self.connection().prepare_cached(PUT)?.execute(params![key, value])?;
+    fn retain(&self) -> Result<()> {
+        self.connection().execute(&format!("DELETE FROM pairs WHERE NOT {IS_RETAINED}"), [])?;
         Ok(())
     }
 
-    fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
+    fn extract_if(&self, end: &[u8]) -> Result<u64> {
         let connection = self.connection();
-        let mut statement = connection.prepare_cached("SELECT value FROM pairs WHERE key = ?1")?;
-        Ok(statement.query_row([key], |row| row.get(0)).optional()?)
-    }
-
-    fn count(&self) -> Result<u64> {
-        let count: i64 = self.connection().query_row("SELECT count(*) FROM pairs", [], |row| row.get(0))?;
-        u64::try_from(count).context("SQLite counts below zero")
-    }
-
-    fn scan(&self) -> Result<u64> {
-        let connection = self.connection();
-        let mut statement = connection.prepare_cached("SELECT key, value FROM pairs ORDER BY key")?;
-        let mut rows = statement.query([])?;
-        let mut digest = 0;
+        let extract = format!("DELETE FROM pairs WHERE key < ?1 AND {IS_EXTRACTED} RETURNING key, value");
+        let mut statement = connection.prepare(&extract)?;
+        let mut rows = statement.query([end])?;
+        let mut digest: u64 = 0;
         while let Some(row) = rows.next()? {
-            digest = fold_pair(digest, row.get_ref(0)?.as_blob()?, row.get_ref(1)?.as_blob()?);
+            let pair = fold_pair(0, row.get_ref(0)?.as_blob()?, row.get_ref(1)?.as_blob()?);
+            digest = digest.wrapping_add(pair);
         }
         Ok(digest)
     }
 
-    fn close(self: Box<Self>) -> Result<()> {
-        let connection = self.connection.into_inner().unwrap_or_else(PoisonError::into_inner);
-        connection.close().map_err(|(_, error)| error.into())
+    fn compact(self: Box<Self>, _: &Path) -> Result<()> {
+        self.connection().execute_batch("VACUUM; PRAGMA wal_checkpoint(TRUNCATE)")?;
+        self.close()
+    }
+
+    fn reader(&self) -> Result<Box<dyn Reads + '_>> {
+        Ok(Box::new(SqliteReader { connection: connect(&self.path)? }))
     }
 }
 
