@@ -1,5 +1,6 @@
 //! A copy has all trees of one commit, takes little more space than they do, and is there whole or not at all.
 
+use crate::at_end::AtEnd;
 use crate::place::Place;
 use lodestone::{Durability, Error, Result, Store, TreeDef};
 use std::fs;
@@ -12,7 +13,7 @@ const RIGHT: TreeDef<String, Vec<u8>> = TreeDef::new("right");
 /// A writer moves keys between trees, in transactions that keep their number.
 #[test]
 fn copies_beside_writer_are_of_one_commit() -> Result<()> {
-    const KEYS: u64 = 2_000;
+    const KEYS: u64 = 20_000;
     let place = Place::new();
     let store = place.open();
     store.write(|tx| {
@@ -26,9 +27,9 @@ fn copies_beside_writer_are_of_one_commit() -> Result<()> {
             store.write(|tx| {
                 let (left, right) = (tx.tree(LEFT)?, tx.tree(RIGHT)?);
                 match left.remove(key)? {
-                    Some(value) => right.put(format!("{key:04}"), value.to_le_bytes())?,
+                    Some(value) => right.put(format!("{key:05}"), value.to_le_bytes())?,
                     None => {
-                        right.delete(format!("{key:04}"))?;
+                        right.delete(format!("{key:05}"))?;
                         left.put(key, key)?
                     }
                 };
@@ -42,7 +43,8 @@ fn copies_beside_writer_are_of_one_commit() -> Result<()> {
     };
     thread::scope(|scope| -> Result<()> {
         let writer = scope.spawn(write);
-        for number in 0..3 {
+        let end = AtEnd(&is_ended);
+        for number in 0..5 {
             let path = place.path().with_extension(number.to_string());
             store.copy_to(&path, &Place::options())?;
             let copy = Place::options().open_existing(&path)?;
@@ -62,7 +64,7 @@ fn copies_beside_writer_are_of_one_commit() -> Result<()> {
             place.check_at(&path, KEYS + 1);
         }
         assert!(!writer.is_finished(), "the writer does not wait for copies");
-        is_ended.store(true, Ordering::SeqCst);
+        drop(end);
         writer.join().unwrap()
     })
 }

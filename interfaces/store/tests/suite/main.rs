@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
 
 mod append_adds_sorted_entries;
+mod at_end;
 mod begun_transactions;
 mod copies_have_all_trees;
 mod dropped_trees_give_space_back;

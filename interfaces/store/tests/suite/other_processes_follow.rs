@@ -1,5 +1,6 @@
 //! A store that is open in one process is read in others, commit by commit.
 
+use crate::at_end::AtEnd;
 use crate::place::Place;
 use lode_testing::scaled;
 use lodestone::{Durability, Follower, Result, Snapshot, Store, TreeDef};
@@ -115,6 +116,7 @@ fn long_scans_beside_writers_show_one_commit() {
     let is_done = AtomicBool::new(false);
     thread::scope(|scope| {
         scope.spawn(|| {
+            let _end = AtEnd(&is_done);
             let follower = Store::follow(place.path()).unwrap();
             for _ in 0..scaled(5) {
                 let snapshot = follower.snapshot().unwrap();
@@ -127,7 +129,6 @@ fn long_scans_beside_writers_show_one_commit() {
                 backward.reverse();
                 assert_eq!(backward, forward);
             }
-            is_done.store(true, Ordering::Relaxed);
         });
         for round in 1.. {
             if is_done.load(Ordering::Relaxed) {
