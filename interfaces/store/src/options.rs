@@ -3,7 +3,7 @@
 use lode_pmem::Durability;
 
 /// Size in bytes of a new store.
-const SIZE_DEFAULT: u64 = 1 << 20;
+const SIZE_DEFAULT: u64 = 256 << 10;
 
 /// Options for opening a store: [`Store::options`](crate::Store::options).
 ///
@@ -36,7 +36,7 @@ impl Options {
         Options { size: SIZE_DEFAULT, size_max: None, durability: None, snapshot_memory: None }
     }
 
-    /// Sets the size of a new store in bytes [default: 1 MiB]. Ignored if the store exists.
+    /// Sets the size of a new store in bytes [default: 256 KiB]. Ignored if the store exists.
     pub fn size(&mut self, bytes: u64) -> &mut Options {
         self.size = bytes;
         self
