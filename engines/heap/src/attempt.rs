@@ -5,11 +5,13 @@ use crate::alloc::allocator::Allocator;
 use crate::growth::Wanted;
 use crate::held_locks::HeldLocks;
 use crate::locks::{LockTable, Stripe, Tag, Version};
+use crate::pending_words::PendingWords;
 use crate::read_set::ReadSet;
 use crate::readers::Readers;
 use crate::writes::write_set::WriteSet;
 use lode_layout::{CHUNK, Geometry, WORD};
 use lode_pmem::Medium;
+use std::sync::Arc;
 
 /// The outcome of an attempt so far. Each variant takes precedence over those before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +38,29 @@ impl Outcome {
     }
 }
 
+/// The treatment of words that wait for their sync.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Sight {
+    /// It reads from memory, and starts again as soon as it meets such words, to see them.
+    #[default]
+    Memory,
+    /// It reads from memory, and waits until such words are written back.
+    Durable,
+    /// It sees them, wherever it reads, and returns when they are durable.
+    Pending,
+}
+
+/// The words under the locks of an attempt that is over.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Words {
+    /// The attempt has changed none.
+    Unchanged,
+    /// The transaction of this number has changed them, and is written back.
+    Changed(u64),
+    /// The transaction, of this number at most, may be written back later.
+    InDoubt(u64),
+}
+
 /// The locks that a transaction held at some moment, and the number of changes that it had made by then.
 #[derive(Clone, Copy, Debug)]
 pub struct LockSavepoint {
@@ -60,6 +85,11 @@ pub(crate) struct Attempt {
     held: HeldLocks,
     /// True if the transaction was restarted often: its reads take locks, and it waits for each as long as it has to.
     is_senior: bool,
+    /// True if its reads take locks.
+    locks_reads: bool,
+    sight: Sight,
+    /// True if the closure is to start again and see pending words.
+    wants_pending: bool,
     outcome: Outcome,
     /// Maximum length of the log in words, once it was looked up.
     words_limit: Option<WordsLimit>,
@@ -81,6 +111,9 @@ impl Attempt {
             space: Allocations::default(),
             held: HeldLocks::new(),
             is_senior: false,
+            locks_reads: false,
+            sight: Sight::Memory,
+            wants_pending: false,
             outcome: Outcome::Running,
             words_limit: None,
         }
@@ -116,7 +149,14 @@ impl Attempt {
         !self.reads.is_empty() && !self.is_clean()
     }
 
-    /// Returns true if the reads take locks.
+    /// Returns true if the reads take locks: those of the senior, and those of an attempt that has waited for pending
+    /// words.
+    #[inline]
+    pub(crate) fn locks_reads(&self) -> bool {
+        self.locks_reads
+    }
+
+    /// Returns true if the transaction is the senior of the lock table.
     #[inline]
     pub(crate) fn is_senior(&self) -> bool {
         self.is_senior
@@ -125,12 +165,58 @@ impl Attempt {
     /// Makes the reads take locks, once the caller is the senior of the lock table.
     pub(crate) fn set_senior(&mut self) {
         self.is_senior = true;
+        self.locks_reads = true;
     }
 
-    /// Returns the space that was taken or freed.
+    /// Returns the treatment of pending words.
+    pub(crate) fn sight(&self) -> Sight {
+        self.sight
+    }
+
+    /// Makes the attempt wait for pending words.
+    pub(crate) fn wait_for_pending(&mut self) {
+        self.sight = Sight::Durable;
+    }
+
+    /// Makes the attempt see pending words.
+    pub(crate) fn see_pending(&mut self, words: &Arc<PendingWords>) {
+        self.sight = Sight::Pending;
+        self.writes.see_pending(words);
+    }
+
+    /// Makes the closure start again, so that it sees pending words.
+    pub(crate) fn restart_to_see_pending(&mut self) {
+        self.wants_pending = true;
+        self.escalate(Outcome::Conflict { is_inversion: false });
+    }
+
+    /// Returns true if the closure is to start again and see pending words.
+    pub(crate) fn wants_pending(&self) -> bool {
+        self.wants_pending
+    }
+
+    /// Returns true if memory is what the attempt sees, apart from its own changes.
     #[inline]
-    pub(crate) fn space(&self) -> &Allocations {
-        &self.space
+    pub(crate) fn sees_memory(&self) -> bool {
+        self.sight != Sight::Pending
+    }
+
+    /// Returns true if reads are not simply those of memory under an open lock.
+    #[inline]
+    pub(crate) fn has_slow_reads(&self) -> bool {
+        self.locks_reads || !self.sees_memory()
+    }
+
+    /// Returns the space that was taken or freed, and the changes.
+    #[inline]
+    pub(crate) fn space(&mut self) -> (&Allocations, &mut WriteSet) {
+        (&self.space, &mut self.writes)
+    }
+
+    /// Returns the locks that are held, the space, and the changes.
+    #[inline]
+    pub(crate) fn held_space_and_writes(&mut self) -> (&mut HeldLocks, &mut Allocations, &mut WriteSet) {
+        (&mut self.held, &mut self.space, &mut self.writes)
     }
 
     /// Returns the space, and the changes by which the medium says the same.
@@ -193,7 +279,27 @@ impl Attempt {
     #[inline]
     pub(crate) fn try_lock(&mut self, locks: &LockTable, stripe: Stripe, tag: Tag, version: Version) -> bool {
         let is_reserved = locks.is_wanted(stripe) && !self.is_senior;
-        let taken = !is_reserved && locks.take(stripe, tag, version);
+        let taken = !is_reserved
+            && (locks.take(stripe, tag, version)
+                || !self.sees_memory() && locks.take_pending(stripe, tag, version));
+        if taken {
+            self.held.push(stripe);
+        }
+        taken
+    }
+
+    /// Takes the lock, which is not held yet and pending in that `version`, for an attempt that waits for pending words.
+    /// From now on its reads take locks, so that it meets no lock that is pending all the time.
+    pub(crate) fn try_lock_pending(
+        &mut self,
+        locks: &LockTable,
+        stripe: Stripe,
+        tag: Tag,
+        version: Version,
+    ) -> bool {
+        self.locks_reads = true;
+        let is_reserved = locks.is_wanted(stripe) && !self.is_senior;
+        let taken = !is_reserved && locks.take_pending(stripe, tag, version);
         if taken {
             self.held.push(stripe);
         }
@@ -213,13 +319,14 @@ impl Attempt {
         }
     }
 
-    /// Releases all locks. `changed` is the number of the transaction, if it may have changed words under them.
+    /// Releases all locks. Those that were taken while pending stay so if the words are unchanged.
     #[inline]
-    pub(crate) fn unlock(&mut self, locks: &LockTable, changed: Option<u64>) {
+    pub(crate) fn unlock(&mut self, locks: &LockTable, words: Words) {
         if !self.held.is_empty() {
-            self.held.truncate(0, |stripe| match changed {
-                Some(number) => locks.release_changed(stripe, number),
-                None => locks.release(stripe),
+            self.held.truncate(0, |stripe| match words {
+                Words::Unchanged => locks.release(stripe),
+                Words::Changed(number) => locks.release_changed(stripe, number),
+                Words::InDoubt(number) => locks.hand_on(stripe, number),
             });
         }
     }
@@ -236,6 +343,9 @@ impl Attempt {
         self.reads.clear(readers);
         self.space.clear();
         self.words_limit = None;
+        self.sight = Sight::Memory;
+        self.locks_reads = false;
+        self.wants_pending = false;
         self.outcome = Outcome::Running;
     }
 }

@@ -3,18 +3,21 @@
 use crate::alloc::allocator::Allocator;
 use crate::alloc::shared::Shared;
 use crate::alloc::space::Space;
+use crate::attempt::{Attempt, Sight, Words};
 use crate::error::HeapError;
 use crate::growth::{Growth, GrowthError, install};
-use crate::locks::{LockTable, Version};
+use crate::locks::{LockTable, Stripe, Tag, Version};
+use crate::pending_words::PendingWords;
 use crate::readers::Pin;
 use crate::session::Session;
 use lode_layout::{Geometry, PoolOffset, WORD, decode_root, encode_root};
 use lode_pmem::{Counter, FaultScope, Medium, Memory};
 use lode_pool::Publish;
-use lode_redo::{Log, LogArea};
+use lode_redo::{Log, LogArea, Phase};
 use lode_redo::{OnCorruption, Recovery};
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::{Ordering, fence};
 
 /// Transactions and objects in the pool on the medium `M`.
 ///
@@ -27,8 +30,22 @@ pub struct Heap<M: Medium> {
     space: Space,
     shared: Arc<Shared>,
     locks: LockTable,
+    /// Words of transactions that wait for their sync, at durability commit.
+    pending: Option<Arc<PendingWords>>,
     /// The log's last sequence number when the heap was opened.
     opened_at: u64,
+}
+
+/// The state of memory when a read outside of transactions began.
+#[derive(Clone, Copy, Debug)]
+pub struct ReadMark(MemoryState);
+
+#[derive(Clone, Copy, Debug)]
+enum MemoryState {
+    /// The version of the lock, which was open.
+    Version(Version),
+    /// The time between two write-backs.
+    Phase(Phase),
 }
 
 impl<M: Medium> Heap<M> {
@@ -103,6 +120,7 @@ impl<M: Medium> Heap<M> {
         let heap = Heap {
             number: NUMBER.add(1),
             opened_at: log.last_sequence(),
+            pending: log.written_back().map(|last| Arc::new(PendingWords::new(Arc::clone(last)))),
             log,
             space: Space::new(geometry),
             shared: Arc::new(Shared::new()),
@@ -198,6 +216,38 @@ impl<M: Medium> Heap<M> {
         self.locks.version(self.locks.stripe(at))
     }
 
+    /// Begins a read of words in memory under the lock that guards `at`, outside of transactions. Returns `None` while
+    /// another thread may store there.
+    #[inline]
+    pub fn begin_read(&self, at: PoolOffset) -> Option<ReadMark> {
+        let version = self.lock_version(at);
+        if version.is_held() {
+            return self.begin_read_between_write_backs();
+        }
+        Some(ReadMark(MemoryState::Version(version)))
+    }
+
+    /// Begins a read under a lock that is held or pending. At durability commit, memory changes in write-backs alone.
+    #[cold]
+    fn begin_read_between_write_backs(&self) -> Option<ReadMark> {
+        self.log.written_back()?.phase().map(|phase| ReadMark(MemoryState::Phase(phase)))
+    }
+
+    /// Returns true if words under the lock that guards `at` were not changed in memory since the read that begins with
+    /// `mark`.
+    #[inline]
+    pub fn is_unchanged(&self, at: PoolOffset, mark: ReadMark) -> bool {
+        match mark.0 {
+            MemoryState::Version(version) => {
+                // ORDER: the loads of the read come before that of the version. A write-back stores with release
+                // ordering. A thread that sees such a store also sees that the writer holds the lock, or a later version.
+                fence(Ordering::Acquire);
+                self.lock_version(at) == version
+            }
+            MemoryState::Phase(phase) => self.log.written_back().is_some_and(|last| last.is_in(phase)),
+        }
+    }
+
     #[inline]
     pub(crate) fn session(&self) -> Rc<Session> {
         Session::of(self.number, &self.shared)
@@ -238,6 +288,66 @@ impl<M: Medium> Heap<M> {
     #[inline]
     pub(crate) fn number_of(&self, sequence: u64) -> u64 {
         sequence.wrapping_sub(self.opened_at)
+    }
+
+    /// Returns the words of transactions that wait for their sync, at durability commit.
+    pub(crate) fn pending(&self) -> Option<&Arc<PendingWords>> {
+        self.pending.as_ref()
+    }
+
+    /// Opens a lock that is pending for a transaction that was written back. Returns true if `version` of the lock is
+    /// pending, and words under it wait for their sync.
+    #[cold]
+    pub(crate) fn is_pending(&self, stripe: Stripe, version: Version) -> bool {
+        let number = version.number();
+        let is_settled =
+            || self.log.written_back().is_none_or(|last| last.is_settled(number + self.opened_at));
+        if !version.is_pending() {
+            return false;
+        }
+        if is_settled() {
+            self.locks.settle(stripe, number);
+            return false;
+        }
+        true
+    }
+
+    /// Returns what a transaction whose end is open leaves under its locks.
+    pub(crate) fn in_doubt(&self) -> Words {
+        let last = self.last_commit();
+        if self.pending.is_some() { Words::InDoubt(last) } else { Words::Changed(last) }
+    }
+
+    /// Takes a lock that is pending in that `version`, for an attempt that waits for pending words, and returns when they
+    /// are written back. Returns false if another thread was faster.
+    #[cold]
+    pub(crate) fn lock_written_back(
+        &self,
+        attempt: &mut Attempt,
+        stripe: Stripe,
+        tag: Tag,
+        version: Version,
+    ) -> bool {
+        let taken = attempt.sight() == Sight::Durable
+            && self.is_pending(stripe, version)
+            && attempt.try_lock_pending(&self.locks, stripe, tag, version);
+        if taken {
+            // After a failed sync memory stays as it is.
+            let _ = self.log.wait_written_back(version.number() + self.opened_at);
+            self.locks.clear_pending(stripe);
+        }
+        taken
+    }
+
+    /// Returns true if words under the lock, whose version is `version`, wait for their sync, and the attempt does not
+    /// see such words. Unless it is to wait for them, its closure then starts again.
+    #[inline]
+    pub(crate) fn meets_pending(&self, attempt: &mut Attempt, stripe: Stripe, version: Version) -> bool {
+        let meets = version.is_pending() && attempt.sees_memory() && self.is_pending(stripe, version);
+        if meets && attempt.sight() == Sight::Memory {
+            attempt.restart_to_see_pending();
+        }
+        meets
     }
 
     /// Returns the space of the heap on the medium.

@@ -1,12 +1,16 @@
 //! Locks for words in the pool. They live in DRAM, so they are open after every start.
 //!
 //! ```text
-//!   a stripe's word    number | tag | held
+//!   a stripe's word    number | tag | pending | held
 //! ```
 //!
 //! The number is that of the last transaction that changed a word under the lock; see [`read_set`](crate::read_set).
 //! Many offsets share a stripe. While it is held, the tag tells for which of them: a reader of another one need not
 //! wait.
+//!
+//! A transaction that waits for its sync hands its locks on; see [`pending_words`](crate::pending_words). A lock is *pending*
+//! then: to all but the transactions that see pending words it is as if it was held. The flag is a hint. It counts as
+//! long as the transaction of that number is not written back, and is cleared sometime later.
 
 use lode_layout::PoolOffset;
 use lode_pmem::sync::{AtomicU64, Ordering};
@@ -15,10 +19,11 @@ use lode_pmem::sync::{AtomicU64, Ordering};
 pub(crate) const STRIPES: usize = if cfg!(loom) { 2 } else { 1 << 14 };
 
 const HELD: u64 = 1;
-const TAG_SHIFT: u32 = 1;
+const PENDING: u64 = 2;
+const TAG_SHIFT: u32 = 2;
 const TAG_BITS: u32 = 12;
 const TAG_MASK: u64 = ((1 << TAG_BITS) - 1) << TAG_SHIFT;
-/// Leaves 51 bits for the number: seven years of ten million transactions a second, without closing the pool.
+/// Leaves 50 bits for the number: three years of ten million transactions a second, without closing the pool.
 const NUMBER_SHIFT: u32 = TAG_SHIFT + TAG_BITS;
 /// The senior waits for no stripe.
 const NONE_WANTED: u64 = u64::MAX;
@@ -29,10 +34,16 @@ const NONE_WANTED: u64 = u64::MAX;
 pub struct Version(u64);
 
 impl Version {
-    /// Returns true if a thread holds the lock.
+    /// Returns true if a thread holds the lock, or if words under it may wait for their sync.
     #[inline]
     pub fn is_held(self) -> bool {
-        self.0 & HELD != 0
+        self.0 & (HELD | PENDING) != 0
+    }
+
+    /// Returns true if words under the lock may wait for their sync.
+    #[inline]
+    pub(crate) fn is_pending(self) -> bool {
+        self.0 & PENDING != 0
     }
 
     /// Returns the number of the last transaction that changed words under the lock.
@@ -51,7 +62,7 @@ impl Version {
     #[inline]
     pub(crate) fn is_held_for(self, tag: Tag) -> bool {
         let held_for = self.0 & TAG_MASK;
-        self.is_held() && (held_for == 0 || held_for == tag.0)
+        self.0 & HELD != 0 && (held_for == 0 || held_for == tag.0)
     }
 }
 
@@ -115,17 +126,24 @@ impl LockTable {
         Version(self.word(stripe).load(Ordering::Acquire))
     }
 
-    /// Takes the lock for the offset that has `tag` if its version is still `version`.
+    /// Takes the lock for the offset that has `tag` if its version is still `version`, and is not pending.
     #[inline]
     pub(crate) fn take(&self, stripe: Stripe, tag: Tag, version: Version) -> bool {
+        !version.is_held() && self.take_open(stripe, tag, version)
+    }
+
+    /// Takes the lock as [`take`](LockTable::take) does, also if it is pending.
+    #[cold]
+    pub(crate) fn take_pending(&self, stripe: Stripe, tag: Tag, version: Version) -> bool {
+        version.0 & HELD == 0 && self.take_open(stripe, tag, version)
+    }
+
+    #[inline]
+    fn take_open(&self, stripe: Stripe, tag: Tag, version: Version) -> bool {
         let held = version.0 | tag.0 | HELD;
         // ORDER: acquires as `version` does. If the version did not change, words that were loaded since it was read
         // have not changed either: loads before this can't be delayed past a locked instruction.
-        !version.is_held()
-            && self
-                .word(stripe)
-                .compare_exchange(version.0, held, Ordering::AcqRel, Ordering::Relaxed)
-                .is_ok()
+        self.word(stripe).compare_exchange(version.0, held, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
 
     /// Notes that the caller, who holds the lock, holds it for the offset that has `tag`, too.
@@ -154,9 +172,29 @@ impl LockTable {
     pub(crate) fn release(&self, stripe: Stripe) {
         let word = self.word(stripe);
         // ORDER: none: the holder alone changes the word.
-        let number = Version(word.load(Ordering::Relaxed)).number();
+        let version = word.load(Ordering::Relaxed) & !(HELD | TAG_MASK);
         // ORDER: releases the holder's loads: the next holder's stores come after them.
-        word.store(Version::of_number(number).0, Ordering::Release);
+        word.store(version, Ordering::Release);
+    }
+
+    /// Hands the lock on: releases it, pending, under the number of a transaction that has changed words and waits for its
+    /// sync.
+    pub(crate) fn hand_on(&self, stripe: Stripe, number: u64) {
+        // ORDER: releases the pending words.
+        self.word(stripe).store(Version::of_number(number).0 | PENDING, Ordering::Release);
+    }
+
+    /// Notes that the words of transaction `number` are written back, unless a later one holds or changed the lock.
+    pub(crate) fn settle(&self, stripe: Stripe, number: u64) {
+        let (pending, open) = (Version::of_number(number).0 | PENDING, Version::of_number(number).0);
+        // ORDER: releases the write-backs, which the caller has seen. A failure is left alone.
+        let _ = self.word(stripe).compare_exchange(pending, open, Ordering::Release, Ordering::Relaxed);
+    }
+
+    /// Notes that the words under the lock, which the caller holds, are written back.
+    pub(crate) fn clear_pending(&self, stripe: Stripe) {
+        // ORDER: releases the write-backs, which the caller has seen.
+        self.word(stripe).fetch_and(!PENDING, Ordering::Release);
     }
 
     /// Makes the caller the senior, if there is none.

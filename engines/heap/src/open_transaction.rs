@@ -16,7 +16,8 @@ use std::rc::Rc;
 /// after a conflict, and keeps shorter transactions from starving a long one.
 ///
 /// It holds the locks of what it has changed until it is committed or dropped, and transactions of other threads that want
-/// one of them start again until then. So the thread must not wait for such a thread meanwhile.
+/// one of them start again until then. So the thread must not wait for such a thread meanwhile. At durability commit it
+/// also holds the locks of what it has read, once it has waited for the sync of a transaction that it met.
 ///
 /// Dropping it rolls it back. It belongs to the thread that began it; a call of [`Heap::run`] by this thread joins it.
 /// One that is leaked, by [`mem::forget`], stays open, so that later transactions of the thread never commit.
@@ -45,6 +46,8 @@ impl<M: Medium> Heap<M> {
             return Err(HeapError::InTransaction);
         }
         session.enter();
+        // Its steps return before it commits, so they see nothing that may be lost.
+        session.attempt().wait_for_pending();
         Ok(OpenTransaction { heap: self, session, fault: Cell::new(None), is_over: false })
     }
 }

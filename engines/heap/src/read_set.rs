@@ -64,24 +64,26 @@ pub type ReadCheck = fn(&Reread<'_>, &mut Read) -> bool;
 #[derive(Debug)]
 pub struct Reread<'a> {
     pub(crate) memory: &'a Readable,
-    pub(crate) writes: Option<RefCell<&'a mut WriteSet>>,
+    pub(crate) writes: RefCell<&'a mut WriteSet>,
+    /// True if the words are read as they were before the transaction's own changes.
+    pub(crate) is_below: bool,
 }
 
 impl Reread<'_> {
     /// Returns the aligned word at `at`.
     #[inline]
     pub fn load8(&self, at: PoolOffset) -> u64 {
-        match &self.writes {
-            None => self.memory.load8(at),
-            Some(writes) => writes.borrow_mut().load8(self.memory, at),
-        }
+        let writes = &mut *self.writes.borrow_mut();
+        if self.is_below { writes.load8_below(self.memory, at) } else { writes.load8(self.memory, at) }
     }
 
     /// Copies the range that begins at `at`.
     pub fn read(&self, at: PoolOffset, into: &mut [u8]) {
-        match &self.writes {
-            None => self.memory.read(at, into),
-            Some(writes) => writes.borrow_mut().read(self.memory, at, into),
+        let writes = &mut *self.writes.borrow_mut();
+        if self.is_below {
+            writes.read_below(self.memory, at, into);
+        } else {
+            writes.read(self.memory, at, into);
         }
     }
 
@@ -95,7 +97,7 @@ impl Reread<'_> {
         bytes
     }
 
-    /// Returns the pool's bytes.
+    /// Returns the pool's bytes, without changes of transactions that wait for their sync.
     pub fn memory(&self) -> &Readable {
         self.memory
     }

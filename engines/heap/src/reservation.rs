@@ -246,7 +246,14 @@ impl<M: Medium> Tx<'_, M> {
     pub fn publish(&self, reserved: Reserved<'_>) -> Result<PoolOffset, HeapError> {
         reserved.check_heap(self)?;
         let ReservedSpace { at, size, type_number, place } = reserved.space;
-        make_object(self.allocator(), self.attempt().writes(), place, at, size, type_number);
+        {
+            let attempt = &mut *self.attempt();
+            let (space, writes) = attempt.space_and_writes();
+            if let BlockOrSpan::Span(_) = place {
+                space.note_published_span();
+            }
+            make_object(self.allocator(), writes, place, at, size, type_number);
+        }
         *reserved.is_published = true;
         self.log_content(at, align_up(size, WORD));
         Ok(at)

@@ -5,6 +5,7 @@
 //!      | validate: what the closure has read still holds, if it has changed anything
 //!      | decide: commit, roll back, or run the closure again
 //!   Committing   write: the record becomes durable, and its write-backs follow         panic: in doubt
+//!      |         (at durability commit its locks are handed on before that; see `commit_hooks.rs`)
 //!      |         publish: new superblocks to all threads, freed space to limbo
 //!   release      locks are open again, and the attempt is over
 //! ```
@@ -13,7 +14,8 @@
 //! with all locks held; see [`read_set`](crate::read_set). Writing the record and its write-backs is one call of the
 //! log, which holds a lane during both.
 
-use crate::attempt::{Attempt, Outcome};
+use crate::attempt::{Attempt, Outcome, Words};
+use crate::commit_hooks::HeapHooks;
 use crate::error::HeapError;
 use crate::heap::Heap;
 use crate::session::Session;
@@ -59,7 +61,9 @@ impl<M: Medium> Heap<M> {
     /// [`HeapError::NeverValid`] after some ten thousand conflicts that are the closure's own.
     ///
     /// # Durability
-    /// Durable on return of the outermost call.
+    /// Durable on return of the outermost call, and so is all that the closure has read. At durability commit it may have
+    /// read changes of transactions that were waiting for their sync. If that fails, this returns an error, also if the
+    /// closure has changed nothing.
     ///
     /// # Cost
     /// One drain; none if nothing was changed. A transaction whose record is longer than the log takes, a quarter of a
@@ -76,15 +80,12 @@ impl<M: Medium> Heap<M> {
         if session.is_active() {
             return self.join(&session, closure);
         }
-        let (mut retries, mut conflicts, mut senior_conflicts) = (0, 0, 0);
+        let (mut retries, mut conflicts, mut senior_conflicts, mut sees_pending) = (0, 0, 0, false);
         for round in 0.. {
             // Takes the transaction's faults. A transaction on another heap whose closure runs this one keeps its own.
             let scope = FaultScope::open();
             let running = Running::begin(self, &session);
-            let is_senior = conflicts >= CONFLICTS_MAX && self.locks().begin_senior();
-            if is_senior {
-                session.attempt().set_senior();
-            }
+            let is_senior = round > 0 && self.begin_again(&session, conflicts, sees_pending);
             let result = closure(&Tx::new(self, &session, scope.memory(self.memory())));
             // The closure's value stays in place until the end is known: a copy after the fence would have to wait
             // for all write-backs.
@@ -99,7 +100,8 @@ impl<M: Medium> Heap<M> {
                 }
                 AttemptEnd::Committed | AttemptEnd::RolledBack => return result,
                 AttemptEnd::Failed(error) => return Err(error.into()),
-                AttemptEnd::Conflict { is_inversion } => {
+                AttemptEnd::Conflict { wants_pending: true, .. } => sees_pending = true,
+                AttemptEnd::Conflict { is_inversion, .. } => {
                     conflicts += 1;
                     senior_conflicts += u32::from(is_senior);
                     if senior_conflicts >= SENIOR_CONFLICTS_MAX {
@@ -113,6 +115,34 @@ impl<M: Medium> Heap<M> {
             }
         }
         unreachable!("the loop ends with a result")
+    }
+
+    /// Prepares an attempt that is not the first one. Returns true if it is the senior's.
+    #[cold]
+    fn begin_again(&self, session: &Session, conflicts: u32, sees_pending: bool) -> bool {
+        let attempt = &mut *session.attempt();
+        let is_senior = conflicts >= CONFLICTS_MAX && self.locks().begin_senior();
+        if is_senior {
+            attempt.set_senior();
+        }
+        if let Some(words) = self.pending().filter(|_| sees_pending) {
+            attempt.see_pending(words);
+        }
+        is_senior
+    }
+
+    /// Returns the end of an attempt that has seen a word of the transaction `sequence`, when that is durable and written
+    /// back.
+    #[cold]
+    fn await_seen(&self, sequence: u64, end: AttemptEnd) -> AttemptEnd {
+        if matches!(end, AttemptEnd::Conflict { .. }) || bugs::RETURNS_BEFORE_WHAT_IT_READ.is_active() {
+            return end;
+        }
+        match (self.log().wait_written_back(sequence), end) {
+            // An error of its own, which may say that the outcome is open, stays.
+            (Ok(()), end) | (Err(_), end @ AttemptEnd::Failed(_)) => end,
+            (Err(error), _) => AttemptEnd::Failed(error.into()),
+        }
     }
 
     fn join<R, E: From<HeapError>>(
@@ -151,6 +181,8 @@ pub(crate) enum AttemptEnd {
     /// The closure is to be started again, see [`Outcome::Conflict`].
     Conflict {
         is_inversion: bool,
+        /// True if it is to see pending words then.
+        wants_pending: bool,
     },
 }
 
@@ -187,7 +219,9 @@ impl<'a, M: Medium> Running<'a, M> {
             let _ = heap.validate_reads(attempt, scope.memory(heap.memory()));
             end = self.decide(attempt.outcome(), scope.fault(), successful);
         }
-        match end {
+        let seen = if attempt.sees_memory() { 0 } else { attempt.writes().seen_pending() };
+        let wants_pending = attempt.wants_pending();
+        let end = match end {
             None => {
                 let committing = Committing { heap, session, scope: &scope, attempt, validated_at };
                 mem::forget(self);
@@ -198,7 +232,7 @@ impl<'a, M: Medium> Running<'a, M> {
                     }
                     Err(HeapError::Conflict) => {
                         let _ = scope.close();
-                        AttemptEnd::Conflict { is_inversion: false }
+                        AttemptEnd::Conflict { is_inversion: false, wants_pending: false }
                     }
                     Err(error) => {
                         // The error reports the fault.
@@ -209,20 +243,28 @@ impl<'a, M: Medium> Running<'a, M> {
             }
             Some(end) => {
                 attempt.space_and_writes().0.roll_back(heap.allocator(session));
-                release(heap, session, attempt, None);
+                release(heap, session, attempt, Words::Unchanged);
                 mem::forget(self);
                 // The next attempt reads again, and an error reports the fault.
                 let _ = scope.close();
-                end
+                match end {
+                    AttemptEnd::Conflict { is_inversion, .. } => {
+                        AttemptEnd::Conflict { is_inversion, wants_pending }
+                    }
+                    end => end,
+                }
             }
-        }
+        };
+        if seen > 0 { heap.await_seen(seen, end) } else { end }
     }
 
     /// Decides how the attempt ends; `None` if it commits. The first row that fits decides.
     #[inline]
     fn decide(&self, outcome: Outcome, fault: Option<Fault>, successful: bool) -> Option<AttemptEnd> {
         match (outcome, fault, successful) {
-            (Outcome::Conflict { is_inversion }, ..) => Some(AttemptEnd::Conflict { is_inversion }),
+            (Outcome::Conflict { is_inversion }, ..) => {
+                Some(AttemptEnd::Conflict { is_inversion, wants_pending: false })
+            }
             // The closure's result follows from zeros.
             (_, Some(fault), _) => Some(AttemptEnd::Failed(fault.into())),
             (_, _, false) => Some(AttemptEnd::RolledBack),
@@ -240,7 +282,7 @@ impl<M: Medium> Drop for Running<'_, M> {
     fn drop(&mut self) {
         let attempt = &mut *self.session.attempt();
         attempt.space_and_writes().0.roll_back(self.heap.allocator(self.session));
-        release(self.heap, self.session, attempt, None);
+        release(self.heap, self.session, attempt, Words::Unchanged);
     }
 }
 
@@ -260,23 +302,19 @@ impl<M: Medium> Committing<'_, '_, M> {
     #[inline]
     fn commit(mut self) -> Result<(), HeapError> {
         let written = self.write();
-        let changed = match &written {
+        let words = match &written {
             Ok(Some(sequence)) => {
                 self.publish(*sequence);
-                Some(self.heap.number_of(*sequence))
+                Words::Changed(self.heap.number_of(*sequence))
             }
-            Ok(None) => None,
-            Err(HeapError::Conflict) => {
-                self.abort(HeapError::Conflict);
-                None
-            }
+            Ok(None) => Words::Unchanged,
             Err(error) => {
                 self.abort(*error);
-                // Some of the write-backs may be there.
-                Some(self.heap.last_commit())
+                // Only a record that may be durable changes words.
+                if matches!(error, HeapError::InDoubt(_)) { self.heap.in_doubt() } else { Words::Unchanged }
             }
         };
-        release(self.heap, self.session, self.attempt, changed);
+        release(self.heap, self.session, self.attempt, words);
         let heap = self.heap;
         mem::forget(self);
         heap.limit_snapshots();
@@ -291,14 +329,16 @@ impl<M: Medium> Committing<'_, '_, M> {
             return Ok(None);
         }
         if bugs::EARLY_LOCK_RELEASE.is_active() {
-            self.attempt.unlock(self.heap.locks(), Some(self.heap.last_commit()));
+            self.attempt.unlock(self.heap.locks(), Words::Changed(self.heap.last_commit()));
         }
         let log = self.heap.log();
         let allocator = self.heap.allocator(self.session);
         let memory = self.scope.memory(self.heap.memory());
-        let (space, writes) = self.attempt.space_and_writes();
-        let mut hooks = KeepReplaced::new(self.heap, memory, space, self.validated_at);
-        let sequence = if writes.fits_in_record(log.record_words_max() as u64, 0) {
+        let (held, space, writes) = self.attempt.held_space_and_writes();
+        let is_short = writes.fits_in_record(log.record_words_max() as u64, 0);
+        let keep = KeepReplaced::new(self.heap, memory, space, self.validated_at);
+        let mut hooks = HeapHooks::new(self.heap, keep, space, held, is_short);
+        let sequence = if is_short {
             writes.push_payload_checksums();
             log.commit_in(self.scope, writes.record(), &[], &mut hooks)?
         } else {
@@ -332,15 +372,15 @@ impl<M: Medium> Drop for Committing<'_, '_, M> {
     fn drop(&mut self) {
         // The record may be durable: no transaction gets the space that this one has taken, and no record follows.
         self.heap.log().fail();
-        release(self.heap, self.session, self.attempt, Some(self.heap.last_commit()));
+        release(self.heap, self.session, self.attempt, self.heap.in_doubt());
     }
 }
 
 /// Runs the last phase: releases the locks of the attempt and ends the thread's transaction. The attempt's space is
-/// published or given back by then. `changed` is the number of the transaction, if it may have changed words.
+/// published or given back by then.
 #[inline]
-fn release<M: Medium>(heap: &Heap<M>, session: &Session, attempt: &mut Attempt, changed: Option<u64>) {
-    attempt.unlock(heap.locks(), changed);
+fn release<M: Medium>(heap: &Heap<M>, session: &Session, attempt: &mut Attempt, words: Words) {
+    attempt.unlock(heap.locks(), words);
     attempt.reset(heap.locks(), heap.shared().readers());
     session.leave();
 }

@@ -69,8 +69,9 @@ impl<'a, M: Medium> Tx<'a, M> {
         self.heap
     }
 
-    /// Returns the pool's bytes without the transaction's own changes. Loads that fail count as faults of the
-    /// transaction.
+    /// Returns the pool's bytes without the transaction's own changes, and at durability commit without those of others
+    /// that wait for their sync: [`sees_memory`](Tx::sees_memory) tells whether they are what the transaction sees. Loads that fail
+    /// count as faults of the transaction.
     #[inline]
     pub fn memory(&self) -> &Readable {
         self.memory
@@ -93,6 +94,19 @@ impl<'a, M: Medium> Tx<'a, M> {
     #[inline]
     pub fn is_clean(&self) -> bool {
         self.attempt().is_clean()
+    }
+
+    /// Returns true if the transaction sees what lies in the pool: it has stored nothing yet, and sees no words of others
+    /// that wait for their sync.
+    #[inline]
+    pub fn sees_memory(&self) -> bool {
+        let attempt = self.attempt();
+        attempt.is_clean() && attempt.sees_memory()
+    }
+
+    /// Returns true if the transaction sees words of others that wait for their sync.
+    pub fn sees_pending(&self) -> bool {
+        !self.attempt().sees_memory()
     }
 
     /// Returns a number that grows with each change of the transaction.
@@ -208,6 +222,14 @@ impl<'a, M: Medium> Tx<'a, M> {
             if attempt.try_lock(locks, stripe, tag, version) {
                 return self.join_snapshot(attempt, version);
             }
+            if self.heap.meets_pending(attempt, stripe, version) {
+                if attempt.wants_pending() {
+                    return Err(HeapError::Conflict);
+                }
+                if self.heap.lock_written_back(attempt, stripe, tag, version) {
+                    return self.join_snapshot(attempt, version);
+                }
+            }
             let is_inversion = attempt.inverts_lock_order(stripe);
             let rounds_max = if attempt.is_senior() {
                 locks.set_wanted(Some(stripe));
@@ -234,21 +256,50 @@ impl<'a, M: Medium> Tx<'a, M> {
     /// [`HeapError::Conflict`] when the version has changed; the caller reads again, or passes it on.
     #[inline]
     pub fn lock_unchanged(&self, at: PoolOffset, version: Version) -> Result<(), HeapError> {
+        if self.try_lock_unchanged(at, version)? { Ok(()) } else { Err(self.lock_failed(at)) }
+    }
+
+    /// Makes the closure start again if the lock, which could not be taken, is pending. An attempt that waits for pending
+    /// words takes the lock instead; the caller reads again all the same.
+    #[cold]
+    fn lock_failed(&self, at: PoolOffset) -> HeapError {
+        let stripe = self.heap.locks().stripe(at);
+        let (attempt, version) = (&mut *self.attempt(), self.heap.locks().version(stripe));
+        if self.heap.meets_pending(attempt, stripe, version)
+            && self.heap.lock_written_back(attempt, stripe, Tag::of(at), version)
+            && let Err(error) = self.join_snapshot(attempt, version)
+        {
+            return error;
+        }
+        HeapError::Conflict
+    }
+
+    /// Takes the lock as [`lock_unchanged`](Tx::lock_unchanged) does. Returns false when its version has changed, or when
+    /// words under it wait for their sync and the transaction does not see them. The caller may take another lock
+    /// instead.
+    ///
+    /// # Errors
+    /// [`HeapError::Conflict`] when the words do not go with what the transaction has read before.
+    #[inline]
+    pub fn try_lock_unchanged(&self, at: PoolOffset, version: Version) -> Result<bool, HeapError> {
         let locks = self.heap.locks();
         let (stripe, tag) = (locks.stripe(at), Tag::of(at));
         let attempt = &mut *self.attempt();
         if attempt.holds(stripe) {
-            // It may have been taken for another offset, after the words under it had changed.
-            if locks.version(stripe).number() != version.number() {
-                return Err(HeapError::Conflict);
+            // It may have been taken for another offset, after the words under it had changed, or after words that were
+            // pending then had come to memory.
+            let was_seen = !(version.is_pending() && attempt.sees_memory());
+            let is_unchanged = was_seen && locks.version(stripe).number() == version.number();
+            if is_unchanged {
+                locks.hold_also(stripe, tag);
             }
-            locks.hold_also(stripe, tag);
-            return Ok(());
+            return Ok(is_unchanged);
         }
-        if attempt.try_lock(locks, stripe, tag, version) {
-            return self.join_snapshot(attempt, version);
+        let taken = attempt.try_lock(locks, stripe, tag, version);
+        if taken {
+            self.join_snapshot(attempt, version)?;
         }
-        Err(HeapError::Conflict)
+        Ok(taken)
     }
 
     /// Makes what is read under a lock that was just taken, and whose version was `version`, go with what was read
@@ -295,10 +346,11 @@ impl<'a, M: Medium> Tx<'a, M> {
         matches!(self.attempt().outcome(), Outcome::Conflict { .. })
     }
 
-    /// Returns true if this transaction was restarted often, so its reads take locks.
+    /// Returns true if the reads of this transaction take locks, because it was restarted often, or is begun and has
+    /// waited for words of others.
     #[inline]
-    pub fn is_senior(&self) -> bool {
-        self.attempt().is_senior()
+    pub fn locks_reads(&self) -> bool {
+        self.attempt().locks_reads()
     }
 
     /// Returns true if this transaction holds the lock that guards `at`.
@@ -410,7 +462,9 @@ impl<'a, M: Medium> Tx<'a, M> {
     /// # Errors
     /// As [`free`](Tx::free).
     pub fn object(&self, at: PoolOffset) -> Result<(u64, u64), HeapError> {
-        self.attempt().space().object(self.heap.space(), self.memory, at)
+        let attempt = &mut *self.attempt();
+        let (space, writes) = attempt.space();
+        space.object(self.heap.space(), self.memory, writes, at)
     }
 
     /// Makes the object at `at` hold at least `size` bytes. Moves it with its content if it must. Returns its offset

@@ -72,7 +72,14 @@ impl Dependency {
             let (stripe, tag) = (locks.stripe(guard), Tag::of(guard));
             let now = locks.version(stripe);
             let is_mine = attempt.holds(stripe);
-            if now.is_held_for(tag) && !is_mine {
+            let is_pending = !is_mine && heap.meets_pending(attempt, stripe, now);
+            if attempt.wants_pending() {
+                return Err(Invalid { is_inversion: false });
+            }
+            if is_pending && heap.lock_written_back(attempt, stripe, tag, now) {
+                continue;
+            }
+            if is_pending || now.is_held_for(tag) && !is_mine {
                 let is_inversion = attempt.inverts_lock_order(stripe);
                 let gives_way = is_inversion || locks.has_senior() && !attempt.is_senior();
                 if gives_way && round >= INVERTED_READ_ROUNDS_MAX {
@@ -86,10 +93,10 @@ impl Dependency {
             }
             // Words under a lock that the transaction holds are compared as they were before its own changes. Objects
             // that it has made have no lock of their own to hold.
-            let writes = (!is_mine).then(|| RefCell::new(attempt.writes()));
+            let writes = RefCell::new(attempt.writes());
             // A check that follows a pointer while the words change may read anywhere.
             let scope = FaultScope::open();
-            let holds = (self.check)(&Reread { memory, writes }, &mut self.read);
+            let holds = (self.check)(&Reread { memory, writes, is_below: is_mine }, &mut self.read);
             let fault = scope.close().err();
             // ORDER: the words are loaded before the version is loaded again.
             fence(Ordering::Acquire);
@@ -192,13 +199,13 @@ impl<M: Medium> Tx<'_, M> {
         let before = locks.version(stripe);
         {
             let attempt = &mut *self.attempt();
-            let is_senior = attempt.is_senior();
+            let is_slow = attempt.has_slow_reads();
             let (reads, writes) = attempt.reads_and_writes();
             let word = writes.load8(self.memory(), at);
             // ORDER: the word is loaded before the version is loaded again.
             fence(Ordering::Acquire);
             let is_open = !before.is_held() && locks.version(stripe) == before;
-            if is_open && before.number() <= reads.snapshot && !is_senior {
+            if is_open && before.number() <= reads.snapshot && !is_slow {
                 reads.push(Read { guard: at, words: [word, 0, 0, 0, 0] }, before.number(), is_same_word);
                 return Ok(word);
             }
@@ -232,7 +239,8 @@ impl<M: Medium> Tx<'_, M> {
             let scope = FaultScope::open();
             let bytes = {
                 let attempt = &mut *self.attempt();
-                read(&Reread { memory: self.memory(), writes: Some(RefCell::new(attempt.writes())) })
+                let writes = RefCell::new(attempt.writes());
+                read(&Reread { memory: self.memory(), writes, is_below: false })
             };
             let fault = scope.close().err();
             let [first, second, third] = words;
@@ -273,7 +281,7 @@ impl<M: Medium> Tx<'_, M> {
     pub fn read_version(&self, guard: PoolOffset) -> Result<Version, HeapError> {
         let locks = self.heap().locks();
         let version = locks.version(locks.stripe(guard));
-        if version.is_held() || self.attempt().is_senior() {
+        if version.is_held() || self.attempt().locks_reads() {
             return self.read_version_slow(guard);
         }
         Ok(version)
@@ -283,14 +291,22 @@ impl<M: Medium> Tx<'_, M> {
     fn read_version_slow(&self, guard: PoolOffset) -> Result<Version, HeapError> {
         let locks = self.heap().locks();
         let (stripe, tag) = (locks.stripe(guard), Tag::of(guard));
-        if self.attempt().is_senior() {
-            self.lock(guard)?;
-        }
         for round in 0.. {
+            if self.attempt().locks_reads() {
+                self.lock(guard)?;
+            }
             let version = locks.version(stripe);
             let attempt = &mut *self.attempt();
-            if attempt.holds(stripe) || !version.is_held_for(tag) {
+            let is_mine = attempt.holds(stripe);
+            let is_pending = !is_mine && self.heap().meets_pending(attempt, stripe, version);
+            if attempt.wants_pending() {
+                return Err(HeapError::Conflict);
+            }
+            if is_mine || !is_pending && !version.is_held_for(tag) {
                 return Ok(version);
+            }
+            if is_pending && self.heap().lock_written_back(attempt, stripe, tag, version) {
+                continue;
             }
             let is_inversion = attempt.inverts_lock_order(stripe);
             let gives_way = is_inversion || locks.has_senior() && !attempt.is_senior();

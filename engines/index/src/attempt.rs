@@ -8,7 +8,7 @@
 //! 4. takes the lock if its version is still that of 1.
 //!
 //! Between 1 and 4 no thread held the lock. A thread that changes a node holds its lock until the change is
-//! written back. So at 4 the node is in the tree and its slots are as read at 3.
+//! written back, or is pending and seen by the next thread that takes the lock. So at 4 the node is in the tree and its slots are as read at 3.
 //!
 //! *In the tree* follows from the meta word. A writer that replaces a node marks the old one dead, under its lock and
 //! in the transaction that unlinks it. A writer may reach a node through another one that has died meanwhile. The
@@ -75,7 +75,7 @@ impl<M: Medium, V: View> Attempt<'_, '_, M, V> {
     /// Takes steps 1 and 2 above. All that is read of the node from now on still holds once it is locked.
     #[inline]
     pub(crate) fn validate(&self, node: &Node) -> Result<ReadVersion, Retry> {
-        if self.tx.is_senior() {
+        if self.tx.locks_reads() {
             // Waits as long as it has to, so that shorter transactions do not starve this one.
             self.tx.lock(node.at)?;
         }

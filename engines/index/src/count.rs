@@ -46,17 +46,20 @@ impl<M: Medium, V: View> Attempt<'_, '_, M, V> {
         let preferred = PREFERRED_CELL.get();
         for index in preferred..preferred + TREE_CELLS {
             let cell = cell_at(self.root, index);
-            if self.tx.lock_unchanged(cell, self.tx.heap().lock_version(cell)).is_ok() {
+            if self.tx.try_lock_unchanged(cell, self.tx.heap().lock_version(cell))? {
                 if index != preferred {
                     PREFERRED_CELL.set(index);
                 }
                 return Ok(cell);
             }
-            if self.tx.will_restart() {
-                break;
-            }
         }
-        Err(Retry::Conflict)
+        // If all wait for their sync, the transaction is to see them, or waits for them.
+        let cell = cell_at(self.root, preferred);
+        match self.tx.lock_unchanged(cell, self.tx.heap().lock_version(cell)) {
+            Err(_) if self.tx.locks_reads() => self.tx.lock(cell)?,
+            locked => locked?,
+        }
+        Ok(cell)
     }
 
     /// Adds `change` to the locked cell: 1 for a key that was added, -1 for one that was removed.

@@ -397,7 +397,8 @@ fn compare<M: Medium>(
     let found = match verified::read(from.view, link.slot.at(), read) {
         Ok(found) => found,
         Err(ChecksumMismatch) => {
-            let lookup = Lookup { heap: from.heap, view: from.view, memory: from.view.memory(), tx: None };
+            let lookup =
+                Lookup { heap: from.heap, view: from.view, memory: from.view.memory(), tx: from.view.tx() };
             lookup.read_stable(link, read)?
         }
     };

@@ -125,8 +125,12 @@ impl<M: Medium, V: View> Lookup<'_, '_, M, V> {
                     at: link.slot_at,
                 },
             };
-            // No other thread stores under a lock that the transaction itself holds.
-            let is_stable = is_stable || self.tx.is_some_and(|tx| tx.holds_lock(link.parent));
+            // No other thread stores under a lock that the transaction itself holds. Words that wait for their sync come
+            // and go at other times.
+            let is_stable = match self.tx {
+                Some(tx) => tx.holds_lock(link.parent) || is_stable && !tx.sees_pending(),
+                None => is_stable,
+            };
             if V::IS_FIXED || is_stable && is_in_tree {
                 return Err(damage);
             }
@@ -143,7 +147,7 @@ impl<M: Medium, V: View> Lookup<'_, '_, M, V> {
             // The leaf may have been removed since.
             return true;
         }
-        match self.tx.filter(|tx| !tx.is_clean()) {
+        match self.tx.filter(|tx| !tx.sees_memory()) {
             None => self.heap.is_allocated(self.memory, leaf, TYPE_LEAF).unwrap_or(true),
             Some(tx) => tx.object(leaf).map_or_else(
                 |error| !matches!(error, lode_heap::HeapError::NoObject { .. }),

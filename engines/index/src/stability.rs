@@ -4,9 +4,9 @@
 //! things are evidence:
 //!
 //! - *A lock.* A writer holds the lock of a node until the write-backs to its slots, and to the values of its leaves,
-//!   are done. If the lock was free when a read began, and has the same version when it ended, then no writer stored
-//!   there in between ([`read_versioned`]). A node that was replaced meanwhile passes its leaves on to another one. So
-//!   for a leaf, its parent must also be in the tree.
+//!   are done, or leaves it pending until then. If the lock was free when a read began, and has the same version when it
+//!   ended, or if nothing was written back meanwhile, then no writer stored there in between ([`read_versioned`]). A node
+//!   that was replaced meanwhile passes its leaves on to another one. So for a leaf, its parent must also be in the tree.
 //! - *A checkpoint*, which waits until all write-backs are done. If no transaction ran between two checkpoints, an
 //!   attempt between them met no writer ([`StabilityWait::wait_until_stable`]). So damage is found even where a
 //!   transaction, perhaps the calling thread's own, holds the lock as long as it runs. No reader waits for that
@@ -16,7 +16,6 @@ use crate::error::IndexError;
 use lode_heap::{Heap, HeapError};
 use lode_layout::PoolOffset;
 use lode_pmem::{Medium, Readable};
-use std::sync::atomic::{Ordering, fence};
 
 /// Failed attempts after which the place is examined more closely.
 const ATTEMPTS_MAX: u32 = 100;
@@ -65,12 +64,7 @@ pub(crate) fn read_versioned<M: Medium, R>(
     at: PoolOffset,
     read: impl FnOnce() -> R,
 ) -> (R, bool) {
-    // ORDER: the version is acquired before the read.
-    let before = heap.lock_version(at);
+    let mark = heap.begin_read(at);
     let value = read();
-    // ORDER: the loads of the read come before that of the version. A write-back stores with release ordering. A
-    // thread that sees such a store also sees that the writer holds the lock, or a later version.
-    fence(Ordering::Acquire);
-    let is_stable = !before.is_held() && heap.lock_version(at) == before;
-    (value, is_stable)
+    (value, mark.is_some_and(|mark| heap.is_unchanged(at, mark)))
 }

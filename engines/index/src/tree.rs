@@ -302,7 +302,7 @@ impl<'h, M: Medium> Tree<'h, M> {
         let held = tx.lock_savepoint();
         let (mut conflicts, mut wait) = (0, StabilityWait::default());
         for round in 0.. {
-            let attempted = if tx.is_clean() {
+            let attempted = if tx.sees_memory() {
                 change.attempt(&Attempt { tx, view: tx.memory(), root: self.root })
             } else {
                 change.attempt(&Attempt { tx, view: tx, root: self.root })

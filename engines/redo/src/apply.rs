@@ -5,6 +5,10 @@ use lode_layout::{Entries, Entry, PoolOffset, WORD, checked, unchecked};
 use lode_pmem::{Medium, Readable};
 use zerocopy::IntoBytes;
 
+/// A range outside of the rings that holds whole entries of a record: offset and length in bytes. An
+/// [`Entry::Continue`] leads to it.
+pub type ContinuedRange = (PoolOffset, u64);
+
 /// Applies every entry of `body` in order, except [`Entry::Payload`] and [`Entry::Continue`]. Notes the touched lines
 /// in `dirty` where the medium has lines to flush. `memory` is the medium's. `exclusive`: no other thread writes back
 /// meanwhile.
@@ -35,6 +39,30 @@ pub(crate) fn apply<M: Medium>(
             dirty.add(at, len);
         }
     }
+}
+
+/// Applies the entries of `body` and those in `continued`, as [`apply`] does.
+#[inline]
+pub(crate) fn apply_all<M: Medium>(
+    medium: &M,
+    memory: &Readable,
+    body: &[u64],
+    continued: &[ContinuedRange],
+    mut dirty: Option<&mut DirtyLines>,
+    exclusive: bool,
+) {
+    apply(medium, memory, body, dirty.as_deref_mut(), exclusive);
+    for range in continued {
+        let entries = continued_entries(memory, *range);
+        apply(medium, memory, &entries, dirty.as_deref_mut(), exclusive);
+    }
+}
+
+/// Returns the entries in a continued range.
+pub(crate) fn continued_entries(memory: &Readable, (at, len): ContinuedRange) -> Vec<u64> {
+    let mut words = vec![0u64; (len / WORD) as usize];
+    memory.read(at, words.as_mut_bytes());
+    words
 }
 
 /// Applies one entry, and returns the range that it stored to: offset and length in bytes. `memory` is the medium's.

@@ -79,8 +79,21 @@ pub static WORD_KEPT_TOO_LATE: Bug =
 pub static SNAPSHOT_BETWEEN_READS_AND_NUMBER: Bug =
     Bug::new("snapshot-between-reads-and-number", "a snapshot is of no moment in the order of transactions");
 
+/// Rule 15: locks are handed on with the words that were changed under them.
+pub static HANDED_ON_WITHOUT_WORDS: Bug =
+    Bug::new("handed-on-without-words", "a change is overwritten by a transaction that did not see it");
+/// Rule 15: write-backs follow the order of the log.
+pub static WRITE_BACK_OUT_OF_ORDER: Bug =
+    Bug::new("write-back-out-of-order", "an older value replaces a newer one");
+/// Rule 15: a record is replayed only if those before it in its batch are there.
+pub static REPLAY_AFTER_GAP: Bug =
+    Bug::new("replay-after-gap", "a record is replayed without one from which it follows");
+/// Rule 16: a transaction returns when what it has read is durable.
+pub static RETURNS_BEFORE_WHAT_IT_READ: Bug =
+    Bug::new("returns-before-what-it-read", "a value was read that is lost");
+
 /// Every bug of this crate.
-pub static ALL: [&Bug; 26] = [
+pub static ALL: [&Bug; 30] = [
     &WRITE_BACK_BEFORE_DRAIN,
     &EPOCH_NOT_IN_CHECKSUM,
     &TORN_RECORD,
@@ -107,4 +120,8 @@ pub static ALL: [&Bug; 26] = [
     &SNAPSHOT_WITHOUT_LANES,
     &WORD_KEPT_TOO_LATE,
     &SNAPSHOT_BETWEEN_READS_AND_NUMBER,
+    &HANDED_ON_WITHOUT_WORDS,
+    &WRITE_BACK_OUT_OF_ORDER,
+    &REPLAY_AFTER_GAP,
+    &RETURNS_BEFORE_WHAT_IT_READ,
 ];

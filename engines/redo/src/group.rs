@@ -1,20 +1,24 @@
 //! Group commit: one synced write of the log for all waiting transactions, on media where the sync is the main cost.
 //!
 //! All transactions share one ring. Each appends its record to the open batch. The first that finds no batch being
-//! written writes the open one. Transactions that come meanwhile gather in the next batch.
+//! written writes the open one, and then writes its records back, in their order. Transactions that come meanwhile
+//! gather in the next batch.
 
+use crate::apply::{ContinuedRange, apply_all};
 use crate::bugs;
-use crate::error::LogError;
-use lode_layout::{ChecksumSeed, PoolOffset, Record, WORD, align_up};
+use crate::error::{InDoubtCause, LogError};
+use crate::written_back::WrittenBack;
+use lode_layout::{ChecksumSeed, PoolOffset, RECORD_HEADER_WORDS, Record, WORD, align_up};
 use lode_pmem::sync::{AtomicBool, AtomicU64, Mutex, MutexGuard, Ordering};
-use lode_pmem::{Event, Medium, SyncError, checksum};
+use lode_pmem::{Event, Fault, FaultScope, Medium, SyncError, checksum};
 use rustix::io::Errno;
 use std::mem;
-use std::sync::PoisonError;
+use std::ops::Range;
+use std::sync::{Arc, PoisonError};
 use zerocopy::IntoBytes;
 
 /// Times that a thread yields the CPU, for each record that it expects.
-const GATHER_ROUNDS: u32 = 2;
+const GATHER_ROUNDS: usize = 2;
 /// A round of waiting in which [`Medium::relax`] yields the CPU.
 const YIELDING_ROUND: u32 = 64;
 
@@ -26,6 +30,16 @@ struct Batch {
     words: Vec<u64>,
     /// Index of the word that lies at the start of the ring, if the batch reached the ring's end.
     wrap: Option<usize>,
+    records: Vec<BatchRecord>,
+}
+
+/// A record of a batch.
+#[derive(Debug)]
+struct BatchRecord {
+    sequence: u64,
+    /// The words of the batch that are its body.
+    body: Range<usize>,
+    continued: Vec<ContinuedRange>,
 }
 
 #[derive(Debug)]
@@ -35,23 +49,29 @@ struct State {
     /// Length of the ring in bytes.
     ring_len: u64,
     open: Batch,
-    /// Number of the open batch.
-    number: u64,
-    /// Records in the open batch.
-    records: u32,
     /// Records in the batch before it.
-    previous_records: u32,
+    previous_records: usize,
     failed: Option<SyncError>,
+    /// Records whose write-backs met lost memory. The log accepts no more records then.
+    faults: Vec<(u64, Fault)>,
     /// Buffer of a written batch, for reuse.
     spare: Vec<u64>,
 }
 
-/// The batch that a record joined, and the record's number.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Ticket {
-    batch: u64,
+/// A record that was appended to a batch and is not ready to be written back. It is ready when this is dropped.
+#[derive(Debug)]
+#[must_use = "the record is ready when this is dropped"]
+pub(crate) struct Appended<'a> {
+    unready: &'a AtomicU64,
     /// The record's sequence number.
     pub(crate) sequence: u64,
+}
+
+impl Drop for Appended<'_> {
+    fn drop(&mut self) {
+        // ORDER: releases what the thread did before its record may be written back.
+        self.unready.fetch_sub(1, Ordering::Release);
+    }
 }
 
 /// The one ring of a log at durability commit.
@@ -59,28 +79,35 @@ pub(crate) struct Ticket {
 pub(crate) struct Group {
     checksum_seed: ChecksumSeed,
     state: Mutex<State>,
-    /// Batches with a lower number are durable.
-    durable: AtomicU64,
-    /// True while a thread gathers or writes a batch. Changes under the lock of the state.
+    written_back: Arc<WrittenBack>,
+    /// Records that are not ready to be written back.
+    unready: AtomicU64,
+    /// True while a thread gathers, writes or writes back a batch. Changes under the lock of the state.
     writing: AtomicBool,
     written: Event,
 }
 
 impl Group {
-    pub(crate) fn new(ring: PoolOffset, ring_len: u64, checksum_seed: ChecksumSeed) -> Group {
+    /// Makes a group whose first record follows the record `last`.
+    pub(crate) fn new(ring: PoolOffset, ring_len: u64, checksum_seed: ChecksumSeed, last: u64) -> Group {
         let open = Batch::default();
         let state = State {
             ring,
             ring_len,
             open,
-            number: 0,
-            records: 0,
             previous_records: 0,
             failed: None,
+            faults: Vec::new(),
             spare: Vec::new(),
         };
-        let (durable, writing, written) = (AtomicU64::new(0), AtomicBool::new(false), Event::new());
-        Group { checksum_seed, state: Mutex::new(state), durable, writing, written }
+        Group {
+            checksum_seed,
+            state: Mutex::new(state),
+            written_back: Arc::new(WrittenBack::new(last)),
+            unready: AtomicU64::new(0),
+            writing: AtomicBool::new(false),
+            written: Event::new(),
+        }
     }
 
     /// Moves the empty ring to `ring`, and returns the position of the next record. The caller holds all lanes, so no
@@ -99,17 +126,20 @@ impl Group {
         state.open.start + batch_len(&state.open, medium.log_block())
     }
 
-    /// Assigns a sequence number to `record`, adds its checksum and appends it to the open batch. Returns `None` when
-    /// the ring has no room for it above `tail`.
+    /// Assigns a sequence number to `record`, adds its checksum and appends it to the open batch. It is written back
+    /// when the result was dropped, with the entries in `continued`. Returns `None` when the ring has no room for it
+    /// above `tail`.
     pub(crate) fn append<M: Medium>(
         &self,
         medium: &M,
         record: &mut Record,
+        continued: &[ContinuedRange],
         next: &AtomicU64,
         tail: u64,
-    ) -> Result<Option<Ticket>, LogError> {
+    ) -> Result<Option<Appended<'_>>, LogError> {
         let mut state = self.lock_state();
-        if state.failed.is_some() {
+        // A record that met lost memory stays in the log, so none may follow that would make the log go on without it.
+        if state.failed.is_some() || !state.faults.is_empty() {
             return Err(LogError::Poisoned);
         }
         let (block, ring_len) = (medium.log_block(), state.ring_len);
@@ -127,6 +157,8 @@ impl Group {
             state.open.words.resize(padded as usize, 0);
             state.open.wrap = Some(state.open.words.len());
         }
+        let first = state.open.words.len() + RECORD_HEADER_WORDS;
+        let body = first..first + record.body().len();
         let at = state.open.start + state.open.words.as_bytes().len() as u64;
         debug_assert!(at % ring_len + len <= ring_len, "a record does not wrap");
         // ORDER: assigned and appended under one lock, so the order of records in the log is that of their numbers.
@@ -137,18 +169,39 @@ impl Group {
             at % ring_len,
             checksum,
         ));
-        state.records += 1;
-        Ok(Some(Ticket { batch: state.number, sequence }))
+        let continued = continued.to_vec();
+        state.open.records.push(BatchRecord { sequence, body, continued });
+        // ORDER: none: the thread that closes the batch takes the lock first.
+        self.unready.fetch_add(1, Ordering::Relaxed);
+        Ok(Some(Appended { unready: &self.unready, sequence }))
     }
 
-    /// Waits until the record of `ticket` is durable.
-    pub(crate) fn wait_durable<M: Medium>(&self, medium: &M, ticket: Ticket) -> Result<(), LogError> {
+    /// Returns how far the records are written back.
+    pub(crate) fn written_back(&self) -> &Arc<WrittenBack> {
+        &self.written_back
+    }
+
+    /// Waits until the record `sequence` is durable and written back. A write-back that met lost memory counts: the record
+    /// is durable.
+    pub(crate) fn wait_written_back<M: Medium>(&self, medium: &M, sequence: u64) -> Result<(), LogError> {
+        self.wait(medium, sequence).map(drop)
+    }
+
+    /// Waits until the record `sequence`, the caller's own, is durable and written back. Returns the fault that its
+    /// write-back met as an error.
+    pub(crate) fn wait_own_written_back<M: Medium>(&self, medium: &M, sequence: u64) -> Result<(), LogError> {
+        let state = self.wait(medium, sequence)?;
+        let fault = state.faults.iter().find(|(lost, _)| *lost == sequence);
+        fault.map_or(Ok(()), |(_, fault)| Err(LogError::InDoubt(InDoubtCause::WriteBack(*fault))))
+    }
+
+    fn wait<M: Medium>(&self, medium: &M, sequence: u64) -> Result<MutexGuard<'_, State>, LogError> {
+        let is_done = || self.written_back.last() >= sequence;
         loop {
             {
                 let state = self.lock_state();
-                // ORDER: acquires what the writer of the batch released after its sync.
-                if self.durable.load(Ordering::Acquire) > ticket.batch {
-                    return Ok(());
+                if is_done() {
+                    return Ok(state);
                 }
                 if let Some(error) = state.failed {
                     return Err(error.into());
@@ -157,25 +210,71 @@ impl Group {
                 if !self.writing.load(Ordering::Relaxed) {
                     self.writing.store(true, Ordering::Relaxed);
                     let unwinding = FailOnUnwind(self);
-                    let ring = (state.ring, state.ring_len);
-                    let batch = self.gather(medium, state);
-                    if bugs::GROUP_COMMIT_BEFORE_SYNC.is_active() {
-                        // ORDER: none: the seeded bug is wrong anyway.
-                        self.durable.fetch_add(1, Ordering::Release);
-                    }
-                    let written = self.write(medium, ring, batch);
+                    self.write_next(medium, state);
                     mem::forget(unwinding);
-                    written?;
                     continue;
                 }
             }
-            let mut waits = || {
-                // ORDER: as above.
-                let durable = self.durable.load(Ordering::Acquire) > ticket.batch;
-                // ORDER: acquires the end of a write that failed, or that was of another batch.
-                !durable && self.writing.load(Ordering::Acquire)
-            };
+            // ORDER: acquires the end of a write that failed, or that was of another batch.
+            let mut waits = || !is_done() && self.writing.load(Ordering::Acquire);
             medium.wait_while(&self.written, &mut waits);
+        }
+    }
+
+    /// Makes the open batch durable, and writes it back.
+    fn write_next<M: Medium>(&self, medium: &M, state: MutexGuard<'_, State>) {
+        let ring = (state.ring, state.ring_len);
+        let mut batch = self.gather(medium, state);
+        let mut faults = Vec::new();
+        let last = batch.records.last().map(|record| record.sequence);
+        if bugs::GROUP_COMMIT_BEFORE_SYNC.is_active() {
+            self.write_back(medium, &batch, &mut faults);
+            last.inspect(|last| self.written_back.advance(*last));
+        }
+        let written = self.write(medium, ring, &mut batch);
+        if written.is_ok() && !bugs::GROUP_COMMIT_BEFORE_SYNC.is_active() {
+            self.write_back(medium, &batch, &mut faults);
+        }
+        let mut state = self.lock_state();
+        // ORDER: releases the outcome to threads that ask without the lock.
+        self.writing.store(false, Ordering::Release);
+        state.failed = state.failed.or(written.err());
+        state.faults.append(&mut faults);
+        match (written, last) {
+            (Ok(()), Some(last)) => self.written_back.advance(last),
+            (Ok(()), None) => {}
+            (Err(_), _) => self.written_back.end(),
+        }
+        batch.words.clear();
+        state.spare = batch.words;
+        drop(state);
+        self.written.notify_all();
+    }
+
+    /// Writes the records of `batch` back, which is durable, when all of them are ready. Adds those whose write-backs met
+    /// lost memory to `faults`.
+    fn write_back<M: Medium>(&self, medium: &M, batch: &Batch, faults: &mut Vec<(u64, Fault)>) {
+        for round in 0.. {
+            // Those of the open batch count, too. They are ready soon, and their threads append no others meanwhile.
+            // ORDER: acquires what threads did before their records were ready.
+            if self.unready.load(Ordering::Acquire) == 0 {
+                break;
+            }
+            medium.relax(round);
+        }
+        let _writing_back = self.written_back.begin_write_back();
+        let is_reversed = bugs::WRITE_BACK_OUT_OF_ORDER.is_active();
+        let last = batch.records.len().saturating_sub(1);
+        for index in 0..batch.records.len() {
+            let record = &batch.records[if is_reversed { last - index } else { index }];
+            // The faults of the calling thread's transaction are not the record's.
+            let scope = FaultScope::open();
+            let (memory, body) = (scope.memory(medium.memory()), &batch.words[record.body.clone()]);
+            // One thread at a time writes back.
+            apply_all(medium, memory, body, &record.continued, None, true);
+            if let Err(fault) = scope.close() {
+                faults.push((record.sequence, fault));
+            }
         }
     }
 
@@ -184,14 +283,14 @@ impl Group {
     fn gather<'a, M: Medium>(&'a self, medium: &M, mut state: MutexGuard<'a, State>) -> Batch {
         let expected = state.previous_records;
         for _ in 0..GATHER_ROUNDS * expected {
-            if state.records >= expected {
+            if state.open.records.len() >= expected {
                 break;
             }
             drop(state);
             medium.relax(YIELDING_ROUND);
             state = self.lock_state();
         }
-        state.previous_records = mem::take(&mut state.records);
+        state.previous_records = state.open.records.len();
         self.close_batch(&mut state, medium.log_block())
     }
 
@@ -199,8 +298,7 @@ impl Group {
     fn close_batch(&self, state: &mut State, block: u64) -> Batch {
         let start = state.open.start + batch_len(&state.open, block);
         let words = mem::take(&mut state.spare);
-        state.number += 1;
-        mem::replace(&mut state.open, Batch { start, words, wrap: None })
+        mem::replace(&mut state.open, Batch { start, words, wrap: None, records: Vec::new() })
     }
 
     /// Writes `batch` to the ring of that offset and length.
@@ -208,9 +306,9 @@ impl Group {
         &self,
         medium: &M,
         (ring, ring_len): (PoolOffset, u64),
-        mut batch: Batch,
-    ) -> Result<(), LogError> {
-        let padded = batch_len(&batch, medium.log_block()) / 8;
+        batch: &mut Batch,
+    ) -> Result<(), SyncError> {
+        let padded = batch_len(batch, medium.log_block()) / 8;
         batch.words.resize(padded as usize, 0);
         let (first, second) = batch.words.split_at(batch.wrap.unwrap_or(batch.words.len()));
         let mut written = Ok(());
@@ -225,20 +323,7 @@ impl Group {
                 }
             }
         }
-        {
-            let mut state = self.lock_state();
-            // ORDER: releases the outcome to threads that ask without the lock.
-            self.writing.store(false, Ordering::Release);
-            state.failed = state.failed.or(written.err());
-            if written.is_ok() && !bugs::GROUP_COMMIT_BEFORE_SYNC.is_active() {
-                // ORDER: releases the finished sync to the threads that wait for this batch.
-                self.durable.fetch_add(1, Ordering::Release);
-            }
-            batch.words.clear();
-            state.spare = batch.words;
-        }
-        self.written.notify_all();
-        written.map_err(LogError::from)
+        written
     }
 
     fn lock_state(&self) -> MutexGuard<'_, State> {
@@ -253,6 +338,7 @@ impl Drop for FailOnUnwind<'_> {
     fn drop(&mut self) {
         let mut state = self.0.lock_state();
         state.failed.get_or_insert(SyncError { errno: Errno::IO.raw_os_error() });
+        self.0.written_back.end();
         // ORDER: releases the failure to the threads that ask without the lock.
         self.0.writing.store(false, Ordering::Release);
         drop(state);

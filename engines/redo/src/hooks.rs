@@ -8,8 +8,8 @@ pub trait CommitHooks {
         true
     }
 
-    /// Called when the record is durable. Returns true if [`before_write_back`](CommitHooks::before_write_back) is to be
-    /// called.
+    /// Called when the record has its number. Returns true if
+    /// [`before_write_back`](CommitHooks::before_write_back) is to be called.
     #[inline]
     fn wants_entries(&mut self) -> bool {
         false
@@ -17,6 +17,17 @@ pub trait CommitHooks {
 
     /// Called with some entries of the record `sequence`, and then with the others, before any of them is written back.
     fn before_write_back(&mut self, sequence: u64, entries: &[u64]) {
+        let _ = (sequence, entries);
+    }
+
+    /// Called at durability commit when the record `sequence` with these entries has its place in the log, and is not
+    /// written back yet. From now on it becomes durable, or no later one does.
+    fn appended(&mut self, sequence: u64, entries: &[u64]) {
+        let _ = (sequence, entries);
+    }
+
+    /// Called after [`appended`](CommitHooks::appended) when the record is durable and written back.
+    fn written_back(&mut self, sequence: u64, entries: &[u64]) {
         let _ = (sequence, entries);
     }
 }

@@ -31,10 +31,12 @@ mod recover;
 mod ring;
 pub mod scan;
 pub mod slots;
+mod written_back;
 
-pub use apply::apply_entry;
+pub use apply::{ContinuedRange, apply_entry};
 pub use dirty::DirtyLines;
 pub use error::{InDoubtCause, LogError};
 pub use hooks::CommitHooks;
-pub use log::{ContinuedRange, Log, LogArea, SEQUENCE_GAP};
+pub use log::{Log, LogArea, SEQUENCE_GAP};
 pub use recover::{OnCorruption, Recovery};
+pub use written_back::{Phase, WrittenBack};

@@ -1,6 +1,7 @@
 //! The log: commit and checkpoint.
 
-use crate::{apply, bugs, slots};
+use crate::apply::{ContinuedRange, apply_all, continued_entries};
+use crate::{bugs, slots};
 use lode_pmem::sync::{AtomicBool, AtomicU64, Ordering, SpinMutex, SpinMutexGuard};
 
 use crate::dirty::DirtyLines;
@@ -8,10 +9,12 @@ use crate::error::{InDoubtCause, LogError};
 use crate::group::Group;
 use crate::hooks::CommitHooks;
 use crate::lane::{LaneState, Lanes, bias_used};
+use crate::written_back::WrittenBack;
 use lode_layout::{BLOCK, CheckpointSlot, ChecksumSeed, Geometry, PoolOffset, Record, WORD, align_down};
 use lode_pmem::biased::BiasedGuard;
 use lode_pmem::{Durability, FaultScope, Medium, Readable, checksum};
 use std::mem;
+use std::sync::Arc;
 use zerocopy::IntoBytes;
 
 /// Maximum number of rings in a log. It bounds the number of threads that can be in their drain at once.
@@ -22,10 +25,6 @@ const RING_LEN_MIN: u64 = 2 * BLOCK;
 const GROUP_LANES: usize = if cfg!(loom) { 2 } else { 64 };
 /// Sequence numbers that recovery skips: more than a log epoch can assign without leaving a record.
 pub const SEQUENCE_GAP: u64 = 1 << 32;
-
-/// A range outside of the rings that holds whole entries of a record: offset and length in bytes. An
-/// [`Entry::Continue`](lode_layout::Entry::Continue) leads to it.
-pub type ContinuedRange = (PoolOffset, u64);
 
 /// Position of a log in its pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,7 +107,7 @@ impl<M: Medium> Log<M> {
         let rings_max = if grouped || cfg!(loom) { slot.rings } else { slot.rings.max(RINGS_MAX as u32) };
         let checksum_seeds: Vec<_> =
             (0..rings_max).map(|ring| ring_checksum_seed(&uuid, slot.log_epoch, ring)).collect();
-        let group = grouped.then(|| Group::new(area.start, ring_len, checksum_seeds[0]));
+        let group = grouped.then(|| Group::new(area.start, ring_len, checksum_seeds[0], slot.sequence));
         let lanes = match grouped {
             true => Lanes::new(GROUP_LANES, GROUP_LANES),
             false => Lanes::new(rings_max as usize, slot.rings as usize),
@@ -190,6 +189,25 @@ impl<M: Medium> Log<M> {
     pub fn last_sequence(&self) -> u64 {
         // ORDER: acquires the locks that were taken before the number was assigned.
         self.next_sequence.0.load(Ordering::Acquire) - 1
+    }
+
+    /// Returns how far the records are written back, at durability commit. At the others a transaction writes its own
+    /// record back.
+    pub fn written_back(&self) -> Option<&Arc<WrittenBack>> {
+        self.group.as_ref().map(Group::written_back)
+    }
+
+    /// Waits until the record `sequence` is durable and written back. Writes it if no other thread does.
+    ///
+    /// # Errors
+    /// [`LogError::Poisoned`] when its sync failed. A write-back that met lost memory is no error here: its own transaction
+    /// reports it.
+    pub fn wait_written_back(&self, sequence: u64) -> Result<(), LogError> {
+        let Some(group) = &self.group else { return Ok(()) };
+        group
+            .wait_written_back(&self.medium, sequence)
+            .map_err(|_| LogError::Poisoned)
+            .inspect_err(|_| self.fail())
     }
 
     /// Returns the maximum length of a record in words, header included. A longer record continues elsewhere, by
@@ -357,27 +375,32 @@ impl<M: Medium> Log<M> {
     ) -> Result<Option<u64>, LogError> {
         let memory = scope.memory(self.medium.memory());
         let group = self.group.as_ref().expect("asked before");
-        let (mut lane, ticket) = loop {
+        let (mut lane, appended) = loop {
             let (_, lane) = self.lanes.claim(&self.medium);
             if !hooks.admits() {
                 return Ok(None);
             }
             // ORDER: acquires the checkpoint that freed the space below the tail.
             let tail = self.tails[0].load(Ordering::Acquire);
-            if let Some(ticket) = group.append(&self.medium, record, &self.next_sequence.0, tail)? {
-                break (lane, ticket);
+            let next = &self.next_sequence.0;
+            if let Some(appended) = group.append(&self.medium, record, continued, next, tail)? {
+                break (lane, appended);
             }
             drop(lane);
             self.checkpoint()?;
         };
         let unwinding = FailOnUnwind(self);
-        group.wait_durable(&self.medium, ticket)?;
+        let sequence = appended.sequence;
+        if hooks.wants_entries() {
+            show_all(memory, record.body(), continued, sequence, hooks);
+        }
+        hooks.appended(sequence, record.body());
+        // From now on the record is written back as soon as it is durable, perhaps by another thread.
+        drop(appended);
+        group.wait_own_written_back(&self.medium, sequence)?;
+        hooks.written_back(sequence, record.body());
         lane.continued += continued.iter().map(|(_, len)| len).sum::<u64>();
         let is_due = lane.continued > self.area_len();
-        if hooks.wants_entries() {
-            show_all(memory, record.body(), continued, ticket.sequence, hooks);
-        }
-        apply_all(&self.medium, memory, record.body(), continued, None, false);
         self.check_write_back(scope, &lane)?;
         mem::forget(unwinding);
         drop(lane);
@@ -386,7 +409,7 @@ impl<M: Medium> Log<M> {
         if is_due || self.half_full(0, group.head(&self.medium), ring_len) {
             self.checkpoint_if_idle();
         }
-        Ok(Some(ticket.sequence))
+        Ok(Some(sequence))
     }
 
     /// Returns the length of all rings. Entries outside of them that are longer together make a checkpoint due, because
@@ -740,22 +763,6 @@ fn place_rings(lanes: &mut [BiasedGuard<'_, LaneState>], first: usize, start: Po
     }
 }
 
-#[inline]
-fn apply_all<M: Medium>(
-    medium: &M,
-    memory: &Readable,
-    body: &[u64],
-    continued: &[ContinuedRange],
-    mut dirty: Option<&mut DirtyLines>,
-    exclusive: bool,
-) {
-    apply::apply(medium, memory, body, dirty.as_deref_mut(), exclusive);
-    for range in continued {
-        let entries = continued_entries(memory, *range);
-        apply::apply(medium, memory, &entries, dirty.as_deref_mut(), exclusive);
-    }
-}
-
 /// Passes all entries of the record `sequence` to `hooks`.
 #[cold]
 fn show_all(
@@ -769,12 +776,6 @@ fn show_all(
     for range in continued {
         hooks.before_write_back(sequence, &continued_entries(memory, *range));
     }
-}
-
-fn continued_entries(memory: &Readable, (at, len): ContinuedRange) -> Vec<u64> {
-    let mut words = vec![0u64; (len / WORD) as usize];
-    memory.read(at, words.as_mut_bytes());
-    words
 }
 
 pub(crate) fn ring_checksum_seed(uuid: &[u8; 16], log_epoch: [u64; 2], ring: u32) -> ChecksumSeed {

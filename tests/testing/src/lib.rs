@@ -15,6 +15,7 @@
 
 pub mod cost;
 mod disk;
+pub mod gated_log;
 #[cfg(feature = "heap")]
 pub mod heap;
 #[cfg(feature = "index")]

@@ -50,6 +50,8 @@ pub(crate) struct Allocations {
     freed: BlockSet,
     /// Freed spans: start and length in chunks.
     freed_spans: BTreeMap<PoolOffset, u64>,
+    /// True if a reserved span becomes an object.
+    publishes_span: bool,
 }
 
 impl Allocations {
@@ -82,6 +84,16 @@ impl Allocations {
     /// Returns true if the range lies in space that the transaction took, and in one object.
     pub(crate) fn is_new(&self, at: PoolOffset, end: PoolOffset) -> bool {
         self.taken.holds_range(at, end) || self.new_spans.hold_range(at, end)
+    }
+
+    /// Notes that a reserved span becomes an object.
+    pub(crate) fn note_published_span(&mut self) {
+        self.publishes_span = true;
+    }
+
+    /// Returns true if the transaction makes no span of free chunks an object or a superblock, and frees none.
+    pub(crate) fn keeps_spans(&self) -> bool {
+        self.new_spans.is_empty() && self.freed_spans.is_empty() && !self.publishes_span
     }
 
     /// Takes space for an object that the end of the transaction does not give back. Returns it, and the object's
@@ -218,7 +230,7 @@ impl Allocations {
         let Allocator { space, shared, .. } = allocator;
         match space.find(memory, at)? {
             FoundObject::Block { block, span, class, shape } => {
-                if !self.is_allocated(memory, block)? {
+                if !self.is_allocated(memory, writes, block)? {
                     return Err(none);
                 }
                 shared.central.register_superblock(space, memory, span);
@@ -266,6 +278,7 @@ impl Allocations {
         &self,
         space: &Space,
         memory: &Readable,
+        writes: &WriteSet,
         at: PoolOffset,
     ) -> Result<(u64, u64), HeapError> {
         let none = HeapError::NoObject { at };
@@ -279,7 +292,7 @@ impl Allocations {
         }
         match space.find(memory, at)? {
             FoundObject::Block { block, shape, .. }
-                if !self.freed.contains(block) && self.is_allocated(memory, block)? =>
+                if !self.freed.contains(block) && self.is_allocated(memory, writes, block)? =>
             {
                 Ok((shape.block_size, shape.type_number))
             }
@@ -291,8 +304,8 @@ impl Allocations {
     }
 
     /// Returns true if the block was allocated before the transaction or by it.
-    fn is_allocated(&self, memory: &Readable, block: Block) -> Result<bool, HeapError> {
-        let bits = unchecked(memory.load8(block.word))
+    fn is_allocated(&self, memory: &Readable, writes: &WriteSet, block: Block) -> Result<bool, HeapError> {
+        let bits = unchecked(writes.load8_below(memory, block.word))
             .ok_or(HeapError::Corrupt { what: "the allocation bitmap", at: block.word })?;
         Ok(bits & block.mask() != 0 || self.taken.contains(block))
     }
@@ -378,6 +391,7 @@ impl Allocations {
         if !self.freed_spans.is_empty() {
             self.freed_spans = BTreeMap::new();
         }
+        self.publishes_span = false;
     }
 }
 

@@ -67,11 +67,11 @@ impl BeforeImages {
     }
 
     /// Keeps the words from `at` to `end` that the transaction `number` is about to replace, unless each has an image that
-    /// is newer than the newest snapshot. `newest` returns that, or `None` if all were closed meanwhile. The caller holds
+    /// is newer than the newest snapshot. `load` returns a word as it is before. `newest` returns that snapshot, or `None` if all were closed meanwhile. The caller holds
     /// the locks of the words.
     pub(super) fn keep(
         &self,
-        memory: &Readable,
+        load: &impl Fn(PoolOffset) -> u64,
         at: PoolOffset,
         end: PoolOffset,
         number: u64,
@@ -85,7 +85,7 @@ impl BeforeImages {
                 places.enumerate().filter(|(_, place)| place.plus(WORD) > at && *place < end)
             {
                 mask |= 1 << index;
-                words[index] = memory.load8(place);
+                words[index] = load(place);
             }
             self.keep_line(line, mask, words, number, newest);
             line = line.plus(LINE);

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   open    hold all lanes -> number S, the last one drawn; pin -> release
-//!   commit  hold a lane -> number n > S -> durable -> keep the words of objects that it replaces -> write them back
+//!   commit  hold a lane -> number n > S -> keep the words of objects that it replaces -> write them back when durable
 //!   read    load the word; if a transaction after S has kept it, its first image is the word at S
 //! ```
 //!
@@ -32,7 +32,7 @@ use crate::error::HeapError;
 use crate::heap::Heap;
 use lode_layout::{Entries, Entry, PoolOffset, WORD, decode_root};
 use lode_pmem::{Medium, Readable};
-use lode_redo::{CommitHooks, bugs};
+use lode_redo::bugs;
 use open::OpenSnapshot;
 use std::fmt;
 use std::sync::Arc;
@@ -216,7 +216,7 @@ impl SnapshotView<'_> {
     }
 }
 
-/// The hooks of a commit of the heap.
+/// The part of a commit that keeps words for snapshots.
 pub(crate) struct KeepReplaced<'a, M: Medium> {
     heap: &'a Heap<M>,
     memory: &'a Readable,
@@ -237,10 +237,16 @@ impl<'a, M: Medium> KeepReplaced<'a, M> {
         KeepReplaced { heap, memory, space, validated_at }
     }
 
-    fn keep(&self, sequence: u64, entries: &[u64]) {
+    /// Keeps the words that the entries of the record `sequence` replace, as they are now.
+    pub(crate) fn keep(&self, sequence: u64, entries: &[u64]) {
         let snapshots = self.heap.snapshots();
         // It only falls: a snapshot is opened with all lanes held.
         let newest = || snapshots.newest();
+        let pending = self.heap.pending();
+        let load = |at| match pending {
+            None => self.memory.load8(at),
+            Some(pending) => pending.load8(self.memory, at).0,
+        };
         for entry in Entries::new(entries).map_while(Result::ok) {
             let (at, len) = match entry {
                 Entry::Words { at, words } => (at, words.len() as u64 * WORD),
@@ -254,25 +260,21 @@ impl<'a, M: Medium> KeepReplaced<'a, M> {
             // New objects need no images.
             let end = at.plus(len);
             if !self.space.is_new(at, end) {
-                snapshots.images.keep(self.memory, at, end, sequence, &newest);
+                snapshots.images.keep(&load, at, end, sequence, &newest);
             }
         }
     }
 }
 
-impl<M: Medium> CommitHooks for KeepReplaced<'_, M> {
+impl<M: Medium> KeepReplaced<'_, M> {
     #[inline]
-    fn admits(&mut self) -> bool {
+    pub(crate) fn admits(&self) -> bool {
         self.validated_at.is_none_or(|opened| opened == self.heap.snapshots().opened())
             || bugs::SNAPSHOT_BETWEEN_READS_AND_NUMBER.is_active()
     }
 
     #[inline]
-    fn wants_entries(&mut self) -> bool {
+    pub(crate) fn wants_entries(&self) -> bool {
         self.heap.snapshots().newest().is_some()
-    }
-
-    fn before_write_back(&mut self, sequence: u64, entries: &[u64]) {
-        self.keep(sequence, entries);
     }
 }

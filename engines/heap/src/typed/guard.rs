@@ -8,7 +8,6 @@ use lode_layout::PoolOffset;
 use lode_pmem::{Mapping, Medium, Memory, Readable};
 use std::fmt;
 use std::marker::PhantomData;
-use std::sync::atomic::{Ordering, fence};
 
 /// A reader's guard: objects that the thread can reach are not reused while it lives. References lent under it end
 /// with it.
@@ -34,17 +33,14 @@ impl<'a, B: Brand, M: Medium> Guard<'a, B, M> {
     pub(crate) fn read_consistent<R>(&self, at: PoolOffset, mut read: impl FnMut() -> R) -> R {
         let heap = self.heap;
         for round in 0.. {
-            let before = heap.lock_version(at);
-            // Words that this thread has locked itself can't change while it is here.
-            let mine = before.is_held() && heap.holds_lock(at);
-            if before.is_held() && !mine {
+            let mark = heap.begin_read(at);
+            // Words that this thread has locked itself can't change while it is here, unless they are pending.
+            if mark.is_none() && (heap.pending().is_some() || !heap.holds_lock(at)) {
                 heap.medium().relax(round);
                 continue;
             }
             let result = read();
-            // ORDER: the loads of `read` come before the second look at the version.
-            fence(Ordering::Acquire);
-            if mine || heap.lock_version(at) == before {
+            if mark.is_none_or(|mark| heap.is_unchanged(at, mark)) {
                 return result;
             }
         }

@@ -113,7 +113,7 @@ impl<B: Brand, M: Medium> TypedHeap<B, M> {
         }
         self.run(|tx| {
             tx.raw().lock_root()?;
-            if self.heap.root()?.is_null() {
+            if tx.raw().root()?.is_null() {
                 let root = tx.alloc(init(tx)?)?;
                 tx.raw().set_root(root.into_offset());
             }

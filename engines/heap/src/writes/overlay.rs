@@ -291,6 +291,11 @@ impl Overlay {
     /// Reads the range from `at` as the transaction sees it.
     pub(crate) fn read(&self, memory: &Readable, at: PoolOffset, into: &mut [u8]) {
         memory.read(at, into);
+        self.lay_over(at, into);
+    }
+
+    /// Lays what was stored over `into`, the bytes of the range from `at`.
+    pub(crate) fn lay_over(&self, at: PoolOffset, into: &mut [u8]) {
         let (start, end) = (at.get(), at.get() + into.len() as u64);
         if !self.zeros.is_empty() {
             for (from, to) in self.zeros.range(..end).rev().take_while(|(_, to)| **to > start) {

@@ -214,6 +214,32 @@ fn group_commit_returns_when_durable() {
     });
 }
 
+/// A read between two write-backs sees all words of a transaction, or none.
+#[test]
+fn group_writes_back_between_phases() {
+    explore(3, || {
+        let log = open(Durability::Commit);
+        let other = Arc::clone(&log);
+        let writer = thread::spawn(move || {
+            let mut record = Record::new();
+            record.push_word(Watched::target(0), 1);
+            record.push_word(Watched::target(1), 1);
+            other.commit(&mut record, &[]).unwrap();
+        });
+        let written_back = log.written_back().unwrap();
+        for _ in 0..2 {
+            thread::yield_now();
+            let Some(phase) = written_back.phase() else { continue };
+            let [first, second] =
+                [0, 1].map(|index| log.medium().observed[index].written_back.load(Ordering::Relaxed));
+            if written_back.is_in(phase) {
+                assert_eq!(first, second, "a part of a transaction");
+            }
+        }
+        writer.join().unwrap();
+    });
+}
+
 /// The first checkpoint leaves the one used lane to its thread alone. Then the lane is taken from it in the middle of
 /// a transaction: by a thread that needs one, by a checkpoint, or by both.
 fn a_lane_alone(another: bool, checkpoint: bool, preemptions: usize) {

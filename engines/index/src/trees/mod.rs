@@ -207,7 +207,7 @@ impl<'h, M: Medium> Trees<'h, M> {
             let Ok(TreeTableKey::Dropped(root)) = TreeTableKey::decode(&entry.key) else {
                 return Err(damaged_table(self.table.root()));
             };
-            let tree = Tree::open(heap, root)?;
+            let tree = Tree::open_in(heap, tx, root)?;
             let keys = tree.range_in::<&[u8]>(tx, ..)?.take(keys_max.max(1));
             let keys = keys.map(|entry| Ok(entry?.key)).collect::<Result<Vec<_>, IndexError>>()?;
             for key in &keys {

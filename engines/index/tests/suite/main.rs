@@ -11,6 +11,7 @@ mod every_flipped_bit_is_found;
 mod hostile_trees_are_checked_in_bounds;
 mod image;
 mod interrupted_repair_can_be_repeated;
+mod locks_are_handed_on;
 mod long_transactions_are_atomic;
 mod nodes_grow_and_shrink;
 mod number_of_readers_is_unlimited;

@@ -21,6 +21,9 @@
 //! If group commits share a ring, a whole batch is written at once, and a power cut leaves any part of it. A gap is
 //! then damage only if a later batch is there. Padding between two records shows that if no other record was between
 //! them: if their numbers are adjacent.
+//!
+//! A record of a batch may follow from earlier ones of the same batch, whose locks were handed on to it. So if a record is
+//! missing, and no later batch is there, the records after it are dropped, too: none of them was acknowledged.
 
 use crate::bugs;
 use lode_layout::{ChecksumSeed, LINE, PoolOffset, RECORD_HEADER_WORDS, RECORD_LINE_WORDS, WORD, align_up};
@@ -112,16 +115,30 @@ impl Ring<'_> {
         let needed = sound.split_off(old);
         let mut scan = RingScan { needed, gaps: Vec::new(), too_many_records };
         let mut before = sound.last().copied();
+        let mut end = scan.needed.len();
+        let newest = scan.needed.last().map_or(0, RecordPosition::end);
+        let last_padded = scan.needed.windows(2).rposition(|pair| pair[0].is_padded_before(&pair[1]));
         for index in 0..scan.needed.len() {
             let next = scan.needed[index];
+            // A batch after that of this record is there.
+            let is_followed = last_padded.is_some_and(|last| last >= index);
             let gap = match before {
-                Some(before) => self.gap_between(before, next, &scan.needed[index..]),
-                None => self.gap_before(next),
+                Some(before) => self.gap_between(before, next, newest, is_followed),
+                None => self.gap_before(next, is_followed),
             };
+            let is_proven = gap.as_ref().is_some_and(|gap| gap.proven);
             scan.gaps.extend(gap);
+            if self.misses_record(before.map_or(0, |before| before.sequence), next)
+                && !is_proven
+                && !is_followed
+                && !bugs::REPLAY_AFTER_GAP.is_active()
+            {
+                end = end.min(index);
+            }
             before = Some(next);
         }
         scan.gaps.extend(self.gap_after(before));
+        scan.needed.truncate(end);
         scan
     }
 
@@ -237,12 +254,14 @@ impl Ring<'_> {
         starts.into_iter().filter(|offset| *offset < self.len)
     }
 
-    /// Returns the gap between two sound records, if there is one. `next` is the first of `later`.
+    /// Returns the gap between two sound records, if there is one. The last record of the ring ends at `newest`.
+    /// `is_followed`: a batch after that of `next` is there.
     fn gap_between(
         &self,
         before: RecordPosition,
         next: RecordPosition,
-        later: &[RecordPosition],
+        newest: u64,
+        is_followed: bool,
     ) -> Option<Gap> {
         let mut before = before;
         // Records that are not needed may be damaged; the chain goes on after them.
@@ -258,21 +277,20 @@ impl Ring<'_> {
             match found {
                 Some((position, _)) if position.sequence <= self.checkpoint => before = position,
                 Some((position, flips)) => {
-                    let proven = !self.shared || position.is_padded_before(&next) || has_padding(later);
+                    let proven = !self.shared || position.is_padded_before(&next) || is_followed;
                     return Some(Gap { at: self.start.plus(position.offset), proven, flips });
                 }
                 None => break,
             }
         }
         let follows = next.offset == 0 || self.next_offsets(&before).any(|offset| offset == next.offset);
-        let certain = if before.sequence > self.checkpoint {
-            !self.shared || has_padding(later)
-        } else {
-            !self.shared && !self.may_be_overwritten(next.offset, later)
-        };
         // All numbers are in a shared ring, so a missing one is a missing record, wherever the next one lies.
-        let is_missed =
-            self.shared && before.sequence > self.checkpoint && next.sequence != before.sequence + 1;
+        let is_missed = self.misses_record(before.sequence, next);
+        let certain = if before.sequence > self.checkpoint || is_missed {
+            !self.shared || is_followed
+        } else {
+            !self.shared && !self.may_be_overwritten(next.offset, newest)
+        };
         if follows && !is_missed {
             return None;
         }
@@ -283,15 +301,24 @@ impl Ring<'_> {
     }
 
     /// Returns true if records before the oldest needed one, at `oldest`, may have been overwritten since. That is so
-    /// if `needed` and one more record reach close to `oldest` around the ring.
-    fn may_be_overwritten(&self, oldest: u64, needed: &[RecordPosition]) -> bool {
-        let newest = needed.last().map_or(oldest, RecordPosition::end);
+    /// if the needed ones, up to `newest`, and one more record reach close to `oldest` around the ring.
+    fn may_be_overwritten(&self, oldest: u64, newest: u64) -> bool {
         let left = if newest > oldest { self.len - newest + oldest } else { oldest - newest };
         left < self.len / 4 * 3
     }
 
-    /// Returns the gap before `next` when no sound record is older.
-    fn gap_before(&self, next: RecordPosition) -> Option<Gap> {
+    /// Returns true if records between the number `known` and `next` are needed, and are not there.
+    fn misses_record(&self, known: u64, next: RecordPosition) -> bool {
+        self.shared && next.sequence != known.max(self.checkpoint) + 1
+    }
+
+    /// Returns the gap before `next` when no sound record is older. `is_followed`: a batch after that of `next` is there.
+    fn gap_before(&self, next: RecordPosition, is_followed: bool) -> Option<Gap> {
+        if self.misses_record(0, next) && is_followed {
+            let flips = self.find_bit_flip(0, &(self.checkpoint + 1..next.sequence));
+            let (at, flips) = flips.map_or((0, Vec::new()), |(position, flips)| (position.offset, flips));
+            return Some(Gap { at: self.start.plus(at), proven: true, flips });
+        }
         if next.offset == 0 {
             return None;
         }
@@ -336,11 +363,6 @@ impl Ring<'_> {
             last = Some(position);
         }
     }
-}
-
-/// Returns true if there is padding between two of these records: then the later one is of a later batch.
-fn has_padding(records: &[RecordPosition]) -> bool {
-    records.windows(2).any(|pair| pair[0].is_padded_before(&pair[1]))
 }
 
 #[cfg(test)]

@@ -4,10 +4,12 @@
 use super::overlay::Overlay;
 use super::own_spans::{OwnSpans, chunk_parts};
 use crate::alloc::space::Span;
+use crate::pending_words::{PendingView, PendingWords};
 use lode_layout::{ENTRY_WORDS_MAX, Entries, Entry, PoolOffset, Record, SpanHeaderWords, WORD};
 use lode_pmem::{Medium, Readable};
 use lode_redo::{DirtyLines, apply_entry};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use zerocopy::IntoBytes;
 
 /// Maximum number of stores that reads look at one by one. More are looked up in the overlay.
@@ -66,6 +68,11 @@ pub(crate) struct WriteSet {
     overlay: Overlay,
     own_spans: OwnSpans,
     long: Option<LongWrites>,
+    /// Words of other transactions that lie under the changes, not in memory yet; see
+    /// [`pending_words`](crate::pending_words).
+    pending: Option<PendingView>,
+    /// True if the transaction is long, or sees pending words.
+    is_layered: bool,
     /// Number of pending writes that reads have looked at.
     #[cfg(test)]
     visits: u64,
@@ -81,6 +88,8 @@ impl WriteSet {
             overlay: Overlay::default(),
             own_spans: OwnSpans::default(),
             long: None,
+            pending: None,
+            is_layered: false,
             #[cfg(test)]
             visits: 0,
         }
@@ -101,6 +110,21 @@ impl WriteSet {
             self.overlay.clear();
             self.long = None;
         }
+        if self.is_layered {
+            self.pending = None;
+            self.is_layered = false;
+        }
+    }
+
+    /// Lays the changes over words of other transactions that are not in memory yet.
+    pub(crate) fn see_pending(&mut self, words: &Arc<PendingWords>) {
+        self.pending = Some(PendingView::new(Arc::clone(words)));
+        self.is_layered = true;
+    }
+
+    /// Returns the greatest sequence number of a transaction of which a pending word was seen, or 0.
+    pub(crate) fn seen_pending(&self) -> u64 {
+        self.pending.as_ref().map_or(0, PendingView::seen)
     }
 
     #[inline]
@@ -271,7 +295,10 @@ impl WriteSet {
     /// Returns the word at `at` as the transaction sees it.
     #[inline]
     pub(crate) fn load8(&mut self, memory: &Readable, at: PoolOffset) -> u64 {
-        if self.long.is_some() {
+        if self.is_layered {
+            if self.pending.is_some() {
+                return self.load8_over_pending(memory, at);
+            }
             return self.overlay.load8(memory, at);
         }
         if self.record.is_empty() {
@@ -286,6 +313,29 @@ impl WriteSet {
         u64::from_le_bytes(word)
     }
 
+    #[cold]
+    fn load8_over_pending(&mut self, memory: &Readable, at: PoolOffset) -> u64 {
+        if self.is_empty() {
+            return self.load8_below(memory, at);
+        }
+        let mut word = [0; WORD as usize];
+        self.read(memory, at, &mut word);
+        u64::from_le_bytes(word)
+    }
+
+    /// Returns the word at `at` without the transaction's own changes.
+    pub(crate) fn load8_below(&self, memory: &Readable, at: PoolOffset) -> u64 {
+        self.pending.as_ref().map_or_else(|| memory.load8(at), |pending| pending.load8(memory, at))
+    }
+
+    /// Reads the range from `at` without the transaction's own changes.
+    pub(crate) fn read_below(&self, memory: &Readable, at: PoolOffset, into: &mut [u8]) {
+        match &self.pending {
+            None => memory.read(at, into),
+            Some(pending) => pending.read(memory, at, into),
+        }
+    }
+
     /// Reads the range from `at` as the transaction sees it.
     pub(crate) fn read(&mut self, memory: &Readable, at: PoolOffset, into: &mut [u8]) {
         self.collect_pending();
@@ -293,10 +343,10 @@ impl WriteSet {
         {
             self.visits += self.pending_writes.len() as u64;
         }
+        self.read_below(memory, at, into);
         if self.pending_writes.is_empty() {
-            return self.overlay.read(memory, at, into);
+            return self.overlay.lay_over(at, into);
         }
-        memory.read(at, into);
         for pending in &self.pending_writes {
             pending.copy_to(self.record.body(), at.get(), into);
         }
@@ -367,6 +417,7 @@ impl WriteSet {
         self.collected = 0;
         self.payloads.clear();
         self.long = Some(long);
+        self.is_layered = true;
     }
 
     /// Stores bytes, as a long transaction: in place in its own spans.
