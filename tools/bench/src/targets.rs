@@ -261,10 +261,10 @@ pub(crate) const WORKLOADS: &[Workload] = &[
         "durable puts of 100 bytes under rising keys, 16 threads",
         &[
             ("libpmemobj", NO_TARGET),
-            ("sqlite", NO_TARGET),
+            ("sqlite", 3.0),
             ("lmdb", NO_TARGET),
             ("redb", NO_TARGET),
-            ("rocksdb", NO_TARGET),
+            ("rocksdb", 1.0),
         ],
     ),
     ratios(
