@@ -193,8 +193,11 @@ impl LockTable {
 
     /// Notes that the words under the lock, which the caller holds, are written back.
     pub(crate) fn clear_pending(&self, stripe: Stripe) {
+        let word = self.word(stripe);
+        // ORDER: none: the holder alone changes the word.
+        let held = word.load(Ordering::Relaxed);
         // ORDER: releases the write-backs, which the caller has seen.
-        self.word(stripe).fetch_and(!PENDING, Ordering::Release);
+        word.store(held & !PENDING, Ordering::Release);
     }
 
     /// Makes the caller the senior, if there is none.
