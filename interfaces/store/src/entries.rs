@@ -93,8 +93,7 @@ impl Batches {
         } else {
             self.back.pop_front().or_else(|| self.front.pop_back())
         }?;
-        let bound = Bound::Excluded(entry.key.clone());
-        *(if is_forward { &mut self.left.0 } else { &mut self.left.1 }) = bound;
+        exclude(if is_forward { &mut self.left.0 } else { &mut self.left.1 }, &entry.key);
         Some(Ok(entry))
     }
 
@@ -111,12 +110,8 @@ impl Batches {
         self.batch = (limit * 2).min(BATCH.1);
         self.is_done = !is_full;
         if let Some(last) = own.back() {
-            let bound = Bound::Excluded(last.key.clone());
-            if direction == Direction::Forward {
-                self.rest.0 = bound;
-            } else {
-                self.rest.1 = bound;
-            }
+            let is_forward = direction == Direction::Forward;
+            exclude(if is_forward { &mut self.rest.0 } else { &mut self.rest.1 }, &last.key);
         }
         Ok(())
     }
@@ -130,6 +125,14 @@ impl Batches {
         self.rest = self.left.clone();
         self.is_done = false;
         self.batch = BATCH.0;
+    }
+}
+
+/// Makes `key` the bound, which is no part of the range.
+fn exclude(bound: &mut Bound<Vec<u8>>, key: &[u8]) {
+    match bound {
+        Bound::Excluded(bound) => key.clone_into(bound),
+        bound => *bound = Bound::Excluded(key.to_vec()),
     }
 }
 
