@@ -85,6 +85,12 @@ impl<'a, M: Medium> Tx<'a, M> {
         self.attempt().writes().load8(self.memory, at)
     }
 
+    /// Loads the words from `at` on, as [`load8`](Tx::load8) loads each of them. Looks up the transaction's own changes once
+    /// a line.
+    pub fn load_words(&self, at: PoolOffset, words: &mut [u64]) {
+        self.attempt().writes().load_words(self.memory, at, words);
+    }
+
     /// Copies the range that begins at `at`, as the transaction sees it. Not validated, like [`load8`](Tx::load8).
     pub fn read(&self, at: PoolOffset, into: &mut [u8]) {
         self.attempt().writes().read(self.memory, at, into);

@@ -12,8 +12,12 @@ use lode_layout::{NODE_BODY, NodeKind, PoolOffset, TreeSlot, WORD};
 use lode_pmem::Medium;
 use std::sync::atomic::{Ordering, fence};
 
-/// Maximum number of children of a node of 256 that are read at once. A short scan comes to a few of them only.
+/// Maximum number of children of a node of 256 that are read when a cursor comes to the node, and later. A short scan
+/// comes to a few of them only.
+const AT_FIRST: usize = 4;
 const AT_ONCE: usize = 16;
+/// Number of slots of a node of 256 that are loaded together: about a line.
+const SLOTS: usize = 8;
 /// Words of key bytes of a node of 48, which has the most.
 const KEY_BYTE_WORDS_MAX: usize = NodeKind::N48.key_byte_words() as usize;
 
@@ -38,13 +42,25 @@ pub(crate) struct Children {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Following {
     pub(crate) previous: u64,
-    pub(crate) direction: Direction,
+    direction: Direction,
+    /// Maximum number of children.
+    most: usize,
 }
 
 impl Following {
-    /// All children.
+    /// The first children.
     pub(crate) fn start(direction: Direction) -> Following {
-        Following { previous: direction.ends().0, direction }
+        Following::after(direction.ends().0, direction)
+    }
+
+    /// The first children after `previous`.
+    pub(crate) fn after(previous: u64, direction: Direction) -> Following {
+        Following { previous, direction, most: AT_FIRST }
+    }
+
+    /// The children after `previous`, which was read before.
+    pub(crate) fn more(previous: u64, direction: Direction) -> Following {
+        Following { previous, direction, most: AT_ONCE }
     }
 
     fn includes(&self, symbol: Symbol) -> bool {
@@ -141,6 +157,7 @@ impl Children {
     fn read_from_node256(&mut self, view: &impl View, node: &Node, part: Following) -> bool {
         let (_, after) = part.direction.ends();
         let (mut encoded, mut is_sound) = (part.previous, true);
+        let (mut first, mut slots) = (usize::MAX, [TreeSlot::EMPTY; SLOTS]);
         loop {
             match part.direction {
                 Direction::Forward => encoded += 1,
@@ -149,12 +166,22 @@ impl Children {
             if encoded == after {
                 return is_sound;
             }
-            if self.list.len() == AT_ONCE {
+            if self.list.len() == part.most {
                 self.has_more = true;
                 return is_sound;
             }
             let symbol = decode_symbol(encoded);
-            let (slot_at, slot) = node.find(view, symbol);
+            let (slot_at, slot) = match symbol {
+                Symbol::End => (node.end(), node.end_slot(view)),
+                Symbol::Byte(byte) => {
+                    let index = usize::from(byte);
+                    if index / SLOTS != first / SLOTS {
+                        first = index / SLOTS * SLOTS;
+                        slots = node.slots(view, first);
+                    }
+                    (node.slot_at(index), slots[index - first])
+                }
+            };
             if !slot.is_empty() {
                 is_sound &= symbol == Symbol::End || symbol == Symbol::Byte(slot.byte());
                 self.push(node, symbol, slot_at, slot);

@@ -151,7 +151,7 @@ impl Cursor {
                 Step::Follow(next) => next,
                 Step::ReadMore { node, previous, level } => {
                     self.path.truncate(level);
-                    self.push_children(from, &node, previous, level)?;
+                    self.push_children(from, &node, Following::more(previous, self.direction), level)?;
                     continue;
                 }
             };
@@ -178,8 +178,8 @@ impl Cursor {
                     let node =
                         Node { at: link.slot.at(), kind: Some(kind), depth: base + link.slot.prefix_len() };
                     self.visit_node(from.view, &node, kind)?;
-                    let (before, _) = self.direction.ends();
-                    let pushed = self.push_children(from, &node, before, self.path.len() + 1);
+                    let part = Following::start(self.direction);
+                    let pushed = self.push_children(from, &node, part, self.path.len() + 1);
                     self.path.push((node.depth, Symbol::End));
                     pushed?;
                 }
@@ -247,7 +247,8 @@ impl Cursor {
                 }
             }
             let symbol = Symbol::of(key, node.depth);
-            match self.push_children(from, &node, encode_symbol(symbol), self.path.len() + 1) {
+            let part = Following::after(encode_symbol(symbol), self.direction);
+            match self.push_children(from, &node, part, self.path.len() + 1) {
                 Err(error @ IndexError::Heap(_)) => return Err(error),
                 pushed => damage = damage.or(pushed.err()),
             }
@@ -299,18 +300,18 @@ impl Cursor {
         check(view, node, kind)
     }
 
-    /// Pushes the children of `node` that follow `previous`, the next one last: at first some of them, and the step that
-    /// reads the others. After an error it pushes those that it could read.
+    /// Pushes the children of `node` in `part`, the next one last: at first some of them, and the step that reads the
+    /// others. After an error it pushes those that it could read.
     fn push_children<M: Medium>(
         &mut self,
         from: Source<'_, M, impl ScanView<M>>,
         node: &Node,
-        previous: u64,
+        part: Following,
         level: usize,
     ) -> Result<(), IndexError> {
         let mut children = std::mem::take(&mut self.children);
-        let result = children.read(from, node, Following { previous, direction: self.direction });
-        let pushed = self.push_in_order(node, previous, level, &children);
+        let result = children.read(from, node, part);
+        let pushed = self.push_in_order(node, part.previous, level, &children);
         self.children = children;
         result.and(pushed)
     }
@@ -325,6 +326,7 @@ impl Cursor {
         let (root, base) = (self.root, node.depth + 1);
         let symbol_of = |child: &Child| encode_symbol(child.symbol);
         let last = list.last().map_or(previous, symbol_of);
+        self.steps.reserve(list.len() + 1);
         let origin = |previous: u64, symbol: u64| {
             version.map(|version| Origin { root, node: *node, version, previous, symbol })
         };

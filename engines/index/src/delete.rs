@@ -14,6 +14,9 @@ use crate::view::View;
 use lode_layout::{NodeKind, PREFIX_LEN_MAX, PoolOffset, SlotKind, TreeSlot};
 use lode_pmem::Medium;
 
+/// Number of slots that are counted together.
+const SLOTS: usize = 16;
+
 /// The change that removes a leaf. All locks for it are held.
 pub(crate) enum Removal {
     /// The leaf's slot becomes empty.
@@ -80,7 +83,18 @@ impl<M: Medium, V: View> Attempt<'_, '_, M, V> {
     /// Returns true if the parent of the step has at most `most` other children, the end slot's not counted.
     fn keeps_at_most(&self, step: &Step, most: usize) -> bool {
         let mine = usize::from(step.slot_at != step.parent.end());
-        step.parent.children(self.view).take(most + mine + 1).count() <= most + mine
+        let mut rest = most + mine;
+        (0..step.parent.capacity()).step_by(SLOTS).all(|first| {
+            let less = rest.checked_sub(self.children_from(step, first));
+            rest = less.unwrap_or_default();
+            less.is_some()
+        })
+    }
+
+    /// Returns the number of children in the [`SLOTS`] slots from number `first` on, of the parent of the step.
+    fn children_from(&self, step: &Step, first: usize) -> usize {
+        let slots: [_; SLOTS] = step.parent.slots(self.view, first);
+        slots.iter().filter(|slot| !slot.is_empty()).count()
     }
 
     /// Returns the other children of the parent of the step, the end slot's included.

@@ -119,6 +119,15 @@ impl Node {
         TreeSlot::from_word(view.load8(self.slot_at(index)))
     }
 
+    /// Returns the content of the `N` slots from number `first` on. Past the last one they are empty.
+    #[inline]
+    pub(crate) fn slots<const N: usize>(&self, view: &impl View, first: usize) -> [TreeSlot; N] {
+        let mut words = [0; N];
+        let count = N.min(self.capacity() - first);
+        view.load_words(self.slot_at(first), &mut words[..count]);
+        words.map(TreeSlot::from_word)
+    }
+
     /// Returns the number of slots, the end slot not counted.
     #[inline]
     pub(crate) fn capacity(&self) -> usize {

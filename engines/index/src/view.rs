@@ -1,7 +1,7 @@
 //! The pool as an operation sees it.
 
 use lode_heap::{Heap, SnapshotView, Tx};
-use lode_layout::PoolOffset;
+use lode_layout::{PoolOffset, WORD};
 use lode_pmem::{Medium, Readable};
 use std::ops::Deref;
 
@@ -13,6 +13,14 @@ pub(crate) trait View {
 
     /// Returns the aligned word at `at`.
     fn load8(&self, at: PoolOffset) -> u64;
+
+    /// Loads the words from `at` on, each as [`load8`](View::load8) does.
+    #[inline]
+    fn load_words(&self, at: PoolOffset, words: &mut [u64]) {
+        for (index, word) in (0..).zip(words) {
+            *word = self.load8(at.plus(index * WORD));
+        }
+    }
 
     /// Prefetches the line at `at`.
     fn prefetch(&self, at: PoolOffset);
@@ -48,6 +56,10 @@ impl<M: Medium> View for Tx<'_, M> {
     #[inline]
     fn load8(&self, at: PoolOffset) -> u64 {
         Tx::load8(self, at)
+    }
+
+    fn load_words(&self, at: PoolOffset, words: &mut [u64]) {
+        Tx::load_words(self, at, words);
     }
 
     #[inline]

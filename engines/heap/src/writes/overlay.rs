@@ -82,16 +82,12 @@ impl OverlayLine {
 
     /// Copies the bytes from `off` that were stored to `into`.
     fn copy_to(&self, off: usize, into: &mut [u8]) {
-        let wanted = mask_of(off, into.len());
-        let bytes = &self.words.as_bytes()[off..off + into.len()];
-        if self.mask & wanted == wanted {
-            into.copy_from_slice(bytes);
-        } else if self.mask & wanted != 0 {
-            for (index, (byte, stored)) in into.iter_mut().zip(bytes).enumerate() {
-                if self.mask >> (off + index) & 1 != 0 {
-                    *byte = *stored;
-                }
-            }
+        let mut rest = self.mask & mask_of(off, into.len());
+        while rest != 0 {
+            let first = rest.trailing_zeros() as usize;
+            let len = (rest >> first).trailing_ones() as usize;
+            into[first - off..][..len].copy_from_slice(&self.words.as_bytes()[first..][..len]);
+            rest &= !mask_of(first, len);
         }
     }
 
@@ -273,9 +269,9 @@ impl Overlay {
                 }
             }
         }
-        let mut word = [0; 8];
-        self.read(memory, at, &mut word);
-        u64::from_le_bytes(word)
+        let mut word = memory.load8(at);
+        self.lay_over(at, word.as_mut_bytes());
+        word
     }
 
     /// Returns the word at `at`, over which no line lies; `None` if a part of it is zeroed.
@@ -286,12 +282,6 @@ impl Overlay {
             Some((from, to)) if *to > start => (*from <= start && end <= *to).then_some(0),
             _ => Some(memory.load8(at)),
         }
-    }
-
-    /// Reads the range from `at` as the transaction sees it.
-    pub(crate) fn read(&self, memory: &Readable, at: PoolOffset, into: &mut [u8]) {
-        memory.read(at, into);
-        self.lay_over(at, into);
     }
 
     /// Lays what was stored over `into`, the bytes of the range from `at`.

@@ -336,14 +336,28 @@ impl WriteSet {
         }
     }
 
+    /// Loads the words from `at` on as the transaction sees them. Each is loaded at once, as by
+    /// [`load8`](WriteSet::load8).
+    pub(crate) fn load_words(&mut self, memory: &Readable, at: PoolOffset, words: &mut [u64]) {
+        for (index, word) in (0..).zip(words.iter_mut()) {
+            *word = self.load8_below(memory, at.plus(index * WORD));
+        }
+        self.lay_over(at, words.as_mut_bytes());
+    }
+
     /// Reads the range from `at` as the transaction sees it.
     pub(crate) fn read(&mut self, memory: &Readable, at: PoolOffset, into: &mut [u8]) {
+        self.read_below(memory, at, into);
+        self.lay_over(at, into);
+    }
+
+    /// Lays the changes of the range from `at` over `into`, which holds what is below them.
+    fn lay_over(&mut self, at: PoolOffset, into: &mut [u8]) {
         self.collect_pending();
         #[cfg(test)]
         {
             self.visits += self.pending_writes.len() as u64;
         }
-        self.read_below(memory, at, into);
         if self.pending_writes.is_empty() {
             return self.overlay.lay_over(at, into);
         }

@@ -64,11 +64,15 @@ fn compare(seed: u64, near: u64, short: u64, steps: u64) -> (Mapping, WriteSet, 
         let from = if draw(2) == 0 { from } else { at.min(LEN - len) };
         let mut seen = vec![0; len as usize];
         let word = PoolOffset::new(from & !7);
+        let mut words = vec![0; (len / WORD) as usize];
         let loaded = medium.memory().reading(|memory| {
             writes.read(memory, PoolOffset::new(from), &mut seen);
+            writes.load_words(memory, word, &mut words);
             writes.load8(memory, word)
         });
         assert_eq!(seen, model[from as usize..(from + len) as usize], "seed {seed}, step {step}");
+        let expected = &model[word.get() as usize..][..words.len() * 8];
+        assert_eq!(words.as_bytes(), expected, "seed {seed}, step {step}");
         let expected = model[word.get() as usize..][..8].try_into().expect("a word");
         assert_eq!(loaded, Ok(u64::from_le_bytes(expected)), "seed {seed}, step {step}");
     }
