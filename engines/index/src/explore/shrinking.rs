@@ -26,6 +26,8 @@ const BEFORE_LEN: u64 = 60_000;
 const TYPE_BEFORE: u64 = 77;
 /// One in this many operations shrinks the pool.
 const SHRINK_ONE_IN: u8 = 6;
+/// About one in this many recovered pools is shrunk again.
+const SHRUNK_ONE_IN: u64 = 16;
 
 /// A store in a pool of `size` bytes that was nearly full once. One thread uses it, the others do nothing.
 #[derive(Clone, Copy, Debug)]
@@ -114,6 +116,22 @@ fn fill(heap: &Heap<Arc<SimMedium>>) -> Result<(), IndexError> {
     Ok(heap.run(|tx| tx.free(before))?)
 }
 
+/// Shrinks the pool, and opens it again.
+fn shrink(medium: &Arc<SimMedium>, life: &Counter, pool: Pool) -> Result<Pool, Failure> {
+    let Pool { mut headers, heap } = pool;
+    heap.close()?;
+    let old = *headers.geometry();
+    let life = || life.add(1) + 1;
+    let mover = |heap: &_| Ok(StoreLayout.evacuate(heap, &())?);
+    shrink_pool::<Failure>(medium, &mut headers, UUID, life, mover)?;
+    let new = headers.geometry();
+    let is_first = old.log_off() == Geometry::LOG;
+    let has_moved = new.log_off() != old.log_off() && new.size() < old.size() / 2;
+    assert!(new.size() <= old.size() && (!is_first || has_moved), "{old:?} is now {new:?}");
+    let (headers, heap) = open_pool(Arc::clone(medium), UUID, life())?;
+    Ok(Pool { headers, heap })
+}
+
 impl Engine {
     /// Gives keys values, or deletes them, in one transaction.
     fn change(&self, pool: &Pool, changes: &Step) -> Result<(), IndexError> {
@@ -132,26 +150,10 @@ impl Engine {
         })
     }
 
-    /// Shrinks the pool, and opens it again.
-    fn shrink(&self, pool: Pool) -> Result<Pool, Failure> {
-        let Pool { mut headers, heap } = pool;
-        heap.close()?;
-        let old = *headers.geometry();
-        let life = || self.life.add(1) + 1;
-        let mover = |heap: &_| Ok(StoreLayout.evacuate(heap, &())?);
-        shrink_pool::<Failure>(&self.medium, &mut headers, UUID, life, mover)?;
-        let new = headers.geometry();
-        let is_first = old.log_off() == Geometry::LOG;
-        let has_moved = new.log_off() != old.log_off() && new.size() < old.size() / 2;
-        assert!(new.size() <= old.size() && (!is_first || has_moved), "{old:?} is now {new:?}");
-        let (headers, heap) = open_pool(Arc::clone(&self.medium), UUID, life())?;
-        Ok(Pool { headers, heap })
-    }
-
     /// Runs one operation. Returns the pool, unless it can't be used any more.
     fn operate(&self, pool: Pool, actor: &mut Actor<'_, Step>, shrinks: bool) -> Option<Pool> {
         if shrinks {
-            return match self.shrink(pool) {
+            return match shrink(&self.medium, &self.life, pool) {
                 Ok(pool) => Some(pool),
                 // Only a failed sync is no violation.
                 Err(error) => {
@@ -249,8 +251,18 @@ impl Subject for ShrinkingSubject {
     }
 
     fn recover(&self, medium: Arc<SimMedium>) -> Result<Contents, Failure> {
-        let (_, heap) = open_pool(medium, UUID, 1 << 32)?;
-        Ok(contents(&heap)?)
+        let life = Counter::new(1 << 32);
+        let (headers, heap) = open_pool(Arc::clone(&medium), UUID, life.add(1))?;
+        let mut found = contents(&heap)?;
+        let sum: u64 = found.keys.iter().map(|(_, number)| number).sum();
+        if found.unsound.is_none() && sum.is_multiple_of(SHRUNK_ONE_IN) {
+            let pool = shrink(&medium, &life, Pool { headers, heap })?;
+            let shrunk = contents(&pool.heap)?;
+            if shrunk != found {
+                found.unsound = Some(format!("{found:?} has become {shrunk:?} by a second shrink"));
+            }
+        }
+        Ok(found)
     }
 
     fn legal(&self, history: &HistoryPrefix<Step>) -> Self::Legal {
