@@ -93,7 +93,6 @@ mod node;
 mod range;
 mod reader;
 mod rebuild;
-mod relocate;
 mod salvage;
 mod salvage_pass;
 mod snapshot;
