@@ -16,12 +16,13 @@
 use hashbrown::HashMap;
 use lode_layout::{Entries, Entry, LINE, PoolOffset, WORD, checked, unchecked};
 use lode_pmem::Readable;
+use lode_pmem::sync::{Mutex, MutexGuard};
 use lode_redo::WrittenBack;
 use std::cell::Cell;
 use std::fmt;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
 use zerocopy::IntoBytes;
 
 /// Number of maps, each with a lock of its own.

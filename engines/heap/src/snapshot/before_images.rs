@@ -3,9 +3,10 @@
 use hashbrown::HashMap;
 use lode_layout::{LINE, PoolOffset, WORD, align_down};
 use lode_pmem::Readable;
+use lode_pmem::sync::{Mutex, MutexGuard};
 use std::hash::BuildHasher;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{OnceLock, PoisonError};
 use zerocopy::IntoBytes;
 
 /// Number of maps, each with a lock of its own.
