@@ -16,6 +16,8 @@ pub struct GatedLog {
     moved: Condvar,
     /// Log writes that wait at the gate.
     waiting: AtomicU64,
+    /// Log writes that have begun.
+    begun: AtomicU64,
     /// True if each takes a millisecond.
     is_slow: AtomicBool,
 }
@@ -28,8 +30,15 @@ impl GatedLog {
             is_shut: Mutex::new(false),
             moved: Condvar::new(),
             waiting: AtomicU64::new(0),
+            begun: AtomicU64::new(0),
             is_slow: AtomicBool::new(false),
         }
+    }
+
+    /// Returns the number of log writes that have begun.
+    pub fn log_writes(&self) -> u64 {
+        // ORDER: as in `log_write`.
+        self.begun.load(Ordering::Relaxed)
     }
 
     /// Makes each log write take a millisecond, as on a disk.
@@ -63,12 +72,14 @@ impl Layer for GatedLog {
         Durability::Commit
     }
     fn log_write(&self, at: PoolOffset, bytes: &[u8]) -> Result<(), SyncError> {
-        // ORDER: none: a count and a flag that tests look at.
+        // ORDER: none: counts and a flag that tests look at.
+        self.begun.fetch_add(1, Ordering::Relaxed);
+        // ORDER: as above.
         self.waiting.fetch_add(1, Ordering::Relaxed);
         drop(self.moved.wait_while(self.is_shut.lock().unwrap(), |is_shut| *is_shut).unwrap());
-        // ORDER: none: a count and a flag that tests look at.
+        // ORDER: as above.
         self.waiting.fetch_sub(1, Ordering::Relaxed);
-        // ORDER: none: a count and a flag that tests look at.
+        // ORDER: as above.
         if self.is_slow.load(Ordering::Relaxed) {
             thread::sleep(Duration::from_millis(1));
         }

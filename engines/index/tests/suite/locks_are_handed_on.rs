@@ -3,10 +3,8 @@
 
 use lode_heap::{Heap, HeapError};
 use lode_index::{IndexError, Tree};
-use lode_layout::PoolOffset;
-use lode_pmem::{Durability, Layer, Mapping, Medium, SyncError};
 use lode_testing::gated_log::GatedLog;
-use lode_testing::{heap, memory};
+use lode_testing::heap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
@@ -16,43 +14,26 @@ const THREADS: u64 = 16;
 /// Transactions of each thread.
 const STEPS: u64 = 60;
 
-/// Memory whose log writes take a millisecond, as on a disk, and are counted.
-#[derive(Debug)]
-struct SlowLog {
-    inner: Arc<Mapping>,
-    log_writes: AtomicU64,
+type TestHeap = Heap<Arc<GatedLog>>;
+
+/// Returns a heap whose log writes take a millisecond, as on a disk.
+fn slow_heap() -> TestHeap {
+    let medium = GatedLog::new(64 << 20);
+    medium.slow_down();
+    heap::create(Arc::new(medium))
 }
-
-impl Layer for SlowLog {
-    type Inner = Arc<Mapping>;
-
-    fn inner(&self) -> &Arc<Mapping> {
-        &self.inner
-    }
-    fn durability(&self) -> Durability {
-        Durability::Commit
-    }
-    fn log_write(&self, at: PoolOffset, bytes: &[u8]) -> Result<(), SyncError> {
-        self.log_writes.fetch_add(1, Ordering::Relaxed);
-        thread::sleep(Duration::from_millis(1));
-        Medium::log_write(&self.inner, at, bytes)
-    }
-}
-
-type TestHeap = Heap<Arc<SlowLog>>;
 
 /// Runs `step` in each thread, and returns the number of transactions for each log write.
 fn transactions_per_write(
     name: &str,
-    step: impl Fn(&Tree<'_, Arc<SlowLog>>, u64) -> Result<(), IndexError> + Sync,
-    check: impl FnOnce(&Tree<'_, Arc<SlowLog>>),
+    step: impl Fn(&Tree<'_, Arc<GatedLog>>, u64) -> Result<(), IndexError> + Sync,
+    check: impl FnOnce(&Tree<'_, Arc<GatedLog>>),
 ) -> f64 {
-    let medium = Arc::new(SlowLog { inner: memory::volatile(64 << 20), log_writes: AtomicU64::new(0) });
-    let heap: TestHeap = heap::create(Arc::clone(&medium));
+    let heap = slow_heap();
     let root = heap.run(Tree::create).expect("a new tree");
     let tree = Tree::open(&heap, root).expect("the tree");
     let next = AtomicU64::new(0);
-    let before = medium.log_writes.load(Ordering::Relaxed);
+    let before = heap.medium().log_writes();
     thread::scope(|scope| {
         for _ in 0..THREADS {
             scope.spawn(|| {
@@ -62,7 +43,7 @@ fn transactions_per_write(
             });
         }
     });
-    let writes = medium.log_writes.load(Ordering::Relaxed) - before;
+    let writes = heap.medium().log_writes() - before;
     check(&tree);
     tree.check(|finding| assert!(matches!(finding, lode_index::Finding::Object(_)), "{finding:?}"));
     let per_write = (THREADS * STEPS) as f64 / writes as f64;
@@ -70,13 +51,13 @@ fn transactions_per_write(
     per_write
 }
 
-fn has_all_keys(tree: &Tree<'_, Arc<SlowLog>>) {
+fn has_all_keys(tree: &Tree<'_, Arc<GatedLog>>) {
     assert_eq!(tree.count_leaves(u64::MAX), Ok(THREADS * STEPS));
 }
 
 #[test]
 fn counter_is_handed_on() {
-    let add = |tree: &Tree<'_, Arc<SlowLog>>, _| {
+    let add = |tree: &Tree<'_, Arc<GatedLog>>, _| {
         tree.update(b"counter", |old| {
             let old = old.map_or(0, |old| u64::from_le_bytes(old.try_into().unwrap()));
             Some((old + 1).to_le_bytes().to_vec())
@@ -90,7 +71,7 @@ fn counter_is_handed_on() {
 
 #[test]
 fn nodes_of_sequential_keys_are_handed_on() {
-    let insert = |tree: &Tree<'_, Arc<SlowLog>>, number: u64| {
+    let insert = |tree: &Tree<'_, Arc<GatedLog>>, number: u64| {
         tree.insert(&number.to_be_bytes(), &[number as u8; 100]).map(drop)
     };
     let per_write = transactions_per_write("sequential keys", insert, has_all_keys);
@@ -99,7 +80,7 @@ fn nodes_of_sequential_keys_are_handed_on() {
 
 #[test]
 fn random_keys_share_log_writes() {
-    let insert = |tree: &Tree<'_, Arc<SlowLog>>, number: u64| {
+    let insert = |tree: &Tree<'_, Arc<GatedLog>>, number: u64| {
         let key = number.wrapping_mul(0x9E37_79B9_7F4A_7C15);
         tree.insert(&key.to_be_bytes(), &[number as u8; 100]).map(drop)
     };
@@ -111,8 +92,7 @@ fn random_keys_share_log_writes() {
 #[test]
 fn begun_transaction_inserts_beside_others() {
     const KEYS_MAX: u64 = 3_000;
-    let medium = Arc::new(SlowLog { inner: memory::volatile(64 << 20), log_writes: AtomicU64::new(0) });
-    let heap: TestHeap = heap::create(medium);
+    let heap = slow_heap();
     let root = heap.run(Tree::create).expect("a new tree");
     let tree = Tree::open(&heap, root).expect("the tree");
     let (next, is_done) = (AtomicU64::new(0), AtomicBool::new(false));
