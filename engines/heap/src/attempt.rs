@@ -278,10 +278,17 @@ impl Attempt {
     /// Takes the lock, which is not held yet, for the offset that has `tag`, if its version is still `version`.
     #[inline]
     pub(crate) fn try_lock(&mut self, locks: &LockTable, stripe: Stripe, tag: Tag, version: Version) -> bool {
+        self.hold_if(locks, stripe, |attempt| {
+            locks.take(stripe, tag, version)
+                || !attempt.sees_memory() && locks.take_pending(stripe, tag, version)
+        })
+    }
+
+    /// Notes the lock as held if `take` takes it. Leaves a lock alone for which the senior, another transaction, waits.
+    #[inline]
+    fn hold_if(&mut self, locks: &LockTable, stripe: Stripe, take: impl FnOnce(&Attempt) -> bool) -> bool {
         let is_reserved = locks.is_wanted(stripe) && !self.is_senior;
-        let taken = !is_reserved
-            && (locks.take(stripe, tag, version)
-                || !self.sees_memory() && locks.take_pending(stripe, tag, version));
+        let taken = !is_reserved && take(self);
         if taken {
             self.held.push(stripe);
         }
@@ -298,12 +305,7 @@ impl Attempt {
         version: Version,
     ) -> bool {
         self.locks_reads = true;
-        let is_reserved = locks.is_wanted(stripe) && !self.is_senior;
-        let taken = !is_reserved && locks.take_pending(stripe, tag, version);
-        if taken {
-            self.held.push(stripe);
-        }
-        taken
+        self.hold_if(locks, stripe, |_| locks.take_pending(stripe, tag, version))
     }
 
     /// Notes the locks that are held, and the changes that were made.

@@ -299,17 +299,15 @@ impl<M: Medium> Heap<M> {
     /// pending, and words under it wait for their sync.
     #[cold]
     pub(crate) fn is_pending(&self, stripe: Stripe, version: Version) -> bool {
-        let number = version.number();
-        let is_settled =
-            || self.log.written_back().is_none_or(|last| last.is_settled(number + self.opened_at));
         if !version.is_pending() {
             return false;
         }
-        if is_settled() {
+        let number = version.number();
+        let is_settled = self.log.written_back().is_none_or(|last| last.is_settled(number + self.opened_at));
+        if is_settled {
             self.locks.settle(stripe, number);
-            return false;
         }
-        true
+        !is_settled
     }
 
     /// Returns what a transaction whose end is open leaves under its locks.
