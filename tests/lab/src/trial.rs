@@ -14,8 +14,7 @@ use std::time::Duration;
 
 /// Time after which a boot has failed: several times what any boot takes on an idle machine.
 const LIMIT: Duration = Duration::from_secs(120);
-/// Number of times to start a machine that hangs before its init runs. Emulated CPUs that wait for each other sometimes
-/// hang so, and none of our code has run by then.
+/// Number of times to start a machine that hangs before its init runs. None of our code has run by then.
 const ATTEMPTS: u32 = 3;
 /// Line that the kernel prints when it starts the init.
 const INIT_RUNS: &str = "Run /init as init process";
