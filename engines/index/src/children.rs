@@ -8,7 +8,7 @@ use crate::stability::{StabilityWait, read_versioned};
 use crate::validated::{decode_symbol, encode_symbol, is_alive};
 use crate::view::{ScanView, Source, View};
 use lode_heap::{Tx, Version};
-use lode_layout::{NODE_BODY, NodeKind, PoolOffset, TreeSlot, WORD};
+use lode_layout::{NodeKind, PoolOffset, TreeSlot};
 use lode_pmem::Medium;
 use std::sync::atomic::{Ordering, fence};
 
@@ -145,6 +145,7 @@ impl Children {
     /// Reads children of `node`. Returns true if each is there once and has its key byte, and the node is not empty.
     fn read_once(&mut self, view: &impl View, node: &Node, part: Following) -> bool {
         self.list.clear();
+        self.list.reserve(node.capacity().min(part.most) + 1);
         self.has_more = false;
         let is_sound = match node.kind {
             Some(NodeKind::N256) => self.read_from_node256(view, node, part),
@@ -196,9 +197,7 @@ impl Children {
         }
         let mut key_bytes = [0u64; KEY_BYTE_WORDS_MAX];
         let words = node.kind.map_or(0, NodeKind::key_byte_words) as usize;
-        for (index, word) in key_bytes[..words].iter_mut().enumerate() {
-            *word = view.load8(node.at.plus(NODE_BODY + index as u64 * WORD));
-        }
+        key_bytes.iter_mut().zip(node.key_bytes(view)).for_each(|(word, found)| *word = found);
         let mut is_sound = true;
         for index in 0..node.capacity() {
             let (slot_at, slot) = (node.slot_at(index), node.slot(view, index));

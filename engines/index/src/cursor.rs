@@ -30,6 +30,10 @@ use lode_pmem::Medium;
 /// Lines of the next leaf that are prefetched: those of a key and a value of together about 200 bytes.
 const PREFETCHED_LINES: u64 = 4;
 
+/// Room for the steps and levels of most cursors.
+const STEPS_USUAL: usize = 32;
+const LEVELS_USUAL: usize = 8;
+
 /// A slot that is still to be followed.
 #[derive(Clone, Copy, Debug)]
 struct Pending {
@@ -96,14 +100,13 @@ pub(crate) struct Cursor {
 
 impl Cursor {
     pub(crate) fn new(direction: Direction) -> Cursor {
-        let (steps, children, path) = Default::default();
         Cursor {
             root: PoolOffset::NULL,
             pool_len: 0,
             direction,
-            steps,
-            children,
-            path,
+            steps: Vec::with_capacity(STEPS_USUAL),
+            children: Children::default(),
+            path: Vec::with_capacity(LEVELS_USUAL),
             leaf: None,
             nodes_since_leaf: 0,
             begins_early: false,

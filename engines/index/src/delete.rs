@@ -11,11 +11,14 @@ use crate::error::IndexError;
 use crate::leaf;
 use crate::node::Node;
 use crate::view::View;
-use lode_layout::{NodeKind, PREFIX_LEN_MAX, PoolOffset, SlotKind, TreeSlot};
+use lode_layout::{NodeKind, PREFIX_LEN_MAX, PoolOffset, SlotKind, TreeSlot, WORD};
 use lode_pmem::Medium;
 
 /// Number of slots that are counted together.
 const SLOTS: usize = 16;
+/// Number of children in so many slots above which their node is not taken for a sparse one: about the average of a node of
+/// 256 that is to be replaced.
+const SPARSE_CHILDREN: usize = 2;
 
 /// The change that removes a leaf. All locks for it are held.
 pub(crate) enum Removal {
@@ -39,6 +42,12 @@ fn smaller(kind: NodeKind) -> Option<(NodeKind, usize)> {
     }
 }
 
+/// Returns the number of bytes of `word` that are not 0.
+fn nonzero_bytes(word: u64) -> usize {
+    const LOW_BITS: u64 = 0x7F7F_7F7F_7F7F_7F7F;
+    ((((word & LOW_BITS) + LOW_BITS) | word) & !LOW_BITS).count_ones() as usize
+}
+
 impl<M: Medium, V: View> Attempt<'_, '_, M, V> {
     /// Finds the leaf of `key` and locks all that its removal changes; `None` if there is no such leaf, which is noted
     /// as a read.
@@ -58,7 +67,9 @@ impl<M: Medium, V: View> Attempt<'_, '_, M, V> {
         let removal = match step.parent.kind {
             None => self.lock_for_clear(read_version, step)?,
             Some(kind) => match smaller(kind) {
-                Some((smaller, most)) if self.keeps_at_most(&step, most) => {
+                Some((smaller, most))
+                    if self.looks_sparse(&step, most) && self.keeps_at_most(&step, most) =>
+                {
                     // A node of many slots has so few children only if the pool had no room for a smaller one.
                     if self.siblings(&step).nth(1).is_none() {
                         self.lock_for_prune(key, read_version, step)?
@@ -78,6 +89,19 @@ impl<M: Medium, V: View> Attempt<'_, '_, M, V> {
     fn lock_for_clear(&self, read_version: ReadVersion, step: Step) -> Result<Removal, Retry> {
         self.lock(read_version)?;
         Ok(Removal::Clear(step))
+    }
+
+    /// Returns false if the parent of the step has more than `most` other children, as a look at a few of its words tells.
+    fn looks_sparse(&self, step: &Step, most: usize) -> bool {
+        let (parent, step_off) = (&step.parent, step.slot_at.get());
+        if parent.kind == Some(NodeKind::N256) {
+            // As long as keys are removed, some removal meets slots that have as few children as a sparse node's.
+            let Some(off) = step_off.checked_sub(parent.slot_at(0).get()) else { return true };
+            let first = (off / WORD) as usize / SLOTS * SLOTS;
+            return self.children_from(step, first) <= SPARSE_CHILDREN;
+        }
+        let children: usize = parent.key_bytes(self.view).map(nonzero_bytes).sum();
+        children <= most + 1
     }
 
     /// Returns true if the parent of the step has at most `most` other children, the end slot's not counted.

@@ -147,12 +147,14 @@ impl<M: Medium, V: View> Lookup<'_, '_, M, V> {
             // The leaf may have been removed since.
             return true;
         }
-        match self.tx.filter(|tx| !tx.sees_memory()) {
-            None => self.heap.is_allocated(self.memory, leaf, TYPE_LEAF).unwrap_or(true),
-            Some(tx) => tx.object(leaf).map_or_else(
-                |error| !matches!(error, lode_heap::HeapError::NoObject { .. }),
-                |(_, type_number)| type_number == TYPE_LEAF,
-            ),
-        }
+        let in_memory = self.heap.is_allocated(self.memory, leaf, TYPE_LEAF).unwrap_or(true);
+        // A leaf that the transaction has freed is not linked in its view, so a look at those it has made is enough.
+        in_memory
+            || self.tx.is_some_and(|tx| {
+                tx.object(leaf).map_or_else(
+                    |error| !matches!(error, lode_heap::HeapError::NoObject { .. }),
+                    |(_, type_number)| type_number == TYPE_LEAF,
+                )
+            })
     }
 }

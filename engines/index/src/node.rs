@@ -107,6 +107,12 @@ impl Node {
         Some((self.at.plus(NODE_BODY + align_down(index, WORD)), (index % WORD) as u32 * 8))
     }
 
+    /// Returns the words with the key bytes of a node of 16 or 48. A slot without a child has the key byte 0.
+    pub(crate) fn key_bytes(&self, view: &impl View) -> impl Iterator<Item = u64> {
+        let words = self.kind.map_or(0, NodeKind::key_byte_words);
+        (0..words).map(|index| view.load8(self.at.plus(NODE_BODY + index * WORD)))
+    }
+
     /// Returns the offset of slot number `index`, the end slot not counted.
     #[inline]
     pub(crate) fn slot_at(&self, index: usize) -> PoolOffset {

@@ -12,6 +12,7 @@ use crate::view::{ScanView, Source};
 use lode_heap::Tx;
 use lode_layout::PoolOffset;
 use lode_pmem::Medium;
+use std::mem;
 use std::ops::{Bound, Deref, RangeBounds};
 
 /// A key and its value: copies of the bytes whose checksum was verified.
@@ -102,10 +103,12 @@ fn key_of(bound: &Bound<Vec<u8>>) -> Option<&[u8]> {
 
 /// Makes `key` the bound, which is no part of the range.
 fn exclude(bound: &mut Bound<Vec<u8>>, key: &[u8]) {
-    match bound {
-        Bound::Excluded(bound) => key.clone_into(bound),
-        bound => *bound = Bound::Excluded(key.to_vec()),
-    }
+    let mut bytes = match mem::replace(bound, Bound::Unbounded) {
+        Bound::Included(bytes) | Bound::Excluded(bytes) => bytes,
+        Bound::Unbounded => Vec::new(),
+    };
+    key.clone_into(&mut bytes);
+    *bound = Bound::Excluded(bytes);
 }
 
 fn is_above(from: &Bound<Vec<u8>>, key: &[u8]) -> bool {

@@ -194,6 +194,12 @@ impl Value {
     }
 }
 
+impl From<Value> for Vec<u8> {
+    fn from(value: Value) -> Vec<u8> {
+        value.into_vec()
+    }
+}
+
 /// Makes a value of bytes that were verified elsewhere.
 impl From<Vec<u8>> for Value {
     fn from(bytes: Vec<u8>) -> Value {

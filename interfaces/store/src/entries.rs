@@ -10,6 +10,7 @@ use crate::tree_def::{decode_key, decode_value};
 use crate::value::Value;
 use lode_index::{Direction, Entry, IndexError};
 use std::collections::VecDeque;
+use std::mem;
 use std::ops::Bound;
 
 /// Entries of the first batch, and of the longest one.
@@ -66,6 +67,17 @@ impl Batches {
         Batches { left: bounds.clone(), rest: bounds, is_done: false, front, back, batch: BATCH.0, changes }
     }
 
+    /// Returns the entries of a whole tree for a caller that may want only the first one.
+    pub(crate) fn one_by_one(scan: &impl Scan) -> Batches {
+        let bounds = (Bound::Unbounded, Bound::Unbounded);
+        Batches { batch: 1, ..Batches::new(bounds, scan.changes()) }
+    }
+
+    /// Returns true if the transaction has made no change but those that are known.
+    pub(crate) fn knows_changes(&self, scan: &impl Scan) -> bool {
+        self.changes == scan.changes()
+    }
+
     /// Takes the caller's own changes for known: they do not change what the batches hold.
     pub(crate) fn know_changes(&mut self, scan: &impl Scan) {
         self.changes = scan.changes();
@@ -73,7 +85,7 @@ impl Batches {
 
     /// Returns the next entry from one end.
     pub(crate) fn next(&mut self, scan: &impl Scan, direction: Direction) -> Option<Result<Entry>> {
-        if self.changes != scan.changes() {
+        if !self.knows_changes(scan) {
             self.forget(scan);
         }
         let is_forward = direction == Direction::Forward;
@@ -95,6 +107,15 @@ impl Batches {
         }?;
         exclude(if is_forward { &mut self.left.0 } else { &mut self.left.1 }, &entry.key);
         Some(Ok(entry))
+    }
+
+    /// Returns the key of the entry that [`next`](Batches::next) returned last from this end.
+    pub(crate) fn last_key(&self, direction: Direction) -> &[u8] {
+        let bound = if direction == Direction::Forward { &self.left.0 } else { &self.left.1 };
+        match bound {
+            Bound::Included(key) | Bound::Excluded(key) => key,
+            Bound::Unbounded => &[],
+        }
     }
 
     fn fill(&mut self, scan: &impl Scan, direction: Direction) -> Result<()> {
@@ -130,13 +151,15 @@ impl Batches {
 
 /// Makes `key` the bound, which is no part of the range.
 fn exclude(bound: &mut Bound<Vec<u8>>, key: &[u8]) {
-    match bound {
-        Bound::Excluded(bound) => key.clone_into(bound),
-        bound => *bound = Bound::Excluded(key.to_vec()),
-    }
+    let mut bytes = match mem::replace(bound, Bound::Unbounded) {
+        Bound::Included(bytes) | Bound::Excluded(bytes) => bytes,
+        Bound::Unbounded => Vec::new(),
+    };
+    key.clone_into(&mut bytes);
+    *bound = Bound::Excluded(bytes);
 }
 
 /// Decodes an entry.
-pub(crate) fn decode<K: Key, V: Value>(entry: &Entry) -> Result<(K, V)> {
-    Ok((decode_key(&entry.key)?, decode_value(&entry.value)?))
+pub(crate) fn decode<K: Key, V: Value>(entry: Entry) -> Result<(K, V)> {
+    Ok((decode_key(entry.key)?, decode_value(entry.value)?))
 }

@@ -42,6 +42,16 @@ pub trait Key: AsKey<Self> + Sized {
     /// # Errors
     /// [`Malformed`] if `bytes` do not begin with a key.
     fn decode_key(bytes: &mut &[u8], place: Place) -> Result<Self, Malformed>;
+
+    /// Decodes a whole key of bytes that may become its own.
+    ///
+    /// # Errors
+    /// [`Malformed`] if `bytes` are not one key.
+    fn decode_owned_key(bytes: Vec<u8>) -> Result<Self, Malformed> {
+        let mut rest = bytes.as_slice();
+        let key = Self::decode_key(&mut rest, Place::Last)?;
+        if rest.is_empty() { Ok(key) } else { Err(Malformed::new()) }
+    }
 }
 
 /// A value that stands for a key of the type `K`, such as `&str` for `String`.
@@ -83,12 +93,6 @@ pub(crate) fn encode<K>(key: &(impl AsKey<K> + ?Sized)) -> Vec<u8> {
     let mut bytes = Vec::new();
     key.encode_key(Place::Last, &mut bytes);
     bytes
-}
-
-/// Decodes a whole key.
-pub(crate) fn decode<K: Key>(mut bytes: &[u8]) -> Result<K, Malformed> {
-    let key = K::decode_key(&mut bytes, Place::Last)?;
-    if bytes.is_empty() { Ok(key) } else { Err(Malformed::new()) }
 }
 
 fn take<const N: usize>(bytes: &mut &[u8]) -> Result<[u8; N], Malformed> {
@@ -238,6 +242,10 @@ impl Key for Vec<u8> {
     fn decode_key(bytes: &mut &[u8], place: Place) -> Result<Vec<u8>, Malformed> {
         decode_bytes(bytes, place)
     }
+
+    fn decode_owned_key(bytes: Vec<u8>) -> Result<Vec<u8>, Malformed> {
+        Ok(bytes)
+    }
 }
 
 impl AsPrefix<Vec<u8>> for [u8] {
@@ -271,6 +279,10 @@ impl Key for String {
 
     fn decode_key(bytes: &mut &[u8], place: Place) -> Result<String, Malformed> {
         String::from_utf8(decode_bytes(bytes, place)?).map_err(Malformed::because)
+    }
+
+    fn decode_owned_key(bytes: Vec<u8>) -> Result<String, Malformed> {
+        String::from_utf8(bytes).map_err(Malformed::because)
     }
 }
 

@@ -91,7 +91,7 @@ impl<K: Key, V: Value> ReadTree<K, V> {
     /// Those of [reads](ReadTree).
     pub fn get(&self, key: impl AsKey<K>) -> Result<Option<V>> {
         let found = self.tree.get(&encode(&key))?;
-        found.map(|value| decode_value(&value)).transpose().map_err(|error| self.tree.located(error))
+        found.map(|value| decode_value(value)).transpose().map_err(|error| self.tree.located(error))
     }
 
     /// Returns true if the tree has `key`.
@@ -178,7 +178,7 @@ impl<K, V> fmt::Debug for ReadRange<K, V> {
 impl<K: Key, V: Value> ReadRange<K, V> {
     fn next_from(&mut self, direction: Direction) -> Option<Result<(K, V)>> {
         let entry = self.tree.next(&mut self.scan, direction)?;
-        Some(entry.and_then(|entry| decode(&entry).map_err(|error| self.tree.located(error))))
+        Some(entry.and_then(|entry| decode(entry).map_err(|error| self.tree.located(error))))
     }
 }
 

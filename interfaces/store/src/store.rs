@@ -325,7 +325,7 @@ impl Store {
             let value = Tree::open(heap, tree.root).and_then(|tree| tree.get(&key));
             let value = value.map_err(|error| located(error.into()))?;
             if let Some(value) = value {
-                return decode_value(&value).map(Some).map_err(located);
+                return decode_value(value).map(Some).map_err(located);
             }
             // Keys of a dropped tree are deleted one after the other, so a key that is missing proves nothing.
             found = find().map_err(|error| located(error.into()))?;

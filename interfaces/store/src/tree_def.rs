@@ -63,13 +63,13 @@ impl<K, V> fmt::Debug for TreeDef<'_, K, V> {
 }
 
 /// Decodes a stored key.
-pub(crate) fn decode_key<K: Key>(bytes: &[u8]) -> Result<K> {
-    crate::key::decode(bytes).map_err(|cause| malformed("key", K::type_name().into(), cause))
+pub(crate) fn decode_key<K: Key>(bytes: Vec<u8>) -> Result<K> {
+    K::decode_owned_key(bytes).map_err(|cause| malformed("key", K::type_name().into(), cause))
 }
 
 /// Decodes a stored value.
-pub(crate) fn decode_value<V: Value>(bytes: &[u8]) -> Result<V> {
-    V::decode_value(bytes).map_err(malformed_value::<V>)
+pub(crate) fn decode_value<V: Value>(bytes: impl AsRef<[u8]> + Into<Vec<u8>>) -> Result<V> {
+    V::decode_owned_value(bytes).map_err(malformed_value::<V>)
 }
 
 /// Returns the error of a value that has no encoding, or of bytes that are none.

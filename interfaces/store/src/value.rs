@@ -17,6 +17,14 @@ pub trait Value: AsValue<Self> + Sized {
     /// # Errors
     /// [`Malformed`] if `bytes` are no value of this type.
     fn decode_value(bytes: &[u8]) -> Result<Self, Malformed>;
+
+    /// Decodes a value of bytes that may become its own.
+    ///
+    /// # Errors
+    /// [`Malformed`] if `bytes` are no value of this type.
+    fn decode_owned_value(bytes: impl AsRef<[u8]> + Into<Vec<u8>>) -> Result<Self, Malformed> {
+        Self::decode_value(bytes.as_ref())
+    }
 }
 
 /// A value that stands for one of the type `V`, such as `&str` for `String`.
@@ -139,6 +147,10 @@ impl Value for Vec<u8> {
     fn decode_value(bytes: &[u8]) -> Result<Vec<u8>, Malformed> {
         Ok(bytes.to_vec())
     }
+
+    fn decode_owned_value(bytes: impl AsRef<[u8]> + Into<Vec<u8>>) -> Result<Vec<u8>, Malformed> {
+        Ok(bytes.into())
+    }
 }
 
 impl AsValue<String> for str {
@@ -159,7 +171,11 @@ impl Value for String {
     }
 
     fn decode_value(bytes: &[u8]) -> Result<String, Malformed> {
-        String::from_utf8(bytes.to_vec()).map_err(Malformed::because)
+        Self::decode_owned_value(bytes)
+    }
+
+    fn decode_owned_value(bytes: impl AsRef<[u8]> + Into<Vec<u8>>) -> Result<String, Malformed> {
+        String::from_utf8(bytes.into()).map_err(Malformed::because)
     }
 }
 
@@ -206,7 +222,8 @@ mod test {
 
     fn assert_round_trip<V: Value + PartialEq + Debug>(value: V) {
         let bytes = value.encode_value().expect("an encoding").into_owned();
-        assert_eq!(V::decode_value(&bytes).ok(), Some(value));
+        assert_eq!(V::decode_value(&bytes).as_ref().ok(), Some(&value));
+        assert_eq!(V::decode_owned_value(bytes).ok(), Some(value));
     }
 
     #[test]
@@ -228,5 +245,6 @@ mod test {
         assert!(<()>::decode_value(&[0]).is_err());
         assert!(<[u8; 3]>::decode_value(&[0; 4]).is_err());
         assert!(String::decode_value(&[0xFF]).is_err());
+        assert!(String::decode_owned_value(vec![0xFF]).is_err());
     }
 }

@@ -11,6 +11,7 @@ use crate::tree_def::{decode_value, malformed_value};
 use crate::value::{AsValue, Value};
 use lode_index::{Direction, Entry as EngineEntry};
 use lode_layout::PoolOffset;
+use std::cell::RefCell;
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Bound;
@@ -28,6 +29,8 @@ use std::ops::Bound;
 /// [`is_read_only`](Error::is_read_only) or [`is_invalid_key`](Error::is_invalid_key) for keys above 64 KiB.
 pub struct WriteTree<'t, K, V> {
     tree: ChangedTree<'t>,
+    /// The entries at both ends, for pops that follow each other.
+    ends: RefCell<Option<Batches>>,
     types: PhantomData<fn() -> (K, V)>,
 }
 
@@ -117,7 +120,8 @@ impl<K, V> fmt::Debug for WriteTree<'_, K, V> {
 
 impl<'t, K: Key, V: Value> WriteTree<'t, K, V> {
     pub(crate) fn new(changes: &'t Changes<'t>, root: PoolOffset, name: &str) -> WriteTree<'t, K, V> {
-        WriteTree { tree: ChangedTree { changes, root, name: name.into() }, types: PhantomData }
+        let tree = ChangedTree { changes, root, name: name.into() };
+        WriteTree { tree, ends: RefCell::default(), types: PhantomData }
     }
 
     #[cfg(test)]
@@ -125,11 +129,7 @@ impl<'t, K: Key, V: Value> WriteTree<'t, K, V> {
         self.tree.changes.changes()
     }
 
-    fn decode_value(&self, value: &[u8]) -> Result<V> {
-        decode_value(value).map_err(|error| self.tree.located(error))
-    }
-
-    fn decode_entry(&self, entry: &EngineEntry) -> Result<(K, V)> {
+    fn decode_entry(&self, entry: EngineEntry) -> Result<(K, V)> {
         decode(entry).map_err(|error| self.tree.located(error))
     }
 
@@ -142,7 +142,8 @@ impl<'t, K: Key, V: Value> WriteTree<'t, K, V> {
     }
 
     fn get_encoded(&self, key: &[u8]) -> Result<Option<V>> {
-        self.tree.get(key)?.map(|value| self.decode_value(&value)).transpose()
+        let value = self.tree.get(key)?.map(decode_value).transpose();
+        value.map_err(|error| self.tree.located(error))
     }
 
     /// Returns true if the tree has `key`.
@@ -166,7 +167,7 @@ impl<'t, K: Key, V: Value> WriteTree<'t, K, V> {
     /// # Errors
     /// Those of [reads](WriteTree).
     pub fn first(&self) -> Result<Option<(K, V)>> {
-        self.tree.end(Direction::Forward)?.map(|entry| self.decode_entry(&entry)).transpose()
+        self.tree.end(Direction::Forward)?.map(|entry| self.decode_entry(entry)).transpose()
     }
 
     /// Returns the entry of the greatest key.
@@ -174,13 +175,16 @@ impl<'t, K: Key, V: Value> WriteTree<'t, K, V> {
     /// # Errors
     /// Those of [reads](WriteTree).
     pub fn last(&self) -> Result<Option<(K, V)>> {
-        self.tree.end(Direction::Backward)?.map(|entry| self.decode_entry(&entry)).transpose()
+        self.tree.end(Direction::Backward)?.map(|entry| self.decode_entry(entry)).transpose()
     }
 
     /// Removes the entry of the least key, and returns it.
     ///
     /// # Errors
     /// Those of [changes](WriteTree).
+    ///
+    /// # Cost
+    /// Pops that follow each other read the tree in batches, at most about twice as many entries as they return.
     pub fn pop_first(&self) -> Result<Option<(K, V)>> {
         self.pop(Direction::Forward)
     }
@@ -194,9 +198,13 @@ impl<'t, K: Key, V: Value> WriteTree<'t, K, V> {
     }
 
     fn pop(&self, direction: Direction) -> Result<Option<(K, V)>> {
-        let Some(entry) = self.tree.end(direction)? else { return Ok(None) };
-        let decoded = self.decode_entry(&entry)?;
-        self.tree.delete(&entry.key)?;
+        let known = self.ends.take().filter(|ends| ends.knows_changes(&self.tree));
+        let mut ends = known.unwrap_or_else(|| Batches::one_by_one(&self.tree));
+        let Some(entry) = ends.next(&self.tree, direction).transpose()? else { return Ok(None) };
+        let decoded = self.decode_entry(entry)?;
+        self.tree.delete(ends.last_key(direction))?;
+        ends.know_changes(&self.tree);
+        self.ends.replace(Some(ends));
         Ok(Some(decoded))
     }
 
@@ -397,7 +405,7 @@ impl<K, V> fmt::Debug for WriteRange<'_, K, V> {
 impl<K: Key, V: Value> WriteRange<'_, K, V> {
     fn next_from(&mut self, direction: Direction) -> Option<Result<(K, V)>> {
         let entry = self.batches.next(&self.tree, direction)?;
-        Some(entry.and_then(|entry| decode(&entry)).map_err(|error| self.tree.located(error)))
+        Some(entry.and_then(decode).map_err(|error| self.tree.located(error)))
     }
 }
 
@@ -435,12 +443,12 @@ impl<K: Key, V: Value, F: FnMut(&K, &V) -> bool> ExtractIf<'_, K, V, F> {
                 Ok(entry) => entry,
                 Err(error) => return Some(Err(error)),
             };
-            let (key, value) = match decode(&entry) {
+            let (key, value) = match decode(entry) {
                 Ok(pair) => pair,
                 Err(error) => return Some(Err(tree.located(error))),
             };
             if (self.is_extracted)(&key, &value) {
-                let removed = tree.delete(&entry.key);
+                let removed = tree.delete(batches.last_key(direction));
                 batches.know_changes(tree);
                 return Some(removed.map(|_| (key, value)));
             }

@@ -48,6 +48,8 @@ fn check_kind_changes(with_end: bool, order: impl Fn(u8) -> u8) {
             _ => match count {
                 0..=3 => Some(NodeKind::N4),
                 4..=12 => Some(NodeKind::N16),
+                // A node of 256 is replaced when the slots next to a removed key's are found to be sparse, too.
+                32..=36 if nodes(&tree).contains_key(&NodeKind::N256) => Some(NodeKind::N256),
                 13..=36 => Some(NodeKind::N48),
                 _ => Some(NodeKind::N256),
             },

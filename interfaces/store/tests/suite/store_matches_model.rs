@@ -89,8 +89,12 @@ fn change(
             let want = model.entry(key).and_modify(|old| old.push(1)).or_insert(value);
             assert_eq!(&found, want);
         }
-        12 => assert_eq!(tree.pop_first()?, model.pop_first()),
-        13 => assert_eq!(tree.pop_last()?, model.pop_last()),
+        12..14 => {
+            for _ in 0..random.u8(1..5) {
+                assert_eq!(tree.pop_first()?, model.pop_first());
+                assert_eq!(tree.pop_last()?, model.pop_last());
+            }
+        }
         14 => {
             let bounds = random_bounds(random, keys);
             let is_odd = |key: &i32| key % 2 != 0;

@@ -2,6 +2,7 @@
 
 use crate::place::Place;
 use lodestone::{Result, TreeDef};
+use std::collections::BTreeSet;
 
 const SAMPLES: TreeDef<(String, i64), Vec<u8>> = TreeDef::new("samples");
 const WORDS: TreeDef<String, u64> = TreeDef::new("words");
@@ -76,6 +77,34 @@ fn queue_pops_at_both_ends() -> Result<()> {
     let word = |word: &str, count| Some((word.to_owned(), count));
     assert_eq!(popped, (word("a", 1), word("c", 3), word("b", 2), None));
     Ok(())
+}
+
+#[test]
+fn pops_see_changes_between_them() -> Result<()> {
+    let place = Place::new();
+    let numbers: TreeDef<u32, ()> = TreeDef::new("numbers");
+    place.open().write(|tx| {
+        let (tree, other, mut model) = (tx.tree(numbers)?, tx.tree(numbers)?, BTreeSet::from_iter(10..100));
+        tree.append(model.iter().map(|number| (*number, ())))?;
+        for round in 0..6 {
+            for _ in 0..5 {
+                assert_eq!(tree.pop_first()?.map(|entry| entry.0), model.pop_first());
+                assert_eq!(tree.pop_last()?.map(|entry| entry.0), model.pop_last());
+            }
+            match round {
+                0 => assert_eq!(tree.put(3, ())?, !model.insert(3)),
+                1 => assert_eq!(other.put(200, ())?, !model.insert(200)),
+                2 => assert_eq!(other.delete(35)?, model.remove(&35)),
+                3 => {
+                    let savepoint = tx.savepoint();
+                    assert!(tree.pop_first()?.is_some() && tree.pop_last()?.is_some());
+                    tx.roll_back_to(savepoint)?;
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    })
 }
 
 #[cfg(feature = "serde")]
