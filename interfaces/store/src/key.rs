@@ -366,6 +366,10 @@ mod test {
     use super::*;
     use std::fmt::Debug;
 
+    fn decode<K: Key>(bytes: &[u8]) -> Result<K, Malformed> {
+        K::decode_owned_key(bytes.to_vec())
+    }
+
     /// Checks that keys in ascending order have encodings in ascending order, which decode.
     fn assert_sorted<K: Key + PartialEq + Debug>(keys: &[K]) {
         let encoded: Vec<_> = keys.iter().map(encode::<K>).collect();
