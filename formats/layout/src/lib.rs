@@ -1,7 +1,7 @@
 //! Layer 0: every format of pools, as bytes and as validated values.
 //!
-//! It does: encode and decode offsets, headers, checkpoint slots, log records, heap words, tree nodes and leaves. It
-//! does not: read a file, map memory, or know an instruction. So a tool can print a broken pool without opening it.
+//! It does: encode and decode offsets, headers, checkpoint slots, log records, heap words, tree nodes and leaves, and
+//! the headers of PMDK's pools. It does not: read a file, map memory, or know an instruction. So a tool can print a broken pool without opening it.
 #![forbid(unsafe_code)]
 
 // The other crates need more than the formats do. They all depend on this crate, so a build for a target that they do not
@@ -17,6 +17,7 @@ pub mod bug;
 mod checkpoint_slot;
 mod chunk;
 mod durability;
+mod fletcher;
 mod flip;
 #[doc(hidden)]
 pub mod format_table;
@@ -27,6 +28,8 @@ mod invalid_field;
 mod kv_load;
 mod layout_name;
 mod offset;
+mod pmdk_blk;
+mod pmdk_header;
 mod record;
 mod span;
 mod tree_entry;
@@ -40,6 +43,7 @@ pub use checkpoint_slot::{
 };
 pub use chunk::{ChunkDescriptor, decode_root, encode_root};
 pub use durability::Durability;
+pub use fletcher::{fletcher64, fletcher64_with_hole, store_fletcher64};
 pub use flip::flipped_bit_of;
 pub use format_table::{Field, FormatTable};
 pub use format_tables::FORMAT_TABLES;
@@ -49,6 +53,8 @@ pub use invalid_field::{InvalidField, Want};
 pub use kv_load::{KV_LOAD_OFF, KV_LOAD_WORDS, KvLoad, KvLoadDamage};
 pub use layout_name::{LayoutName, LayoutNameError};
 pub use offset::{BLOCK, LINE, PoolOffset, WORD, align_down, align_up};
+pub use pmdk_blk::PmdkBlk;
+pub use pmdk_header::{PmdkHeader, PmdkHeaderError, PmdkKind, PmdkShutdown, store_pmdk_checksum};
 pub use record::{
     ChecksumSeed, ENTRY_WORDS_MAX, Entries, Entry, EntryError, RECORD_HEADER_WORDS, RECORD_LINE_WORDS,
     RECORD_LONG_WORDS, Record, record_checksum, rotate_sums,

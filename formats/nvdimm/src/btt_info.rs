@@ -1,8 +1,8 @@
 //! The info block of a BTT arena, and the parts of an arena.
 #![doc = include_str!("btt_info.md")]
 
-use crate::fletcher::fletcher64_with_hole;
 use crate::{BttMapEntry, InfoBlockError};
+use lode_layout::fletcher64_with_hole;
 use lode_layout::format_table;
 use lode_layout::format_table::FormatTable;
 use lode_layout::{BLOCK, InvalidField, Want, align_down, align_up};
@@ -442,7 +442,7 @@ impl BttBytes {
 #[cfg(test)]
 mod test {
     use super::*;
-    use crate::fletcher::store_fletcher64;
+    use lode_layout::store_fletcher64;
     use proptest::prelude::*;
 
     fn sample() -> BttInfo {

@@ -2,11 +2,11 @@
 #![doc = include_str!("label_1_2.md")]
 #![doc = include_str!("label_1_1.md")]
 
-use crate::fletcher::fletcher64_with_hole;
 use crate::label_cxl::{CxlNamespaceLabel, CxlRegionLabel};
 use crate::label_error::{LabelDamage, LabelError};
 use crate::label_fields::{Abstraction, LabelFlags, LabelName, check_place, check_sum};
 use crate::label_format::LabelFormat;
+use lode_layout::fletcher64_with_hole;
 use lode_layout::format_table;
 use lode_layout::format_table::FormatTable;
 

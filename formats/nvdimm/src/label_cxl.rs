@@ -2,9 +2,9 @@
 #![doc = include_str!("label_cxl_namespace.md")]
 #![doc = include_str!("label_cxl_region.md")]
 
-use crate::fletcher::fletcher64_with_hole;
 use crate::label_error::LabelDamage;
 use crate::label_fields::{Abstraction, LabelFlags, LabelName, check_place, check_sum};
+use lode_layout::fletcher64_with_hole;
 use lode_layout::format_table;
 use lode_layout::format_table::FormatTable;
 use std::mem::offset_of;

@@ -1,7 +1,7 @@
 //! The fields that labels of all kinds share, and their checks.
 
-use crate::fletcher::fletcher64_with_hole;
 use crate::label_error::{LabelDamage, LabelError};
+use lode_layout::fletcher64_with_hole;
 use lode_layout::{InvalidField, Want};
 use std::borrow::Cow;
 use std::fmt;

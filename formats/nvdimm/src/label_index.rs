@@ -2,13 +2,13 @@
 #![doc = include_str!("label_index.md")]
 
 use crate::LabelError;
-use crate::fletcher::{fletcher64_with_hole, store_fletcher64};
 use crate::label_error::IndexDamage;
 use crate::label_format::LabelFormat;
 use lode_layout::Want;
 use lode_layout::align_up;
 use lode_layout::format_table;
 use lode_layout::format_table::FormatTable;
+use lode_layout::{fletcher64_with_hole, store_fletcher64};
 use std::mem::offset_of;
 use std::ops::Range;
 use zerocopy::byteorder::little_endian::{U16, U32, U64};

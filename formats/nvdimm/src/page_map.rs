@@ -3,7 +3,7 @@
 
 use crate::InfoBlockError;
 use crate::btt_info::INFO_LEN;
-use crate::fletcher::fletcher64_with_hole;
+use lode_layout::fletcher64_with_hole;
 use lode_layout::format_table;
 use lode_layout::format_table::FormatTable;
 use lode_layout::{BLOCK, InvalidField, Want, align_down, align_up};
@@ -323,7 +323,7 @@ impl PageMapBytes {
 #[cfg(test)]
 mod test {
     use super::*;
-    use crate::fletcher::store_fletcher64;
+    use lode_layout::store_fletcher64;
     use proptest::prelude::*;
 
     fn plan(rule: PageMapRule, size: u64, align: u64) -> Result<PageMapInfo, InfoBlockError> {

@@ -1,7 +1,7 @@
 //! The identity of an interleave set: the cookie that firmware reports as its id and that every label carries.
 #![doc = include_str!("set_info.md")]
 
-use crate::fletcher::fletcher64;
+use lode_layout::fletcher64;
 use lode_layout::format_table;
 use lode_layout::format_table::FormatTable;
 use std::fmt;

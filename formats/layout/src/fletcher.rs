@@ -14,7 +14,7 @@ pub fn fletcher64(bytes: &[u8]) -> u64 {
 }
 
 /// Returns the Fletcher-64 of `bytes` with the 8 bytes at `hole`, a multiple of 4, taken as zeros.
-pub(crate) fn fletcher64_with_hole(bytes: &[u8], hole: usize) -> u64 {
+pub fn fletcher64_with_hole(bytes: &[u8], hole: usize) -> u64 {
     let mut sums = Sums::default();
     sums.add(&bytes[..hole]);
     sums.add(&[0; 8]);

@@ -1,0 +1,52 @@
+//! The header of a pool of PMDK: any bytes decode to an error, or to a header that survives a round trip.
+
+use crate::page;
+use lode_layout::{PmdkBlk, PmdkHeader, PmdkKind, PmdkShutdown, store_pmdk_checksum};
+use uuid::Uuid;
+
+/// Reads the bytes as they are, and again with a valid checksum, as a hostile writer could leave them. Then their start
+/// as the descriptor of a block pool.
+pub fn run(data: &[u8]) {
+    check(data);
+    let mut page = page::<{ PmdkHeader::LEN }>(data);
+    store_pmdk_checksum(&mut page);
+    check(&page);
+    if let Some(bytes) = data.first_chunk::<{ PmdkBlk::LEN }>()
+        && let Ok(descriptor) = PmdkBlk::decode(*bytes)
+    {
+        assert_eq!(PmdkBlk::decode(descriptor.encode()), Ok(descriptor));
+    }
+}
+
+fn check(bytes: &[u8]) {
+    match PmdkHeader::decode(bytes) {
+        Ok(header) => assert_eq!(PmdkHeader::decode(&header.encode()), Ok(header)),
+        Err(error) => assert!(!error.to_string().is_empty()),
+    }
+}
+
+/// Returns the header of a pool of each kind: a new one, one that was open in a crash, and one without features.
+pub fn seeds() -> Vec<(&'static str, Vec<u8>)> {
+    let new = |kind| PmdkHeader::new(kind, Uuid::from_u128(1), Uuid::from_u128(2), 1_700_000_000);
+    let dirty = PmdkShutdown { shutdowns: 3, devices: 4, is_dirty: true };
+    let objects = PmdkHeader { shutdown: Some(dirty), ..new(PmdkKind::Objects) };
+    let log = PmdkHeader { has_short_checksum: false, shutdown: None, ..new(PmdkKind::Log) };
+    let bytes = |header: PmdkHeader| header.encode().to_vec();
+    vec![("blocks", bytes(new(PmdkKind::Blocks))), ("objects", bytes(objects)), ("log", bytes(log))]
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+
+    #[test]
+    fn seeds_are_valid_headers() {
+        for (name, mut bytes) in seeds() {
+            assert!(PmdkHeader::decode(&bytes).is_ok(), "{name}");
+            bytes[0x18] ^= 1;
+            assert!(PmdkHeader::decode(&bytes).is_err(), "{name}");
+            store_pmdk_checksum(&mut bytes);
+            assert!(PmdkHeader::decode(&bytes).is_ok(), "{name}");
+        }
+    }
+}
