@@ -2,10 +2,11 @@
 
 use crate::bugs;
 use crate::error::BttError;
+use crate::found::FoundArena;
 use crate::lanes::Lanes;
 use crate::undrained::Undrained;
 use lode_layout::{PoolOffset, WORD, align_down};
-use lode_nvdimm::{BttDamage, BttFlog, BttGeometry, BttInfo, BttMapEntry};
+use lode_nvdimm::{BttDamage, BttDialect, BttFlog, BttGeometry, BttMapEntry};
 use lode_pmem::sync::SpinMutex;
 use lode_pmem::{FaultScope, Medium, Readable};
 
@@ -19,6 +20,7 @@ pub(crate) struct Arena {
     /// The number of its first block, in the whole table.
     pub(crate) first_lba: u64,
     pub(crate) geometry: BttGeometry,
+    pub(crate) dialect: BttDialect,
     pub(crate) is_read_only: bool,
     pub(crate) lanes: Lanes,
     /// The sum of the offsets of a lane's two flog entries: either is this sum less the other.
@@ -31,22 +33,17 @@ pub(crate) struct Arena {
 const ENTRIES: u32 = (WORD / BttMapEntry::LEN) as u32;
 
 impl Arena {
-    /// Returns the arena that `info` and `flog` describe.
-    pub(crate) fn new(
-        index: u32,
-        start: PoolOffset,
-        first_lba: u64,
-        info: &BttInfo,
-        flog: &BttFlog,
-    ) -> Arena {
-        let geometry = info.geometry;
+    /// Returns the arena that was found, with this flog.
+    pub(crate) fn new(found: &FoundArena, dialect: BttDialect, first_lba: u64, flog: &BttFlog) -> Arena {
+        let geometry = found.info.geometry;
         let stripes = (0..geometry.nfree()).map(|_| SpinMutex::new(None)).collect();
         Arena {
-            index,
-            start,
+            index: found.index,
+            start: found.start,
             first_lba,
             geometry,
-            is_read_only: info.is_read_only,
+            dialect,
+            is_read_only: found.info.is_read_only,
             lanes: Lanes::new(flog.lanes()),
             flog_offs: flog.other_off(0),
             stripes,
@@ -152,6 +149,10 @@ impl Arena {
             loop {
                 match seen.state {
                     Zero => {
+                        into.fill(0);
+                        return Ok(());
+                    }
+                    Initial if self.dialect.is_initial_zero() => {
                         into.fill(0);
                         return Ok(());
                     }

@@ -2,7 +2,7 @@
 
 use crate::error::BttError;
 use crate::lock::hold;
-use crate::open;
+use crate::open::{self, FoundTable};
 use crate::plan::Plan;
 use crate::table::Table;
 use lode_nvdimm::BttBlockState;
@@ -32,7 +32,8 @@ pub struct Btt<M> {
 }
 
 impl<M: Medium> Btt<M> {
-    /// Opens the table on `medium`, and finishes the writes that a crash left unfinished.
+    /// Opens the table on `medium`, and finishes the writes that a crash left unfinished. In a block pool of PMDK that has
+    /// no table yet, the first write makes it, and until then all blocks read as zeros.
     ///
     /// # Errors
     /// Fails if there is no table, or if its info blocks or flogs are damaged.
@@ -40,15 +41,18 @@ impl<M: Medium> Btt<M> {
     /// # Cost
     /// Reads the info blocks, the flogs, and a map entry for each lane; one drain if a write was unfinished.
     pub fn open(medium: M) -> Result<Btt<M>, BttError> {
-        let table = open::open(&medium)?;
-        let block_size = table.locate(0)?.0.geometry.external_lbasize() as usize;
-        Ok(Btt {
-            medium,
-            table: OnceLock::from(table),
-            plan: None,
-            making: SpinMutex::new(false),
-            block_size,
-        })
+        let (table, plan, block_size) = match open::find_table(&medium)? {
+            FoundTable::Arenas(dialect, arenas) => {
+                let table = open::open_arenas(&medium, dialect, &arenas)?;
+                let block_size = table.locate(0)?.0.geometry.external_lbasize() as usize;
+                (OnceLock::from(table), None, block_size)
+            }
+            FoundTable::Planned(plan) => {
+                let block_size = plan.block_size();
+                (OnceLock::new(), Some(plan), block_size)
+            }
+        };
+        Ok(Btt { medium, table, plan, making: SpinMutex::new(false), block_size })
     }
 
     /// Opens the table on `medium`. If there is none, the first write makes that of `plan`, and until then all blocks
@@ -57,7 +61,7 @@ impl<M: Medium> Btt<M> {
     /// # Errors
     /// Fails as [`open`](Btt::open) does, except for [`BttError::Absent`].
     pub fn open_or_plan(medium: M, plan: Plan) -> Result<Btt<M>, BttError> {
-        match open::find_arenas(&medium) {
+        match open::find_table(&medium) {
             Err(BttError::Absent) => {
                 let block_size = plan.block_size();
                 let (table, making) = (OnceLock::new(), SpinMutex::new(false));

@@ -42,9 +42,14 @@ pub static FLOG_IGNORED: Bug = Bug::new("flog-ignored", "an acknowledged write i
 pub static RECOVERY_NOT_DRAINED: Bug = Bug::new("recovery-not-drained", "recovery itself loses a write");
 /// The info block of the first arena is the last store of a new table.
 pub static INFO_BEFORE_LAYOUT: Bug = Bug::new("info-before-layout", "a new table has no flog");
+/// In a pool of PMDK, the flog has whole map entries, as its recovery compares them.
+pub static FLOG_WITHOUT_STATE: Bug = Bug::new("flog-without-state", "PMDK's recovery leaves a write out");
+/// On durability commit, the flog has the entry that the map has, not a newer one that never got there.
+pub static VISIBLE_STATE_IN_FLOG: Bug =
+    Bug::new("visible-state-in-flog", "PMDK's recovery leaves a write out");
 
 /// Every bug of this crate.
-pub static ALL: [&Bug; 17] = [
+pub static ALL: [&Bug; 19] = [
     &DATA_NOT_DRAINED,
     &FLOG_NOT_DRAINED,
     &MAP_BEFORE_FLOG,
@@ -62,4 +67,6 @@ pub static ALL: [&Bug; 17] = [
     &FLOG_IGNORED,
     &RECOVERY_NOT_DRAINED,
     &INFO_BEFORE_LAYOUT,
+    &FLOG_WITHOUT_STATE,
+    &VISIBLE_STATE_IN_FLOG,
 ];

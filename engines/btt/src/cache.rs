@@ -10,6 +10,7 @@
 //! blocks: which block of a lane is free follows from its flog entry.
 
 use crate::arena::Arena;
+use crate::bugs;
 use crate::error::BttError;
 use crate::lock::hold;
 use lode_nvdimm::{BttBlockState, BttMapEntry};
@@ -21,17 +22,10 @@ use std::collections::BTreeMap;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CachedEntry {
     pub(crate) entry: BttMapEntry,
-    /// The write that waits for a flush; `None` if only the state of the block changed.
-    pub(crate) write: Option<CachedWrite>,
-}
-
-/// A write that waits for a flush. Its block is the free one of a lane.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct CachedWrite {
-    /// The lane.
-    pub(crate) lane: usize,
-    /// The block's old number, which is the lane's free block after the flush.
-    pub(crate) old: u32,
+    /// The entry that the map has when the flush replaces it. Its block is the lane's free one then.
+    pub(crate) old: BttMapEntry,
+    /// The lane of the write that waits for a flush; `None` if only the state of the block changed.
+    pub(crate) lane: Option<usize>,
 }
 
 /// Entries by the number of their block in the table.
@@ -71,24 +65,31 @@ impl Cache {
         cached.map_or_else(|| arena.load_entry(memory, lba), Ok)
     }
 
-    /// Replaces the entry of a block. `change` makes the new one of the entry that the next flush would find on the
-    /// medium, which is returned. A write that waits is then in vain.
+    /// Replaces the entry of a block by a write of `lane`, or by another state of the block. `change` makes the new entry
+    /// of the one that the next flush finds in the map, which is returned. A write that waits is then in vain.
     pub(crate) fn replace<M: Medium>(
         &self,
         medium: &M,
         (arena, lba): (&Arena, u32),
-        change: impl FnOnce(BttMapEntry) -> CachedEntry,
+        lane: Option<usize>,
+        change: impl FnOnce(BttMapEntry) -> BttMapEntry,
     ) -> Result<BttMapEntry, BttError> {
         let number = arena.first_lba + u64::from(lba);
         let mut waiting = hold(&self.waiting, medium);
-        let in_vain = waiting.newer.get(&number).and_then(|cached| cached.write);
-        let found = waiting.entry(number).map_or_else(|| arena.entry(medium, lba), Ok)?;
-        let old = in_vain.map_or(found, |write| BttMapEntry { number: write.old, ..found });
-        waiting.newer.insert(number, change(old));
+        let replaced = waiting.newer.get(&number).copied();
+        let mut old = match (replaced, waiting.settling.get(&number)) {
+            (Some(replaced), _) => replaced.old,
+            (None, Some(settling)) => settling.entry,
+            (None, None) => arena.entry(medium, lba)?,
+        };
+        if bugs::VISIBLE_STATE_IN_FLOG.is_active() {
+            old.state = waiting.entry(number).unwrap_or(old).state;
+        }
+        waiting.newer.insert(number, CachedEntry { entry: change(old), old, lane });
         // A reader that holds the lane asks for the lock of the entries.
         drop(waiting);
-        if let Some(write) = in_vain {
-            hold(arena.lanes.state(write.lane), medium).is_waiting = false;
+        if let Some(in_vain) = replaced.and_then(|replaced| replaced.lane) {
+            hold(arena.lanes.state(in_vain), medium).is_waiting = false;
         }
         Ok(old)
     }
@@ -106,7 +107,6 @@ impl Cache {
         place: (&Arena, u32),
         state: BttBlockState,
     ) -> Result<(), BttError> {
-        let change = |old| CachedEntry { entry: BttMapEntry { state, ..old }, write: None };
-        self.replace(medium, place, change).map(drop)
+        self.replace(medium, place, None, |old| BttMapEntry { state, ..old }).map(drop)
     }
 }

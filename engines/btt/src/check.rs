@@ -1,7 +1,8 @@
 //! The check of a table: all of its info blocks, flogs and maps, without a store.
 
 use crate::error::BttError;
-use crate::open::{FoundArena, find_arenas, read_flog};
+use crate::found::FoundArena;
+use crate::open::{find_table, read_flog};
 use lode_layout::{BLOCK, PoolOffset};
 use lode_nvdimm::{BttBlockCheck, BttDamage, InfoBlockError};
 use lode_pmem::Medium;
@@ -43,12 +44,12 @@ pub enum Finding {
 /// # Cost
 /// Reads every map entry; one bit of memory for each block of an arena.
 pub fn check<M: Medium>(medium: &M) -> Vec<Finding> {
-    let arenas = match find_arenas(medium) {
-        Ok(arenas) => arenas,
+    let table = match find_table(medium) {
+        Ok(table) => table,
         Err(error) => return vec![error.into()],
     };
     let mut findings = Vec::new();
-    for arena in &arenas {
+    for arena in table.arenas() {
         let [first, second] = arena.copies.copies;
         for (at, copy) in arena.copies.at.into_iter().zip([first, second]) {
             if let Err(error) = copy {

@@ -1,6 +1,6 @@
 //! The errors of a table.
 
-use lode_layout::PoolOffset;
+use lode_layout::{PmdkHeaderError, PoolOffset};
 use lode_nvdimm::{BttDamage, InfoBlockError};
 use lode_pmem::{Fault, SyncError};
 
@@ -23,6 +23,14 @@ pub enum BttError {
     /// Neither place of the first info block has one.
     #[error("there is no block translation table on this medium: make one, or name the medium that has it")]
     Absent,
+    /// The medium begins with the header of a block pool of PMDK, which can't be used.
+    #[error("the block pool of PMDK can't be used: {0}")]
+    Pool(#[source] PmdkHeaderError),
+    /// A block pool of PMDK was open in a crash, on modules that count their unsafe shutdowns.
+    #[error(
+        "the pool was open when its program or its machine stopped, and it lies on modules that may have lost stores then; open it with PMDK, which knows the modules' counts, or run `pmempool check --repair`"
+    )]
+    OpenInCrash,
     /// Neither copy of an arena's info block is valid.
     #[error(
         "both info blocks of arena {arena} are unusable, the one at {at}: {error}; restore the medium from a copy"

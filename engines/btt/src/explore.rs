@@ -1,11 +1,13 @@
 //! A workload for the crash explorer: threads that read, write, zero and flush blocks of a small table.
 
+use crate::arena::Arena;
 use crate::error::BttError;
-use crate::open::{FoundArena, find_arenas};
+use crate::found::FoundArena;
+use crate::open::{FoundTable, find_table, read_flog};
 use crate::plan::Plan;
 use crate::{Btt, Finding, check, open};
-use lode_layout::WORD;
-use lode_nvdimm::{BttGeometry, BttMapEntry, BttRules, BttVersion, InfoBlockError};
+use lode_layout::{PmdkBlk, PmdkHeader, PmdkKind, WORD};
+use lode_nvdimm::{BttDialect, BttGeometry, BttMapEntry, BttRules, BttVersion, InfoBlockError};
 use lode_pmem::{Counter, FaultScope, Medium};
 use lode_sim::{Actor, BlockMismatch, BlockRequest, Blocks, HistoryPrefix, SimMedium, Subject, WriteCache};
 use std::sync::Arc;
@@ -27,6 +29,8 @@ pub struct BttSubject {
     pub lanes: u32,
     /// True if the table is made by the first write of a run.
     pub is_lazy: bool,
+    /// The dialect: a namespace, or a block pool of PMDK.
+    pub dialect: BttDialect,
     /// The promise of the medium.
     pub cache: WriteCache,
 }
@@ -62,18 +66,39 @@ pub enum Unusable {
     /// The check found damage, and a power cut is none.
     #[error("the check finds damage: {0}")]
     Damaged(Finding),
+    /// PMDK would not finish a write that this engine finishes.
+    #[error("PMDK leaves out a write of block {lba}: its flog has {old_map:#x}, the map {entry:#x}")]
+    LeftOut {
+        /// The number of the block in its arena.
+        lba: u32,
+        /// The old map entry in the flog.
+        old_map: u32,
+        /// The map entry, as PMDK reads it.
+        entry: u32,
+    },
 }
 
 impl BttSubject {
     fn plan(&self) -> Result<Plan, InfoBlockError> {
         let rules = BttRules { nfree: self.lanes, ..BttRules::kernel(LBASIZE as u32) };
-        let version = BttVersion::V1_1;
         let arena = |index: u64| -> Result<(u64, BttGeometry), InfoBlockError> {
-            let start = version.arenas_off() + index * ARENA_LEN;
+            let start = self.arenas_off() + index * ARENA_LEN;
             Ok((start, BttGeometry::arena(ARENA_LEN, &rules, index + 1 == self.arenas)?))
         };
         let arenas = (0..self.arenas).map(arena).collect::<Result<_, _>>()?;
-        Ok(Plan::of_arenas(Uuid::from_u128(7), version, arenas))
+        let plan = Plan::of_arenas(Uuid::from_u128(7), BttVersion::V1_1, arenas);
+        let header = PmdkHeader::new(PmdkKind::Blocks, Uuid::from_u128(8), Uuid::from_u128(9), 1);
+        Ok(match self.dialect {
+            BttDialect::Kernel => plan,
+            BttDialect::Pmdk => plan.in_new_pool(header),
+        })
+    }
+
+    fn arenas_off(&self) -> u64 {
+        match self.dialect {
+            BttDialect::Kernel => BttVersion::V1_1.arenas_off(),
+            BttDialect::Pmdk => PmdkBlk::TABLE_OFF,
+        }
     }
 
     fn open(&self, medium: Arc<SimMedium>) -> Result<Btt<Arc<SimMedium>>, Unusable> {
@@ -157,7 +182,7 @@ impl Subject for BttSubject {
     type Error = Unusable;
 
     fn size(&self) -> u64 {
-        BttVersion::V1_1.arenas_off() + self.arenas * ARENA_LEN
+        self.arenas_off() + self.arenas * ARENA_LEN
     }
 
     fn format(&self, medium: Arc<SimMedium>) -> Result<(), Unusable> {
@@ -208,9 +233,10 @@ impl Subject for BttSubject {
     }
 
     fn recover(&self, medium: Arc<SimMedium>) -> Result<Vec<Content>, Unusable> {
-        let is_there = !matches!(find_arenas(&medium), Err(BttError::Absent));
+        let is_there = !matches!(find_table(&medium), Err(BttError::Absent));
         if is_there {
             sound(&medium)?;
+            pmdk_agrees(&medium)?;
         }
         let btt = self.open(Arc::clone(&medium))?;
         let contents = (0..btt.block_count()).map(|lba| content(&btt, lba)).collect::<Result<_, _>>()?;
@@ -243,9 +269,28 @@ fn sound(medium: &Arc<SimMedium>) -> Result<(), Unusable> {
     }
 }
 
+/// Fails if PMDK's recovery would not finish a write that this engine's finishes: PMDK compares whole map entries, and
+/// takes one that was never written as one that names the block of its own number.
+fn pmdk_agrees(medium: &Arc<SimMedium>) -> Result<(), Unusable> {
+    let FoundTable::Arenas(BttDialect::Pmdk, arenas) = find_table(medium)? else { return Ok(()) };
+    for found in &arenas {
+        let flog = read_flog(medium, found)?;
+        let arena = Arena::new(found, BttDialect::Pmdk, 0, &flog);
+        for write in flog.current().filter(|write| write.free_block() != write.written_block()) {
+            let entry = arena.entry(medium, write.lba)?;
+            let (lba, old_map) = (write.lba, write.old_map);
+            let word = BttDialect::Pmdk.flog_word(entry);
+            if entry.number == write.free_block() && word != old_map {
+                return Err(Unusable::LeftOut { lba, old_map, entry: word });
+            }
+        }
+    }
+    Ok(())
+}
+
 /// Returns the arenas, for tests that change their bytes.
 #[doc(hidden)]
 pub fn arenas<M: Medium>(medium: &M) -> Vec<(u64, BttGeometry)> {
     let place = |arena: &FoundArena| (arena.start.get(), arena.info.geometry);
-    find_arenas(medium).map_or(Vec::new(), |arenas| arenas.iter().map(place).collect())
+    find_table(medium).map_or(Vec::new(), |table| table.arenas().iter().map(place).collect())
 }

@@ -1,4 +1,4 @@
-//! Layer 4: block translation tables, in the format of UEFI and the kernel.
+//! Layer 4: block translation tables, in the format of UEFI and the kernel, and in the block pools of PMDK.
 //!
 //! A block is written to a free block, and then a map entry of 4 bytes makes that the current one. So a power cut leaves
 //! the old block or the new one.
@@ -33,6 +33,12 @@
 //! The thread that stored such a map entry has flushed it, and its next drain completes that. Another thread flushes it
 //! again before its own drain. So neither rule costs a drain.
 //!
+//! # Block pools of PMDK
+//! A pool of libpmemblk is a table of version 1.1 after a header and a descriptor. Its recovery compares the old map entry of
+//! the flog with the map bit by bit, so the flog has whole map entries there, with the state that the map has when the entry
+//! counts. A block that was never written reads as zeros, and the first write makes the table of a new pool. PMDK itself is the
+//! judge, in `tests/pmdk/`.
+//!
 //! # Read
 //! A reader announces the block that the map gives it, and looks at the map again. If that is unchanged, a writer that
 //! frees the block later sees the announcement, and waits before it stores to the block.
@@ -56,10 +62,12 @@ mod check;
 mod error;
 #[cfg(feature = "explore")]
 pub mod explore;
+mod found;
 mod lanes;
 mod lock;
 mod open;
 mod plan;
+mod pool;
 mod repair;
 mod settle;
 mod table;

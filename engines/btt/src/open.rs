@@ -3,66 +3,92 @@
 use crate::arena::Arena;
 use crate::bugs;
 use crate::error::BttError;
-use crate::plan::backup_off;
+use crate::found::{FoundArena, InfoCopies, InfoCopy};
+use crate::plan::{Plan, backup_off};
+use crate::pool::Pool;
 use crate::table::Table;
 use crate::write::in_doubt;
-use lode_layout::{BLOCK, LINE, PoolOffset, Want};
+use lode_layout::{BLOCK, LINE, PmdkBlk, PoolOffset, Want};
 use lode_nvdimm::{
-    BttBlockState, BttDamage, BttFlog, BttGeometry, BttInfo, BttMapEntry, BttVersion, InfoBlockError,
+    BttBlockState, BttDamage, BttDialect, BttFlog, BttGeometry, BttInfo, BttMapEntry, BttVersion,
+    InfoBlockError,
 };
 use lode_pmem::{Fault, Medium};
+use uuid::Uuid;
 
 /// Highest number of lanes that this engine keeps in memory. The kernel and PMDK make 256.
 const LANES_MAX: u64 = 1 << 16;
 
-/// A copy of an info block, or the reason why it is none.
-pub(crate) type InfoCopy = Result<BttInfo, InfoBlockError>;
-
-/// The two copies of an arena's info block, and their offsets.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct InfoCopies {
-    pub(crate) at: [PoolOffset; 2],
-    pub(crate) copies: [InfoCopy; 2],
+/// The table of a medium.
+#[derive(Debug)]
+pub(crate) enum FoundTable {
+    /// A table that is there.
+    Arenas(BttDialect, Vec<FoundArena>),
+    /// A pool of PMDK whose table is made by the first write.
+    Planned(Plan),
 }
 
-impl InfoCopies {
-    /// Returns the first valid copy.
-    fn choose(&self, arena: u32) -> Result<BttInfo, BttError> {
-        let [first, second] = self.copies;
-        first.or(second).map_err(|_| match first {
-            Err(error) => BttError::Info { arena, at: self.at[0], error },
-            Ok(_) => unreachable!("a valid copy was chosen"),
-        })
+impl FoundTable {
+    /// Returns the arenas that are there.
+    pub(crate) fn arenas(&self) -> &[FoundArena] {
+        match self {
+            FoundTable::Arenas(_, arenas) => arenas,
+            FoundTable::Planned(_) => &[],
+        }
     }
 }
 
-/// An arena's info block, and where it is.
+/// The info blocks that count.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct FoundArena {
-    pub(crate) index: u32,
-    pub(crate) start: PoolOffset,
-    pub(crate) info: BttInfo,
-    pub(crate) copies: InfoCopies,
+struct Family {
+    version: BttVersion,
+    /// The UUID of the pool of PMDK. Info blocks of another one are left over from a pool that was there before.
+    pool: Option<Uuid>,
 }
 
-/// Finds the arenas of the table on `medium`.
+/// Finds the table on `medium`.
 ///
-/// A table of version 2.0 begins at 0, where one of version 1.1 has nothing. So 0 is tried first: at 4096, a table of
-/// version 2.0 has a block of its user, who could have written there what looks like an info block.
+/// A pool of PMDK has its header at 0, and a table of version 2.0 an info block. A table of version 1.1 has nothing
+/// there. So 0 is tried first: at 4096, a table of version 2.0 has a block of its user, who could have written there what
+/// looks like an info block.
 ///
 /// # Errors
 /// Fails if there is no table, or if an arena can't be used.
-pub(crate) fn find_arenas<M: Medium>(medium: &M) -> Result<Vec<FoundArena>, BttError> {
+pub(crate) fn find_table<M: Medium>(medium: &M) -> Result<FoundTable, BttError> {
+    match Pool::find(medium)? {
+        Some(pool) => find_in_pool(medium, &pool),
+        None => Ok(FoundTable::Arenas(BttDialect::Kernel, find_in_namespace(medium)?)),
+    }
+}
+
+fn find_in_pool<M: Medium>(medium: &M, pool: &Pool) -> Result<FoundTable, BttError> {
+    let (start, at) = (PmdkBlk::TABLE_OFF, PoolOffset::new(PmdkBlk::TABLE_OFF));
+    let family = Family { version: BttVersion::V1_1, pool: Some(pool.header.poolset_uuid) };
+    let unusable = |error| BttError::Info { arena: 0, at, error };
+    let copies = read_copies(medium, start, family);
+    if copies.copies == [Err(InfoBlockError::Absent); 2] {
+        return Ok(FoundTable::Planned(Plan::in_pool(pool, medium.memory().len()).map_err(unusable)?));
+    }
+    let arenas = follow_arenas(medium, start, family, copies)?;
+    for arena in &arenas {
+        Want::Exactly(pool.descriptor.block_size.into())
+            .check("external_lbasize", 0, arena.info.geometry.external_lbasize().into())
+            .map_err(|field| BttError::Info { arena: arena.index, at: arena.start, error: field.into() })?;
+    }
+    Ok(FoundTable::Arenas(BttDialect::Pmdk, arenas))
+}
+
+fn find_in_namespace<M: Medium>(medium: &M) -> Result<Vec<FoundArena>, BttError> {
     for version in [BttVersion::V2_0, BttVersion::V1_1] {
-        let start = version.arenas_off();
-        let copies = read_copies(medium, start, version)?;
+        let (start, family) = (version.arenas_off(), Family { version, pool: None });
+        let copies = read_copies(medium, start, family);
         let is_damaged = match version {
             // Without its signature at 0, a damaged second copy is that of a table of version 1.1, at the same place.
             BttVersion::V2_0 => copies.copies[0] != Err(InfoBlockError::Absent),
             BttVersion::V1_1 => copies.copies.iter().any(|copy| *copy != Err(InfoBlockError::Absent)),
         };
         if is_damaged || copies.copies[1].is_ok() {
-            return follow_arenas(medium, start, version, copies);
+            return follow_arenas(medium, start, family, copies);
         }
     }
     Err(BttError::Absent)
@@ -71,7 +97,7 @@ pub(crate) fn find_arenas<M: Medium>(medium: &M) -> Result<Vec<FoundArena>, BttE
 fn follow_arenas<M: Medium>(
     medium: &M,
     mut start: u64,
-    version: BttVersion,
+    family: Family,
     mut copies: InfoCopies,
 ) -> Result<Vec<FoundArena>, BttError> {
     let mut found: Vec<FoundArena> = Vec::new();
@@ -89,31 +115,34 @@ fn follow_arenas<M: Medium>(
             Some(len) => start += len,
             None => return Ok(found),
         }
-        copies = read_copies(medium, start, version)?;
+        copies = read_copies(medium, start, family);
     }
 }
 
 /// Reads both copies of the info block of the arena at `start`.
-fn read_copies<M: Medium>(medium: &M, start: u64, version: BttVersion) -> Result<InfoCopies, BttError> {
+fn read_copies<M: Medium>(medium: &M, start: u64, family: Family) -> InfoCopies {
     let len = medium.memory().len();
-    let first = read_info(medium, start, version);
+    let first = read_info(medium, start, family);
     let second_at =
         first.map_or(backup_off(start, len), |info| start.saturating_add(info.geometry.infooff()));
     // Where a smaller arena could end, another arena may have its copy.
     let is_own = |info: &BttInfo| start.saturating_add(info.geometry.infooff()) == second_at;
-    let second = read_info(medium, second_at, version)
+    let second = read_info(medium, second_at, family)
         .and_then(|info| if is_own(&info) { Ok(info) } else { Err(InfoBlockError::Absent) });
-    Ok(InfoCopies { at: [start, second_at].map(PoolOffset::new), copies: [first, second] })
+    InfoCopies { at: [start, second_at].map(PoolOffset::new), copies: [first, second] }
 }
 
-/// Reads a copy of an info block of a table of this version. A copy that can't be read is one of zeros.
-fn read_info<M: Medium>(medium: &M, at: u64, version: BttVersion) -> InfoCopy {
+/// Reads a copy of an info block of this family. A copy that can't be read is one of zeros.
+fn read_info<M: Medium>(medium: &M, at: u64, family: Family) -> InfoCopy {
     let mut bytes = [0; BLOCK as usize];
     let read = medium.memory().reading(|memory| memory.read(PoolOffset::new(at), &mut bytes));
     read.map_err(|_: Fault| InfoBlockError::Absent)?;
     // The places of both versions' second copies can be the same.
+    let is_own = |info: &BttInfo| {
+        info.version == family.version && family.pool.is_none_or(|pool| info.parent_uuid == pool)
+    };
     BttInfo::decode(&bytes)
-        .and_then(|info| if info.version == version { Ok(info) } else { Err(InfoBlockError::Absent) })
+        .and_then(|info| if is_own(&info) { Ok(info) } else { Err(InfoBlockError::Absent) })
 }
 
 /// Checks what this engine needs of an arena beyond the rules of the format.
@@ -181,11 +210,23 @@ fn check_free_blocks(flog: &BttFlog, _geometry: &BttGeometry) -> Result<(), BttD
 /// # Cost
 /// The info blocks, the flogs and a map entry for each lane are read. One drain if a write was not finished.
 pub(crate) fn open<M: Medium>(medium: &M) -> Result<Table, BttError> {
+    match find_table(medium)? {
+        FoundTable::Arenas(dialect, arenas) => open_arenas(medium, dialect, &arenas),
+        FoundTable::Planned(_) => Err(BttError::Absent),
+    }
+}
+
+/// Opens a table that was found, as [`open`] does.
+pub(crate) fn open_arenas<M: Medium>(
+    medium: &M,
+    dialect: BttDialect,
+    found: &[FoundArena],
+) -> Result<Table, BttError> {
     let mut arenas = Vec::new();
     let (mut first_lba, mut is_any_finished) = (0, false);
-    for found in find_arenas(medium)? {
-        let flog = read_flog(medium, &found)?;
-        let arena = Arena::new(found.index, found.start, first_lba, &found.info, &flog);
+    for found in found {
+        let flog = read_flog(medium, found)?;
+        let arena = Arena::new(found, dialect, first_lba, &flog);
         is_any_finished |= finish_writes(medium, &arena, &flog)?;
         first_lba += u64::from(found.info.geometry.external_nlba());
         arenas.push(arena);

@@ -2,9 +2,10 @@
 
 use crate::bugs;
 use crate::error::BttError;
+use crate::pool::Pool;
 use crate::write::in_doubt;
-use lode_layout::{BLOCK, PoolOffset, WORD};
-use lode_nvdimm::{BttFlog, BttGeometry, BttInfo, BttVersion, InfoBlockError};
+use lode_layout::{BLOCK, PmdkBlk, PmdkHeader, PoolOffset, WORD, Want};
+use lode_nvdimm::{BttDialect, BttFlog, BttGeometry, BttInfo, BttRules, BttVersion, InfoBlockError};
 use lode_pmem::Medium;
 use uuid::Uuid;
 
@@ -17,7 +18,10 @@ pub struct Plan {
     uuid: Uuid,
     parent_uuid: Uuid,
     version: BttVersion,
+    dialect: BttDialect,
     arenas: Vec<(u64, BttGeometry)>,
+    /// The header of the pool of PMDK that is made with the table.
+    new_pool: Option<PmdkHeader>,
     is_on_zeros: bool,
 }
 
@@ -34,13 +38,38 @@ impl Plan {
         [uuid, parent_uuid]: [Uuid; 2],
     ) -> Result<Plan, InfoBlockError> {
         let arenas = BttGeometry::plan(size, lbasize, version)?;
-        Ok(Plan { uuid, parent_uuid, version, arenas, is_on_zeros: false })
+        Ok(Plan { parent_uuid, ..Plan::of_arenas(uuid, version, arenas) })
+    }
+
+    /// Plans a block pool of PMDK for a medium of `size` bytes with blocks of `lbasize` bytes.
+    ///
+    /// # Errors
+    /// Fails if the medium is too small, or the blocks are smaller than 512 bytes or too large.
+    pub fn pmdk(size: u64, lbasize: u32, header: PmdkHeader) -> Result<Plan, InfoBlockError> {
+        let arenas = pmdk_arenas(size, lbasize)?;
+        Ok(Plan::of_arenas(header.uuid, BttVersion::V1_1, arenas).in_new_pool(header))
+    }
+
+    /// Plans the table of a pool that has none.
+    pub(crate) fn in_pool(pool: &Pool, size: u64) -> Result<Plan, InfoBlockError> {
+        let arenas = pmdk_arenas(size, pool.descriptor.block_size)?;
+        let plan = Plan::of_arenas(pool.header.uuid, BttVersion::V1_1, arenas).in_new_pool(pool.header);
+        Ok(Plan { new_pool: None, is_on_zeros: pool.descriptor.is_zeroed, ..plan })
     }
 
     /// Returns the plan of a table with these arenas, each with its offset: for tests, whose arenas may be small. Every
     /// arena begins where the one before it ends, the first one where `version` says.
     pub fn of_arenas(uuid: Uuid, version: BttVersion, arenas: Vec<(u64, BttGeometry)>) -> Plan {
-        Plan { uuid, parent_uuid: Uuid::nil(), version, arenas, is_on_zeros: false }
+        let (dialect, parent_uuid) = (BttDialect::Kernel, Uuid::nil());
+        Plan { uuid, parent_uuid, version, dialect, arenas, new_pool: None, is_on_zeros: false }
+    }
+
+    /// Returns the plan of a block pool of PMDK that has the arenas of this plan: for tests, whose arenas may be small.
+    /// The first one begins at [`PmdkBlk::TABLE_OFF`].
+    #[must_use]
+    pub fn in_new_pool(self, header: PmdkHeader) -> Plan {
+        let (dialect, parent_uuid) = (BttDialect::Pmdk, header.poolset_uuid);
+        Plan { dialect, parent_uuid, new_pool: Some(header), ..self }
     }
 
     /// Skips the clearing of the map, for a medium that is known to be zero, such as a new sparse file.
@@ -68,7 +97,7 @@ impl Plan {
     /// The table is durable on return. After a power cut in between, there is no table, or the new one.
     ///
     /// # Cost
-    /// Two drains, and one more if a table was there. The map is read, and stored only where it is not zero already;
+    /// Two drains, one more for a pool of PMDK, and one more if a table was there. The map is read, and stored only where it is not zero already;
     /// see [`on_zeros`](Plan::on_zeros).
     pub fn format<M: Medium>(&self, medium: &M) -> Result<(), BttError> {
         in_doubt(|| self.make(medium))?
@@ -84,7 +113,10 @@ impl Plan {
             map.step_by(ZEROS.len()).filter(|_| !self.is_on_zeros).for_each(|at| {
                 clear(medium, at);
             });
-            medium.copy(PoolOffset::new(start + geometry.flogoff()), &BttFlog::new(geometry).encode());
+            medium.copy(
+                PoolOffset::new(start + geometry.flogoff()),
+                &BttFlog::new(geometry, self.dialect).encode(),
+            );
         }
         for (index, (start, geometry)) in self.arenas.iter().enumerate() {
             let Plan { uuid, parent_uuid, version, .. } = *self;
@@ -97,24 +129,66 @@ impl Plan {
                 medium.copy(PoolOffset::new(at), &bytes);
             }
         }
+        self.store_pool(medium);
         // ORDER: all of the table is durable before the first word of its signature makes it one. Stop here: no table.
         medium.drain()?;
-        if let Some((start, geometry)) = self.arenas.first() {
-            for at in [start + geometry.infooff(), *start].map(PoolOffset::new) {
-                medium.store8(at, BttInfo::SIG_WORD);
-                medium.flush(at, WORD);
-            }
+        for at in self.first_infos() {
+            store_signature(medium, at, BttInfo::SIG_WORD);
+        }
+        if self.new_pool.is_some() {
+            // ORDER: the pool is one when its table is. Stop here: no pool, and a table where no open looks for one.
+            medium.drain()?;
+            store_signature(medium, 0, PmdkHeader::BLOCKS_WORD);
         }
         // ORDER: the table is durable before the caller is told. Stop here: no table, or one with a copy of its info block.
         Ok(medium.drain()?)
     }
 
+    /// Returns the places of the first arena's info blocks, the second one first.
+    fn first_infos(&self) -> Vec<u64> {
+        let places = |(start, geometry): &(u64, BttGeometry)| vec![start + geometry.infooff(), *start];
+        self.arenas.first().map_or(Vec::new(), places)
+    }
+
+    /// Copies the header of a new pool, without its first word, and the descriptor.
+    fn store_pool<M: Medium>(&self, medium: &M) {
+        let Some(header) = &self.new_pool else { return };
+        let mut bytes = header.encode();
+        bytes[..WORD as usize].fill(0);
+        medium.copy(PoolOffset::NULL, &bytes);
+        // Not `is_zeroed`: PMDK would believe that of the map if it had to make the table anew.
+        let descriptor = PmdkBlk { block_size: self.block_size() as u32, is_zeroed: false };
+        let mut page = ZEROS;
+        page[..PmdkBlk::LEN].copy_from_slice(&descriptor.encode());
+        medium.copy(PoolOffset::new(PmdkBlk::OFF), &page);
+    }
+
     /// Clears the places where an open looks for the first info block. Returns true if there was anything.
     fn clear_old<M: Medium>(&self, medium: &M) -> bool {
-        let first = [BttVersion::V2_0, BttVersion::V1_1].map(BttVersion::arenas_off);
-        let end = backup_off(first[0], medium.memory().len());
-        first.into_iter().chain([end]).fold(false, |any, at| clear(medium, at) | any)
+        let places = if self.dialect == BttDialect::Pmdk && self.new_pool.is_none() {
+            // The pool stays, and its open looks nowhere else.
+            self.first_infos()
+        } else {
+            let first = [BttVersion::V2_0, BttVersion::V1_1].map(BttVersion::arenas_off);
+            first.into_iter().chain([backup_off(first[0], medium.memory().len())]).collect()
+        };
+        places.into_iter().fold(false, |any, at| clear(medium, at) | any)
     }
+}
+
+fn store_signature<M: Medium>(medium: &M, at: u64, word: u64) {
+    medium.store8(PoolOffset::new(at), word);
+    medium.flush(PoolOffset::new(at), WORD);
+}
+
+/// Divides the pool into arenas, as PMDK does.
+fn pmdk_arenas(size: u64, lbasize: u32) -> Result<Vec<(u64, BttGeometry)>, InfoBlockError> {
+    let arenas = BttGeometry::divide(size, PmdkBlk::TABLE_OFF, &BttRules::pmdk(lbasize))?;
+    for (_, geometry) in &arenas {
+        let least = Want::AtLeast(2 * u64::from(geometry.nfree()));
+        least.check("internal_nlba", 0, geometry.internal_nlba().into())?;
+    }
+    Ok(arenas)
 }
 
 /// Clears the block of the medium at `at`, unless it is zero or not there. Returns true if it was not zero.

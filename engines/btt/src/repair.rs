@@ -1,7 +1,8 @@
 //! The repair of a table: it gives each block of the data one owner again, and guesses no content.
 
 use crate::error::BttError;
-use crate::open::{FoundArena, find_arenas};
+use crate::found::FoundArena;
+use crate::open::find_table;
 use crate::write::in_doubt;
 use lode_layout::{BLOCK, PoolOffset};
 use lode_nvdimm::{BttBlockState, BttDamage, BttFlog, BttFlogEntry, BttMapEntry};
@@ -57,9 +58,9 @@ pub enum Repair {
 pub fn repair<M: Medium>(medium: &M) -> Result<Vec<Repair>, BttError> {
     let mut repairs = Vec::new();
     let mut first_lba = 0;
-    for arena in find_arenas(medium)? {
-        repair_infos(medium, &arena, &mut repairs)?;
-        repair_blocks(medium, &arena, first_lba, &mut repairs)?;
+    for arena in find_table(medium)?.arenas() {
+        repair_infos(medium, arena, &mut repairs)?;
+        repair_blocks(medium, arena, first_lba, &mut repairs)?;
         first_lba += u64::from(arena.info.geometry.external_nlba());
     }
     if !repairs.is_empty() {

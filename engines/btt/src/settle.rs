@@ -2,7 +2,7 @@
 
 use crate::arena::Arena;
 use crate::bugs;
-use crate::cache::{Cache, CachedEntry, CachedWrite, Entries};
+use crate::cache::{Cache, Entries};
 use crate::error::BttError;
 use crate::lock::hold;
 use crate::table::Table;
@@ -39,8 +39,7 @@ impl Table {
         let entry = BttMapEntry { state: BttBlockState::Normal, number: lane.free };
         // Before the entry is there: a thread that replaces the write makes the lane free again.
         lane.is_waiting = true;
-        let write = |old: BttMapEntry| Some(CachedWrite { lane: index, old: old.number });
-        let replaced = cache.replace(medium, (arena, lba), |old| CachedEntry { entry, write: write(old) });
+        let replaced = cache.replace(medium, (arena, lba), Some(index), |_| entry);
         let old = replaced.inspect_err(|_| lane.is_waiting = false)?;
         if bugs::LANE_FREE_BEFORE_FLUSH.is_active() {
             (lane.free, lane.is_waiting) = (old.number, false);
@@ -74,9 +73,9 @@ impl Table {
         }
         hold(&cache.waiting, medium).settling.clear();
         for (lba, cached) in &batch {
-            let (Some(write), Ok((arena, _))) = (cached.write, self.locate(*lba)) else { continue };
-            let mut lane = hold(arena.lanes.state(write.lane), medium);
-            (lane.free, lane.is_waiting) = (write.old, false);
+            let (Some(lane), Ok((arena, _))) = (cached.lane, self.locate(*lba)) else { continue };
+            let mut lane = hold(arena.lanes.state(lane), medium);
+            (lane.free, lane.is_waiting) = (cached.old.number, false);
         }
         Ok(())
     }
@@ -96,7 +95,7 @@ impl Table {
             medium.drain()?;
         }
         in_doubt(|| {
-            for (lba, cached) in batch.iter().filter(|(_, cached)| cached.write.is_some()) {
+            for (lba, cached) in batch.iter().filter(|(_, cached)| cached.lane.is_some()) {
                 let (arena, lba) = self.locate(*lba)?;
                 arena.store_entry(medium, lba, cached.entry);
             }
@@ -109,13 +108,13 @@ impl Table {
         // No stripe is needed for map words: one flush at a time stores them.
         for (lba, cached) in batch {
             let (arena, lba) = self.locate(*lba)?;
-            let Some(write) = cached.write else {
+            let Some(index) = cached.lane else {
                 arena.store_entry(medium, lba, cached.entry);
                 continue;
             };
-            let mut lane = hold(arena.lanes.state(write.lane), medium);
-            let entry = arena.next_entry(&lane, lba, write.old, cached.entry.number);
-            arena.store_flog(medium, arena.flog_at(write.lane).plus(lane.flog.next_off), entry);
+            let mut lane = hold(arena.lanes.state(index), medium);
+            let entry = arena.next_entry(&lane, lba, cached.old, cached.entry.number);
+            arena.store_flog(medium, arena.flog_at(index).plus(lane.flog.next_off), entry);
             arena.advance(&mut lane, entry);
         }
         Ok(())

@@ -18,7 +18,7 @@ use crate::lanes::LaneState;
 use crate::lock::hold;
 use crate::undrained::Undrained;
 use lode_layout::{PoolOffset, WORD};
-use lode_nvdimm::{BttBlockState, BttFlogEntry, BttMapEntry};
+use lode_nvdimm::{BttBlockState, BttDialect, BttFlogEntry, BttMapEntry};
 use lode_pmem::{FaultScope, Medium};
 
 /// Runs stores of which nothing is known if one of them meets lost memory.
@@ -62,7 +62,7 @@ impl Arena {
         // A lane whose write is in doubt has no free block for the next one: recovery may need either.
         lane.is_waiting = true;
         // No map entry without its flog entry: the block would have two owners after a crash.
-        in_doubt(|| self.make_current(medium, index, &mut lane, (lba, old.number)))??;
+        in_doubt(|| self.make_current(medium, index, &mut lane, (lba, old)))??;
         in_doubt(|| self.store_entry(medium, lba, new))?;
         lane.is_waiting = false;
         lane.free = old.number;
@@ -77,10 +77,10 @@ impl Arena {
         medium: &M,
         index: usize,
         lane: &mut LaneState,
-        (lba, old_map): (u32, u32),
+        (lba, old): (u32, BttMapEntry),
     ) -> Result<(), BttError> {
         let at = self.flog_at(index).plus(lane.flog.next_off);
-        let entry = self.next_entry(lane, lba, old_map, lane.free);
+        let entry = self.next_entry(lane, lba, old, lane.free);
         let [first, second] = entry.words();
         medium.store8(at, first);
         if !medium.keeps_order_in_lines() && !bugs::FLOG_HALVES_UNORDERED.is_active() {
@@ -105,8 +105,17 @@ impl Arena {
         Ok(())
     }
 
-    /// Returns the flog entry of the next write of a lane.
-    pub(crate) fn next_entry(&self, lane: &LaneState, lba: u32, old_map: u32, new_map: u32) -> BttFlogEntry {
+    /// Returns the flog entry of the next write of a lane: in the map, `old` gives way to block `number`.
+    pub(crate) fn next_entry(
+        &self,
+        lane: &LaneState,
+        lba: u32,
+        old: BttMapEntry,
+        number: u32,
+    ) -> BttFlogEntry {
+        let dialect = if bugs::FLOG_WITHOUT_STATE.is_active() { BttDialect::Kernel } else { self.dialect };
+        let new = BttMapEntry { state: BttBlockState::Normal, number };
+        let [old_map, new_map] = [old, new].map(|entry| dialect.flog_word(entry));
         let current = &lane.flog.current;
         let seq = if bugs::SEQ_NOT_ADVANCED.is_active() { current.seq } else { current.next_seq() };
         BttFlogEntry { lba, old_map, new_map, seq }

@@ -1,15 +1,16 @@
 //! A power cut leaves each block whole: its old content or its new one.
 
 use lode_btt::explore::BttSubject;
+use lode_nvdimm::BttDialect;
 use lode_pmem::Durability;
 use lode_sim::{Budget, Machine, Setup, WriteCache, explore, explore_poison};
 
-fn survives_power_cuts(arenas: u64, lanes: u32, is_lazy: bool, images: u64) {
+fn survives_power_cuts(dialect: BttDialect, arenas: u64, lanes: u32, is_lazy: bool, images: u64) {
     for machine in Machine::ALL {
         for threads in 1..=3 {
             let is_cached = machine.durability == Durability::Commit;
             let cache = if is_cached { WriteCache::Volatile } else { WriteCache::None };
-            let subject = BttSubject { arenas, lanes, is_lazy, cache };
+            let subject = BttSubject { arenas, lanes, is_lazy, dialect, cache };
             let budget = Budget::scaled(images, 60.0);
             let operations = if is_lazy { 4 } else { 36 / threads as u64 };
             let setup =
@@ -23,17 +24,27 @@ fn survives_power_cuts(arenas: u64, lanes: u32, is_lazy: bool, images: u64) {
 
 #[test]
 fn blocks_are_never_torn_or_lost() {
-    survives_power_cuts(2, 2, false, 2_000);
+    survives_power_cuts(BttDialect::Kernel, 2, 2, false, 2_000);
+}
+
+#[test]
+fn pools_of_pmdk_lose_nothing_with_either_recovery() {
+    survives_power_cuts(BttDialect::Pmdk, 1, 2, false, 2_000);
+}
+
+#[test]
+fn new_pool_of_pmdk_is_whole_or_absent() {
+    survives_power_cuts(BttDialect::Pmdk, 1, 2, true, 1_000);
 }
 
 #[test]
 fn lanes_that_are_never_shared_lose_nothing() {
-    survives_power_cuts(1, 3, false, 5_000);
+    survives_power_cuts(BttDialect::Kernel, 1, 3, false, 5_000);
 }
 
 #[test]
 fn new_table_is_whole_or_absent() {
-    survives_power_cuts(1, 2, true, 2_000);
+    survives_power_cuts(BttDialect::Kernel, 1, 2, true, 2_000);
 }
 
 /// A line of a block, of the map or of the flog is lost while threads use the table.
@@ -43,7 +54,8 @@ fn lost_line_is_reported_and_loses_nothing_else() {
         for threads in 1..=3 {
             let is_cached = machine.durability == Durability::Commit;
             let cache = if is_cached { WriteCache::Volatile } else { WriteCache::None };
-            let subject = BttSubject { arenas: 1, lanes: 2, is_lazy: false, cache };
+            let subject =
+                BttSubject { arenas: 1, lanes: 2, is_lazy: false, dialect: BttDialect::Kernel, cache };
             let budget = Budget::scaled(300, 60.0);
             let setup = Setup { machine, threads, operations: 12, budget, ..Setup::default() };
             let report = explore_poison(&subject, &setup);

@@ -4,6 +4,7 @@
 use lode_btt::bugs;
 use lode_btt::explore::BttSubject;
 use lode_layout::bug::Bug;
+use lode_nvdimm::BttDialect;
 use lode_pmem::Durability;
 use lode_sim::{Budget, Cpu, Machine, Setup, WriteCache, explore};
 
@@ -11,14 +12,15 @@ const LINE: Machine = Machine { cpu: Cpu::X86, durability: Durability::Line };
 const ARM: Machine = Machine { cpu: Cpu::Arm, durability: Durability::Line };
 const COMMIT: Machine = Machine { cpu: Cpu::X86, durability: Durability::Commit };
 
-/// What the run uses: a table that is there, or one that its first write makes.
-const TABLE: bool = false;
-const NEW_TABLE: bool = true;
+/// What the run uses: a table that is there, one that its first write makes, or a block pool of PMDK.
+const TABLE: (bool, BttDialect) = (false, BttDialect::Kernel);
+const NEW_TABLE: (bool, BttDialect) = (true, BttDialect::Kernel);
+const POOL: (bool, BttDialect) = (false, BttDialect::Pmdk);
 
-fn is_found(bug: &'static Bug, is_lazy: bool, machine: Machine, threads: usize) {
+fn is_found(bug: &'static Bug, (is_lazy, dialect): (bool, BttDialect), machine: Machine, threads: usize) {
     let is_commit = machine.durability == Durability::Commit;
     let cache = if is_commit { WriteCache::Volatile } else { WriteCache::None };
-    let subject = BttSubject { arenas: 1, lanes: 2, is_lazy, cache };
+    let subject = BttSubject { arenas: 1, lanes: 2, is_lazy, dialect, cache };
     let report = bug.plant(|| {
         (1..=40).map(|seed| seed * 1000).find_map(|seed| {
             let budget = Budget { images: 5_000, seconds: 20.0 };
@@ -77,4 +79,6 @@ found! {
     flog_ignored: FLOG_IGNORED in TABLE on LINE with 1;
     recovery_not_drained: RECOVERY_NOT_DRAINED in TABLE on LINE with 3;
     info_before_layout: INFO_BEFORE_LAYOUT in NEW_TABLE on LINE with 1;
+    flog_without_state: FLOG_WITHOUT_STATE in POOL on LINE with 1;
+    visible_state_in_flog: VISIBLE_STATE_IN_FLOG in POOL on COMMIT with 1;
 }

@@ -88,7 +88,7 @@ impl BttBlockCheck {
 #[cfg(test)]
 mod test {
     use super::*;
-    use crate::{BttBlockState, BttVersion};
+    use crate::{BttBlockState, BttDialect, BttVersion};
 
     fn geometry() -> BttGeometry {
         BttGeometry::plan(16 << 20, 4096, BttVersion::V2_0).unwrap()[0].1
@@ -97,7 +97,7 @@ mod test {
     /// Counts with this flog entry for lane 3 and these numbers in the map.
     fn count(flog: Option<[u32; 4]>, map: &[(u32, u32)]) -> Result<(), BttDamage> {
         let geometry = geometry();
-        let mut bytes = BttFlog::new(&geometry).encode();
+        let mut bytes = BttFlog::new(&geometry, BttDialect::Kernel).encode();
         if let Some(words) = flog {
             let entry = &mut bytes[3 * 64..][..16];
             entry.copy_from_slice(words.map(u32::to_le_bytes).as_flattened());
@@ -125,7 +125,8 @@ mod test {
         assert_eq!(count(None, &[(8, free)]), Err(BttDamage::Shared { block: free }));
         assert_eq!(count(None, &[(8, 7)]), Err(BttDamage::Shared { block: 7 }));
         assert_eq!(count(Some([8, free - 1, free, 1]), &[]), Err(BttDamage::Shared { block: free - 1 }));
-        let mut one_short = BttBlockCheck::new(&geometry(), &BttFlog::new(&geometry())).unwrap();
+        let mut one_short =
+            BttBlockCheck::new(&geometry(), &BttFlog::new(&geometry(), BttDialect::Kernel)).unwrap();
         one_short.map(&[0; 4]).unwrap();
         assert_eq!(one_short.finish(), Err(BttDamage::Lost { block: 1 }));
         let number = geometry().internal_nlba();

@@ -3,7 +3,7 @@
 
 use crate::btt_info::FLOG_LANE_LEN;
 use crate::btt_map::block_number;
-use crate::{BttDamage, BttGeometry};
+use crate::{BttBlockState, BttDamage, BttDialect, BttGeometry, BttMapEntry};
 use lode_layout::format_table;
 use lode_layout::format_table::FormatTable;
 use zerocopy::byteorder::little_endian::U32;
@@ -109,10 +109,11 @@ impl BttFlog {
     /// Bytes of a lane in the flog.
     pub const LANE_LEN: u64 = FLOG_LANE_LEN;
 
-    /// Returns the flog of a new arena, as the kernel writes it.
-    pub fn new(geometry: &BttGeometry) -> BttFlog {
+    /// Returns the flog of a new arena, as the kernel or PMDK writes it.
+    pub fn new(geometry: &BttGeometry, dialect: BttDialect) -> BttFlog {
         let lane = |lane| {
-            let free = geometry.external_nlba() + lane;
+            let free = BttMapEntry { state: BttBlockState::Zero, number: geometry.external_nlba() + lane };
+            let free = dialect.flog_word(free);
             [Some(BttFlogEntry { lba: lane, old_map: free, new_map: free, seq: SEQ_FIRST }), None]
         };
         let lanes = (0..geometry.nfree()).map(lane).collect();
@@ -290,7 +291,7 @@ mod test {
 
     /// Returns the flog of a new arena with these words in slot `slot` of lane 1.
     fn with(slot: usize, words: [u32; 4]) -> Vec<u8> {
-        let mut bytes = BttFlog::new(&geometry()).encode();
+        let mut bytes = BttFlog::new(&geometry(), BttDialect::Kernel).encode();
         let at = 64 + slot * ENTRY_LEN;
         bytes[at..at + ENTRY_LEN].copy_from_slice(words.map(U32::new).as_bytes());
         bytes
@@ -298,7 +299,7 @@ mod test {
 
     #[test]
     fn new_flog_round_trips() {
-        let flog = BttFlog::new(&geometry());
+        let flog = BttFlog::new(&geometry(), BttDialect::Kernel);
         assert_eq!(BttFlog::decode(&flog.encode(), &geometry()), Ok(flog.clone()));
         let free: Vec<u32> = flog.current().map(|entry| entry.free_block()).collect();
         assert!(free.into_iter().eq(geometry().external_nlba()..geometry().internal_nlba()));
@@ -349,7 +350,7 @@ mod test {
     fn first_half_of_an_entry_is_no_entry() {
         let bytes = with(1, [5, 8, 0, 0]);
         let flog = BttFlog::decode(&bytes, &geometry()).unwrap();
-        assert_eq!(flog, BttFlog::new(&geometry()));
+        assert_eq!(flog, BttFlog::new(&geometry(), BttDialect::Kernel));
         assert_eq!(flog.lanes().nth(1).unwrap().next_off, 16);
         // The words of an entry are its bytes.
         let entry = BttFlogEntry { lba: 5, old_map: 8, new_map: 9, seq: 2 };
@@ -369,7 +370,7 @@ mod test {
         #[test]
         #[cfg_attr(miri, ignore = "minutes in the interpreter: in `make soak`")]
         fn flog_decode_never_panics(changes in prop::collection::vec((0usize..256 * 64, any::<u8>()), 1..24)) {
-            let mut bytes = BttFlog::new(&geometry()).encode();
+            let mut bytes = BttFlog::new(&geometry(), BttDialect::Kernel).encode();
             for (at, byte) in changes {
                 bytes[at] = byte;
             }

@@ -12,6 +12,7 @@
 
 mod btt_block_check;
 mod btt_damage;
+mod btt_dialect;
 mod btt_flog;
 mod btt_info;
 mod btt_map;
@@ -30,6 +31,7 @@ mod set_info;
 
 pub use btt_block_check::BttBlockCheck;
 pub use btt_damage::BttDamage;
+pub use btt_dialect::BttDialect;
 pub use btt_flog::{BttFlog, BttFlogEntry, BttFlogLane, BttFlogSlots};
 pub use btt_info::{BttGeometry, BttInfo, BttRules, BttVersion};
 pub use btt_map::{BttBlockState, BttMapEntry};

@@ -6,9 +6,9 @@
 //! `-m sector -l 4096` and `-m fsdax -M mem` on the second. Zeros at the end of an area are left out.
 
 use lode_nvdimm::{
-    Abstraction, BttBlockCheck, BttFlog, BttFlogSlots, BttGeometry, BttInfo, BttVersion, Label, LabelArea,
-    LabelFlags, LabelFormat, NamespaceLabel, PERSISTENT_MEMORY, PageMapInfo, PageMapLocation, PageMapRule,
-    PageMapUser, SetInfo, set_cookie, set_cookie_v1_1,
+    Abstraction, BttBlockCheck, BttDialect, BttFlog, BttFlogSlots, BttGeometry, BttInfo, BttVersion, Label,
+    LabelArea, LabelFlags, LabelFormat, NamespaceLabel, PERSISTENT_MEMORY, PageMapInfo, PageMapLocation,
+    PageMapRule, PageMapUser, SetInfo, set_cookie, set_cookie_v1_1,
 };
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -187,7 +187,7 @@ fn flog_of_new_btt() {
             let words = [lane, free + lane, free + lane, 1].map(u32::to_le_bytes);
             group[..16].copy_from_slice(words.as_flattened());
         }
-        let flog = BttFlog::new(&geometry);
+        let flog = BttFlog::new(&geometry, BttDialect::Kernel);
         assert_eq!(flog.encode(), expected);
         assert_eq!(geometry.infooff() - geometry.flogoff(), expected.len() as u64);
         assert_eq!(BttFlog::decode(&expected, &geometry), Ok(flog.clone()));

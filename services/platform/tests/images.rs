@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use lode_nvdimm::{
-    BttFlog, BttInfo, InfoBlockError, Interleave, Label, LabelArea, LabelError, LabelFlags, LabelFormat,
-    NamespaceLabel,
+    BttDialect, BttFlog, BttInfo, InfoBlockError, Interleave, Label, LabelArea, LabelError, LabelFlags,
+    LabelFormat, NamespaceLabel,
 };
 use lode_platform::goal;
 use lode_platform::image::{
@@ -401,7 +401,7 @@ fn large_sectors_round_trip() {
     block[4088..].copy_from_slice(&want.to_le_bytes());
     machine.write(start, &block);
     let geometry = BttInfo::decode(&block).unwrap().geometry;
-    let mut flog = BttFlog::new(&geometry).encode();
+    let mut flog = BttFlog::new(&geometry, BttDialect::Kernel).encode();
     // There are fewer sectors than lanes: the last write of each lane was to the first sector.
     for lane in flog.chunks_mut(BttFlog::LANE_LEN as usize) {
         lane[..4].fill(0);

@@ -15,8 +15,8 @@ use crate::platform::Platform;
 use crate::region::{Origin, Region};
 use crate::state::{LabelVersion, NamespaceState};
 use lode_nvdimm::{
-    Abstraction, BttFlog, BttGeometry, BttInfo, BttVersion, LabelFlags, LabelName, NamespaceLabel,
-    PAGE_MAP_OFF, PERSISTENT_MEMORY, PageMapInfo, PageMapRule,
+    Abstraction, BttDialect, BttFlog, BttGeometry, BttInfo, BttVersion, LabelFlags, LabelName,
+    NamespaceLabel, PAGE_MAP_OFF, PERSISTENT_MEMORY, PageMapInfo, PageMapRule,
 };
 use uuid::Uuid;
 
@@ -193,7 +193,7 @@ fn write_arena(platform: &mut Platform, region: &Region, offset: u64, geometry: 
     for (module, off, len) in region.ranges(offset + geometry.mapoff(), map_len) {
         platform.contents.write_zeros(module, off, len);
     }
-    let mut flog = BttFlog::new(geometry).encode();
+    let mut flog = BttFlog::new(geometry, BttDialect::Kernel).encode();
     flog.resize((geometry.infooff() - geometry.flogoff()) as usize, 0);
     for (block, at) in flog.chunks(INFO_BLOCK as usize).zip((0..).step_by(INFO_BLOCK as usize)) {
         write_at(platform, region, offset + geometry.flogoff() + at, block);
