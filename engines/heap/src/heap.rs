@@ -278,6 +278,11 @@ impl<M: Medium> Heap<M> {
         self.allocator(&self.session()).reclaim_after_out_of_space()
     }
 
+    /// Makes free chunks of all freed space that no reader holds.
+    pub(crate) fn reclaim_all(&self) -> Result<(), HeapError> {
+        self.allocator(&self.session()).reclaim_all()
+    }
+
     /// Makes the pool larger for `wanted` bytes, as if a transaction had found none. Returns false if it does not grow.
     #[cfg(feature = "explore")]
     pub(crate) fn grow(&self, wanted: u64) -> Result<bool, HeapError> {

@@ -56,8 +56,9 @@ impl<M: Medium> Heap<M> {
     /// of the heap must therefore bear repetition.
     ///
     /// # Errors
-    /// The closure's error, or a [`HeapError`]. Only [`HeapError::InDoubt`] leaves the outcome of the transaction
-    /// open. Space that such a transaction has allocated is left alone until the pool is opened again.
+    /// The closure's error, or a [`HeapError`]. [`HeapError::TooLarge`] whatever the closure returns: it may have seen only
+    /// a part of what it stored. Only [`HeapError::InDoubt`] leaves the outcome of the transaction open. Space that such a
+    /// transaction has allocated is left alone until the pool is opened again.
     /// [`HeapError::NeverValid`] after some ten thousand conflicts that are the closure's own.
     ///
     /// # Durability
@@ -267,11 +268,12 @@ impl<'a, M: Medium> Running<'a, M> {
             }
             // The closure's result follows from zeros.
             (_, Some(fault), _) => Some(AttemptEnd::Failed(fault.into())),
-            (_, _, false) => Some(AttemptEnd::RolledBack),
+            // The closure may have seen only a part of what it stored.
             (Outcome::TooLarge { wanted, limit }, ..) => {
                 let error = HeapError::TooLarge { wanted, limit };
                 Some(AttemptEnd::Failed(self.heap.check_writable().err().unwrap_or(error)))
             }
+            (_, _, false) => Some(AttemptEnd::RolledBack),
             (Outcome::RollbackOnly, ..) => Some(AttemptEnd::Failed(HeapError::NestedFailed)),
             (Outcome::Running, ..) => None,
         }

@@ -13,8 +13,8 @@ use std::cell::RefMut;
 use std::fmt;
 use zerocopy::IntoBytes;
 
-/// Words in the log up to which their limit is not looked up.
-const WORDS_UNCHECKED_MAX: u64 = 4096;
+/// Words in the log that a transaction may have whatever space is free, if they fit in a record.
+pub const WORDS_UNCHECKED_MAX: u64 = 4096;
 /// Words of a line.
 const LINE_WORDS: u64 = LINE / WORD;
 /// Maximum number of words by which a store of some words takes more in the log, apart from one for each whole line:
@@ -342,8 +342,9 @@ impl<'a, M: Medium> Tx<'a, M> {
         self.attempt().escalate(Outcome::RollbackOnly);
     }
 
-    /// Returns true if the transaction will be rolled back, whatever else it does.
-    pub(crate) fn will_roll_back(&self) -> bool {
+    /// Returns true if the transaction will be rolled back, whatever else it does. It may then see only a part of what it
+    /// has stored.
+    pub fn will_roll_back(&self) -> bool {
         self.attempt().outcome() != Outcome::Running
     }
 

@@ -22,9 +22,12 @@ pub static DROPPED_TREE_FORGOTTEN: Bug =
     Bug::new("dropped-tree-forgotten", "the space of a dropped tree is lost for good");
 /// The root object of a dropped tree is not freed.
 pub static DROPPED_ROOT_LEAKED: Bug = Bug::new("dropped-root-leaked", "space is lost for good");
+/// A root object moves in one transaction, and the entry of its tree changes in the next one.
+pub static ROOT_MOVED_IN_TWO: Bug =
+    Bug::new("root-moved-in-two", "a tree has no root object after a shrink that was cut off");
 
 /// Every bug of this crate.
-pub static ALL: [&Bug; 7] = [
+pub static ALL: [&Bug; 8] = [
     &PARENT_UNLOCKED,
     &CELL_UNLOCKED,
     &VALUE_BEFORE_DRAIN,
@@ -32,4 +35,5 @@ pub static ALL: [&Bug; 7] = [
     &TREE_NAME_UNVALIDATED,
     &DROPPED_TREE_FORGOTTEN,
     &DROPPED_ROOT_LEAKED,
+    &ROOT_MOVED_IN_TWO,
 ];

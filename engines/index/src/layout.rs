@@ -4,7 +4,7 @@ use crate::check::Finding;
 use crate::error::IndexError;
 use crate::salvage::salvage;
 use crate::tree::Tree;
-use lode_fsck::{DamagedPool, Layout, Repair, RepairError, Trace};
+use lode_fsck::{DamagedPool, Layout, Repair, RepairError, ShrinkError, ShrinkEvents, Trace};
 use lode_heap::{Heap, HeapError};
 use lode_layout::{KV_LOAD_OFF, KV_LOAD_WORDS, KvLoad, KvLoadDamage, PoolOffset, WORD};
 use lode_pmem::Medium;
@@ -46,6 +46,26 @@ impl<M: Medium> Layout<M> for TreeLayout {
         false
     }
 
+    fn can_evacuate(&self) -> bool {
+        true
+    }
+
+    fn evacuate(&self, heap: &Heap<Arc<M>>, events: &dyn ShrinkEvents) -> Result<(), ShrinkError> {
+        let root = heap.root().map_err(IndexError::from)?;
+        if root.is_null() {
+            return Ok(());
+        }
+        let tree = Tree::open(heap, root)?;
+        tree.evacuate(events)?;
+        let moved = heap.run(|tx| {
+            if let Some(root) = tree.move_root_in(tx)? {
+                tx.set_root(root);
+            }
+            Ok(())
+        });
+        stays_without_room(moved)
+    }
+
     fn salvage(&self, damaged: &DamagedPool<'_, M>, repair: &mut Repair) -> Result<(), RepairError> {
         salvage(damaged, repair)
     }
@@ -53,6 +73,14 @@ impl<M: Medium> Layout<M> for TreeLayout {
     fn finish_repair(&self, heap: &Heap<Arc<M>>, repair: &mut Repair) -> Result<(), HeapError> {
         repair.repaired += u64::from(clear_load_progress(heap, repair.has_losses())?);
         Ok(())
+    }
+}
+
+/// Leaves an object where it is for which there is no room below.
+pub(crate) fn stays_without_room(moved: Result<(), IndexError>) -> Result<(), ShrinkError> {
+    match moved {
+        Err(IndexError::Heap(error)) if error.is_out_of_space() => Ok(()),
+        moved => Ok(moved?),
     }
 }
 

@@ -103,6 +103,19 @@ pub(crate) fn alloc<M: Medium>(tx: &Tx<'_, M>, key: &[u8], value: &[u8]) -> Resu
     with_encoded(key, value, |words| tx.alloc_with(words, LEAF_ALIGN, TYPE_LEAF))
 }
 
+/// Allocates a copy of the leaf at `leaf`, checksum included.
+pub(crate) fn copy<M: Medium>(
+    tx: &Tx<'_, M>,
+    view: &impl View,
+    leaf: PoolOffset,
+) -> Result<PoolOffset, IndexError> {
+    let damaged = IndexError::Corrupt { what: "the header of the leaf", at: leaf };
+    let len = header(view, leaf).leaf_len().filter(|len| *len <= view.len()).ok_or(damaged)?;
+    let mut words = vec![0; (len / WORD) as usize];
+    view.read(leaf, words.as_mut_bytes());
+    Ok(tx.alloc_with(&words, LEAF_ALIGN, TYPE_LEAF)?)
+}
+
 /// Stores another value in place in `leaf`, whose key is `key`. Returns false if this would take more than a single
 /// store of a word, since readers take no lock.
 #[inline]

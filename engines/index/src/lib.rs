@@ -93,6 +93,7 @@ mod node;
 mod range;
 mod reader;
 mod rebuild;
+mod relocate;
 mod salvage;
 mod salvage_pass;
 mod snapshot;

@@ -19,7 +19,7 @@ use lode_pmem::{Medium, Memory};
 /// Conflicts after which a transaction that holds locks of earlier operations starts again.
 const CONFLICTS_HOLDING_MAX: u32 = 200;
 /// Alignment of a root object, whose cells have a line each.
-const TREE_ALIGN: u64 = 64;
+pub(crate) const TREE_ALIGN: u64 = 64;
 
 /// An ordered map from keys to values, in the pool of `heap`.
 ///

@@ -1,6 +1,6 @@
 //! No power cut loses a key, doubles or leaks an object, or leaves a transaction in part.
 
-use lode_index::explore::{IsolationSubject, TreeSubject, TreesSubject};
+use lode_index::explore::{IsolationSubject, ShrinkingSubject, TreeSubject, TreesSubject};
 use lode_pmem::Durability;
 use lode_sim::{Budget, Machine, Setup, explore, explore_poison};
 use lode_testing::seed;
@@ -49,6 +49,19 @@ fn named_trees_survive_power_cuts() {
             println!("named trees, {machine}, {threads} threads: {report}");
             assert!(report.violation.is_none(), "{}", report.violation.expect("just seen"));
         }
+    }
+}
+
+/// A pool that shrinks keeps its trees, whatever a power cut leaves of the moves, of the header and of the moved log.
+#[test]
+fn shrinking_pool_survives_power_cuts() {
+    for machine in Machine::ALL {
+        let budget = Budget::scaled(10_000, 100.0);
+        let failing_drains = machine.durability == Durability::Commit;
+        let setup = Setup { machine, operations: 12, budget, failing_drains, ..Setup::default() };
+        let report = explore(&ShrinkingSubject { size: 0x100000 }, &setup);
+        println!("shrinking pool, {machine}: {report}");
+        assert!(report.violation.is_none(), "{}", report.violation.expect("just seen"));
     }
 }
 

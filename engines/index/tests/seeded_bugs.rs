@@ -2,7 +2,7 @@
 #![cfg(lode_bugs)]
 
 use lode_index::bugs;
-use lode_index::explore::{TreeSubject, TreesSubject};
+use lode_index::explore::{ShrinkingSubject, TreeSubject, TreesSubject};
 use lode_layout::bug::Bug;
 use lode_pmem::Durability;
 use lode_sim::{Budget, Cpu, Machine, Setup, Subject, explore};
@@ -24,6 +24,7 @@ fn is_found(bug: &'static Bug, subject: &(impl Subject + Sync), threads: usize) 
 
 const TREE: TreeSubject = TreeSubject { size: 0x80000, inserts_sorted: false };
 const TREES: TreesSubject = TreesSubject { size: 0x80000 };
+const SHRINKING: ShrinkingSubject = ShrinkingSubject { size: 0x100000 };
 
 macro_rules! found {
     ($($test:ident: $bug:ident of $subject:ident with $threads:literal;)+) => {
@@ -50,4 +51,5 @@ found! {
     tree_name_unvalidated: TREE_NAME_UNVALIDATED of TREES with 3;
     dropped_tree_forgotten: DROPPED_TREE_FORGOTTEN of TREES with 1;
     dropped_root_leaked: DROPPED_ROOT_LEAKED of TREES with 1;
+    root_moved_in_two: ROOT_MOVED_IN_TWO of SHRINKING with 1;
 }

@@ -4,8 +4,10 @@ use crate::growth::{limit_of, next_sizes, plan};
 use crate::headers::Publish;
 use crate::lock::LockedFile;
 use crate::{Access, HeaderCopy, HeaderCopyError, Headers, PoolError, SpaceLimit};
-use lode_layout::{CHUNK, Durability, Geometry, GeometryError, Header, LayoutName, align_down, header};
-use lode_pmem::{DurabilityEvidence, Mapping, Medium, PmemError, Sysfs, file_size_limit};
+use lode_layout::{
+    CHUNK, Durability, Geometry, GeometryError, Header, LayoutName, PoolOffset, align_down, header,
+};
+use lode_pmem::{DurabilityEvidence, Mapping, Medium, PmemError, Sysfs, deallocate, file_size_limit};
 use rustix::fs::fsync;
 use rustix::io::retry_on_intr;
 use std::fs::{self, File};
@@ -205,6 +207,25 @@ impl PoolFile {
         })
     }
 
+    /// Shrinks the pool to the least size that keeps all chunks before `end`, and closes it. Gives the space after the
+    /// pool, and in the gaps that it has, back to the file system. The engine has closed its log, and does not use
+    /// the medium any more. Returns the size in bytes.
+    ///
+    /// # Errors
+    /// [`PoolError::FixedSize`] on a device, [`PoolError::ReadOnly`], [`PoolError::Forked`], those of
+    /// [`Headers::shrink`], and [`PoolError::Io`], in [`PoolError::At`]. The pool has its old or its new size then, and
+    /// can be opened.
+    ///
+    /// # Durability
+    /// As [`Headers::shrink`]. After a crash the file may be longer than the pool, until the next call or growth.
+    pub fn shrink(self, end: PoolOffset) -> Result<u64, PoolError> {
+        let path = self.inner.path.clone();
+        let shrunk = self.inner.shrink(end).map_err(|error| error.at(&path));
+        // Also after a failure: from here on no writer has the pool open.
+        let closed = self.close();
+        shrunk.and_then(|size| closed.map(|()| size))
+    }
+
     /// Returns the right to grow the pool.
     pub fn grower(&self) -> Grower {
         Grower { pool: Arc::downgrade(&self.inner) }
@@ -330,6 +351,26 @@ impl Inner {
             // The medium has synced what it added.
             other => other.map_err(PoolError::medium),
         }
+    }
+
+    fn shrink(&self, end: PoolOffset) -> Result<u64, PoolError> {
+        self.check_may_write()?;
+        if !self.is_file()? {
+            return Err(PoolError::FixedSize);
+        }
+        let mut headers = self.headers();
+        headers.shrink(&*self.medium, end)?;
+        let (geometry, file) = (headers.geometry(), self.file.file());
+        // ORDER: both copies of the header are durable before the file loses what the old one named. Stop here: the file
+        // is longer than the pool.
+        if file.metadata().map_err(PoolError::std("stat"))?.len() > geometry.size() {
+            file.set_len(geometry.size()).map_err(PoolError::std("truncate"))?;
+        }
+        for (from, len) in geometry.gaps() {
+            deallocate(file, from.get(), len).map_err(PoolError::std("deallocate"))?;
+        }
+        retry_on_intr(|| fsync(file)).map_err(|errno| PoolError::io("fsync", errno))?;
+        Ok(geometry.size())
     }
 
     fn set_size_max(&self, size_max: Option<u64>) -> Result<(), PoolError> {

@@ -63,7 +63,9 @@ fn steps(
     let tables = (wanted / 128).saturating_add(2 * CHUNK);
     let least = wanted.saturating_add(tables).saturating_add(log_growth(geometry, wanted));
     let least = align_up(least.min(Geometry::SIZE_MAX), CHUNK);
-    let step = if size < LARGE { size / 2 } else { (size / 8).max(LARGE / 2) };
+    // A pool that shrank may have a gap where its log was, which takes no space.
+    let in_use = geometry.parts_len();
+    let step = if in_use < LARGE { in_use / 2 } else { (in_use / 8).max(LARGE / 2) };
     let room = size_max.min(geometry.reach()).saturating_sub(size);
     // The last step takes all that is left, if that is less than what is wanted by this estimate.
     let (least, best) = (least.min(room), align_up(step.max(STEP_MIN), CHUNK).max(least).min(room));

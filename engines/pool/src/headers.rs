@@ -6,7 +6,7 @@
 
 use crate::zero::zero_range;
 use crate::{DirtyShutdown, HeaderCopy, HeaderCopyError, PoolError};
-use lode_layout::{Durability, Geometry, Header, HeaderError, header};
+use lode_layout::{Durability, Extent, Geometry, Header, HeaderError, PoolOffset, header};
 use lode_pmem::Medium;
 
 /// Makes the header name a new geometry, in both copies.
@@ -196,6 +196,33 @@ impl Headers {
         new: Geometry,
         install: impl FnOnce(&Geometry, &mut Publish<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
+        self.change_geometry(medium, new, install)
+    }
+
+    /// Shrinks the pool to the least size that keeps all chunks before `end`. Those from there on are free, and the log
+    /// is closed: no engine has the pool open. The medium keeps its length.
+    ///
+    /// # Errors
+    /// Those of [`update`](Headers::update), and [`PoolError::Memory`].
+    ///
+    /// # Durability
+    /// Durable on return. After a crash before that, the pool has its old or its new size, whole either way: what is
+    /// written before the header lies in free chunks.
+    ///
+    /// # Cost
+    /// None if the pool can't shrink. Otherwise three drains. Writes the log if it moves, a sixteenth of the new size.
+    pub fn shrink<M: Medium>(&mut self, medium: &M, end: PoolOffset) -> Result<(), PoolError> {
+        let new = self.current.geometry.shrink(end);
+        self.change_geometry(medium, new, |_, publish| publish())
+    }
+
+    /// Gives the pool the geometry `new`. `install` makes the header name it, as for [`grow_to`](Headers::grow_to).
+    fn change_geometry<M: Medium, E: From<PoolError>>(
+        &mut self,
+        medium: &M,
+        new: Geometry,
+        install: impl FnOnce(&Geometry, &mut Publish<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
         self.check_not_poisoned()?;
         let old = self.current.geometry;
         if new == old {
@@ -206,7 +233,8 @@ impl Headers {
             return Err(PoolError::Truncated { want: new.size(), found }.into());
         }
         self.check_writable()?;
-        for extent in &new.extents()[old.extents().len()..] {
+        let is_old = |extent: &Extent| old.extents().iter().any(|old| old.start == extent.start);
+        for extent in new.extents().iter().filter(|extent| !is_old(extent)) {
             zero_range(medium, extent.start, extent.table_len)?;
         }
         if new.log_off() != old.log_off() {
@@ -214,7 +242,7 @@ impl Headers {
             zero_range(medium, new.log_off(), new.log_len())?;
         }
         // ORDER: the new chunk tables, and the zeros of the new log, before the header that names them. Stop here: the
-        // pool has its old size.
+        // pool has its old size, and these are free space of it, or lie beyond it.
         self.drain(medium)?;
         install(&new, &mut || self.update(medium, |header| header.geometry = new))
     }

@@ -13,7 +13,8 @@
 //! extent, and adds an extent only when that table is full.
 //!
 //! A pool that has grown may have its log between two extents: a larger log lies where the pool ended before. The extent
-//! that ends at the old log takes that space at the next move, if its table has room.
+//! that ends at the old log takes that space at the next move, if its table has room. Otherwise it is a gap that no part
+//! uses any more.
 
 use crate::invalid_field::{InvalidField, Want};
 use crate::{BLOCK, PoolOffset, WORD, align_down, align_up};
@@ -36,6 +37,8 @@ const LOG_FACTOR_MIN: u64 = 2;
 const REACH_FACTOR: u64 = 2;
 /// Divisor of an added extent's length that gives the longest table which it gets for the sake of that reach.
 const REACH_SHARE: u64 = 8;
+/// Most extents of a pool whose log moves when it shrinks. The others are left to growth, which needs 20 for 1 TiB.
+const SHRUNK_EXTENTS_MAX: usize = 12;
 
 /// A range of the heap with its own chunk table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -178,6 +181,94 @@ impl Geometry {
         unused[0] = Extent::with_slack(heap, size - heap, self.size.saturating_mul(REACH_FACTOR));
         grown.extent_count += 1;
         Ok(grown)
+    }
+
+    /// Plans the smallest pool that keeps all chunks before `end`. Those from there on are free. The extents before `end`
+    /// keep their offsets and tables. The log may move down, into space that is free in this pool; then a new extent
+    /// follows it. Returns this geometry if the pool can't shrink.
+    pub fn shrink(&self, end: PoolOffset) -> Geometry {
+        let kept = self.kept_before(end.get());
+        let plans = [self.shrink_keeping_log(kept), self.shrink_moving_log(kept)];
+        let smallest = plans.into_iter().flatten().min_by_key(|plan| (plan.parts_len(), plan.size));
+        let shrunk = smallest.filter(|plan| plan.parts_len() < self.parts_len()).unwrap_or(*self);
+        // A header that breaks a rule would lose the pool.
+        let Geometry { size, log_off, log_len, extents, extent_count } = shrunk;
+        let valid = Geometry::from_parts(size, log_off.get(), log_len, extents, extent_count as u64);
+        assert_eq!(valid, Ok(shrunk), "the parts of a smaller pool are consistent");
+        shrunk
+    }
+
+    /// Returns the number of extents that a pool has whose chunks from `end` on are free, and the end of the last one.
+    fn kept_before(&self, end: u64) -> (usize, u64) {
+        let count = self.extents().iter().take_while(|extent| extent.start.get() < end).count().max(1);
+        let Extent { start, table_len, .. } = self.extents[count - 1];
+        let end =
+            align_up(end, CHUNK).clamp(start.get() + table_len + CHUNK, self.extents[count - 1].end().get());
+        (count, end)
+    }
+
+    /// Returns this pool with `count` extents, of which the last one ends at `end`.
+    fn cut(&self, (count, end): (usize, u64)) -> Geometry {
+        let mut cut =
+            Geometry { size: end, extents: [Extent::default(); EXTENTS_MAX], extent_count: count, ..*self };
+        cut.extents[..count].copy_from_slice(&self.extents[..count]);
+        let last = &mut cut.extents[count - 1];
+        last.len = end - last.start.get();
+        cut
+    }
+
+    fn shrink_keeping_log(&self, kept: (usize, u64)) -> Option<Geometry> {
+        let mut cut = self.cut(kept);
+        if self.log_off < cut.extents[kept.0 - 1].start {
+            return Some(cut);
+        }
+        // Growth relies on an extent after the log: it lengthens the last one. Extents between are free, and are gone.
+        let after = self.extents().iter().find(|extent| extent.start > self.log_off)?;
+        cut.extents[kept.0] = Extent { len: after.table_len + CHUNK, ..*after };
+        cut.extent_count += 1;
+        cut.size = cut.extents[kept.0].end().get();
+        Some(cut)
+    }
+
+    fn shrink_moving_log(&self, kept: (usize, u64)) -> Option<Geometry> {
+        let (count, log_off) = kept;
+        let mut cut = self.cut(kept);
+        let old_log_end = self.log_off.get() + self.log_len;
+        for extent in &mut cut.extents[..count - 1] {
+            if extent.end() == self.log_off {
+                extent.len = extent.len_max().min(old_log_end - extent.start.get()).max(extent.len);
+            }
+        }
+        let log_len = Geometry::log_len_of(cut.parts_len() - self.log_len);
+        let tail = Extent::with_slack(log_off + log_len, 2 * CHUNK, 0);
+        let size = tail.end().get();
+        let is_clear = old_log_end <= log_off || self.log_off.get() >= size;
+        if !is_clear || size > self.size || count >= SHRUNK_EXTENTS_MAX {
+            return None;
+        }
+        cut.extents[count] = tail;
+        Some(Geometry { size, log_off: PoolOffset::new(log_off), log_len, extent_count: count + 1, ..cut })
+    }
+
+    /// Returns the bytes of all parts: the size without gaps.
+    pub fn parts_len(&self) -> u64 {
+        let heap: u64 = self.extents().iter().map(|extent| extent.len).sum();
+        Geometry::LOG.get() + self.log_len + heap
+    }
+
+    /// Returns the ranges between the parts, offset and length. No part will use them, so the file may have holes there.
+    pub fn gaps(&self) -> Vec<(PoolOffset, u64)> {
+        let log = (self.log_off, self.log_len);
+        let mut parts: Vec<_> = self.extents().iter().map(|extent| (extent.start, extent.len)).collect();
+        parts.push(log);
+        parts.sort_unstable();
+        let mut end = Geometry::LOG.get();
+        let gaps = parts.into_iter().map(|(start, len)| {
+            let before = end;
+            end = start.get() + len;
+            (PoolOffset::new(before), start.get() - before)
+        });
+        gaps.filter(|(_, len)| *len > 0).collect()
     }
 
     /// Returns the parts that a header on media states.
@@ -431,6 +522,60 @@ mod test {
         assert_eq!(pool.grow(1 << 20), Ok(pool));
     }
 
+    /// The log of a pool that was made large lies before the heap, and moves to where the pool is cut.
+    #[test]
+    fn shrinking_moves_long_log_down() {
+        let pool = Geometry::plan(1 << 30).unwrap();
+        let heap = pool.extents()[0];
+        let end = heap.start.plus(heap.table_len + (1 << 20));
+        let shrunk = pool.shrink(end);
+        assert_eq!(revalidated(&shrunk), Ok(shrunk));
+        assert_eq!(shrunk.extents()[0], Extent { len: end.get() - heap.start.get(), ..heap });
+        assert_eq!((shrunk.log_off(), shrunk.extents().len()), (end, 2));
+        assert_eq!(shrunk.log_len(), Geometry::log_len_of(heap.table_len + (1 << 20) + (16 << 10)));
+        assert_eq!(shrunk.gaps(), [(Geometry::LOG, 64 << 20)]);
+        assert!(shrunk.parts_len() < (3 << 19) + heap.table_len && shrunk.size() < 70 << 20);
+        // It grows as any pool.
+        let grown = shrunk.grow_with_log(1 << 30).unwrap();
+        assert_eq!(revalidated(&grown), Ok(grown));
+        assert_eq!(grown.extents()[0].start, heap.start);
+        assert_eq!(shrunk.shrink(end), shrunk);
+    }
+
+    #[test]
+    fn shrinking_keeps_log_that_lies_low() {
+        let grown = Geometry::plan(1 << 20).unwrap().grow_with_log(4 << 20).unwrap();
+        let end = grown.extents()[1].start.plus(1 << 20);
+        let shrunk = grown.shrink(end);
+        assert_eq!((shrunk.log_off(), shrunk.size()), (grown.log_off(), end.get()));
+        assert_eq!((shrunk.extents().len(), shrunk.gaps()), (2, vec![(Geometry::LOG, 64 << 10)]));
+        // Less is used than lies before the log, which is too near to make room for another one.
+        let end = PoolOffset::new(grown.log_off().get() - CHUNK);
+        let shrunk = grown.shrink(end);
+        assert_eq!((shrunk.log_off(), shrunk.extents().len()), (grown.log_off(), 2));
+        assert_eq!(shrunk.extents()[1].len, 2 * CHUNK);
+        let empty = grown.shrink(PoolOffset::NULL);
+        assert!(empty.parts_len() == 96 << 10 && revalidated(&empty) == Ok(empty), "{empty:?}");
+    }
+
+    /// Extents between the last one that is kept and the log are free, and go.
+    #[test]
+    fn shrinking_keeps_extent_after_log() {
+        let pool =
+            Geometry::plan(256 << 10).unwrap().grow(40 << 20).unwrap().grow_with_log(80 << 20).unwrap();
+        assert!(pool.extents().len() == 3 && pool.extents()[1].start < pool.log_off());
+        let shrunk = pool.shrink_keeping_log(pool.kept_before(0)).unwrap();
+        assert_eq!(revalidated(&shrunk), Ok(shrunk));
+        assert_eq!(shrunk.extents()[1].start, pool.extents()[2].start);
+    }
+
+    #[test]
+    fn full_pool_does_not_shrink() {
+        let pool = Geometry::plan(1 << 20).unwrap();
+        assert_eq!(pool.shrink(PoolOffset::new(pool.size())), pool);
+        assert_eq!(pool.shrink(PoolOffset::new(Geometry::SIZE_MAX)), pool);
+    }
+
     #[test]
     fn small_growth_exhausts_extents() {
         let mut pool = Geometry::plan(64 << 10).unwrap();
@@ -447,14 +592,35 @@ mod test {
         assert_eq!(pool.grow(size_max).unwrap().size(), size_max);
     }
 
+    /// Returns the first size of a pool, below 2 to the power of `bits`, and its growths and shrinks.
+    fn histories(bits: u32) -> impl Strategy<Value = (u64, Vec<(u64, bool, bool)>)> {
+        let step = (1u64..1 << (bits - 5), any::<bool>(), any::<bool>());
+        (Geometry::SIZE_MIN..1 << bits, prop::collection::vec(step, 0..12))
+    }
+
     proptest! {
         #[test]
         fn plans_and_growths_revalidate(
-            size in Geometry::SIZE_MIN..1 << 45,
-            steps in prop::collection::vec((1u64..1 << 40, any::<bool>()), 0..8),
+            (size, steps) in prop_oneof![histories(45), histories(26)],
         ) {
             let mut pool = Geometry::plan(size).unwrap();
-            for (step, moves_log) in steps {
+            for (step, moves_log, shrinks) in steps {
+                if shrinks {
+                    let end = step % pool.size();
+                    let in_use = |extent: &Extent| extent.start.get() < end;
+                    let shrunk = pool.shrink(PoolOffset::new(end));
+                    prop_assert_eq!(revalidated(&shrunk), Ok(shrunk));
+                    prop_assert!(shrunk.size() <= pool.size() && shrunk.parts_len() <= pool.parts_len());
+                    for (old, new) in pool.extents().iter().filter(|extent| in_use(extent)).zip(shrunk.extents()) {
+                        prop_assert_eq!((old.start, old.table_len), (new.start, new.table_len));
+                        prop_assert!(new.end().get() >= end.min(old.end().get()));
+                    }
+                    let is_last = |extent: &Extent| shrunk.extents().last() == Some(extent);
+                    let last = shrunk.extents().iter().find(|extent| is_last(extent)).unwrap();
+                    prop_assert!(shrunk.log_off() < last.start, "growth lengthens the last extent");
+                    pool = shrunk;
+                    continue;
+                }
                 let size = pool.size() + step;
                 let grown = if moves_log { pool.grow_with_log(size) } else { pool.grow(size) };
                 let Ok(grown) = grown else { break };

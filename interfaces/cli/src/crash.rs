@@ -6,7 +6,7 @@ use crate::output::Output;
 use crate::progress::Progress;
 use clap::{Args, ValueEnum};
 use lode_heap::explore::{self as heap, GrowingSubject, HeapSubject, LogSubject};
-use lode_index::explore::{self as index, TreeSubject, TreesSubject};
+use lode_index::explore::{self as index, ShrinkingSubject, TreeSubject, TreesSubject};
 use lode_pool::explore::PoolSubject;
 use lode_sim::{Budget, Machine, Report, Setup, explore};
 use serde_json::{Value, json};
@@ -130,7 +130,7 @@ const POOL: [Workload; 2] = [
     },
     Workload { name: "pool that grows", operations: 12, explore: |setup| explore(&PoolSubject::Grow, setup) },
 ];
-const TREE: [Workload; 2] = [
+const TREE: [Workload; 3] = [
     Workload {
         name: "tree",
         operations: 90,
@@ -140,6 +140,11 @@ const TREE: [Workload; 2] = [
         name: "trees that are made and dropped",
         operations: 60,
         explore: |setup| explore(&TreesSubject { size: 0x80000 }, setup),
+    },
+    Workload {
+        name: "pool that shrinks",
+        operations: 12,
+        explore: |setup| explore(&ShrinkingSubject { size: 0x100000 }, setup),
     },
 ];
 

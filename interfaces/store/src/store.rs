@@ -10,6 +10,7 @@ use crate::span::span;
 use crate::transaction::Transaction;
 use crate::tree_def::{TreeDef, decode_value};
 use crate::value::{AsValue, Value};
+use lode_fsck::{ShrinkError, shrink_pool};
 use lode_heap::{HeapError, Pool};
 use lode_index::{IndexError, StoreLayout, Tree, Trees};
 use lode_layout::{LayoutName, PoolOffset};
@@ -82,14 +83,44 @@ impl Options {
         self.finish(pool)
     }
 
+    /// Shrinks the store at `path`, which no one has open, to about what its trees take, and returns its size in bytes.
+    /// Objects near the end of the file move to free space before them, so no other space is needed. The space of dropped
+    /// trees is given back first. Only the options for opening count.
+    ///
+    /// # Errors
+    /// [`is_not_found`](Error::is_not_found), and those of [`open`](Options::open); [`is_in_use`](Error::is_in_use) also while
+    /// a snapshot, an iterator, or a reader in another process has the store open. The store has all its content then.
+    ///
+    /// # Durability
+    /// The new size is durable on return. A crash before that leaves a store with all its content, of the old or the new
+    /// size.
+    ///
+    /// # Cost
+    /// Reads and verifies all keys and values in each pass, of which there are 12 at most, and moves as many bytes as the
+    /// file has too much. A store that has little free space is read once, without its keys.
+    pub fn shrink(&self, path: impl AsRef<Path>) -> Result<u64> {
+        let path = path.as_ref();
+        let _span = span!("shrink", path = %path.display());
+        let options = self.open_options(Access::ReadWrite);
+        let shrunk = shrink_pool(path, &options, &[&StoreLayout], &()).map_err(|error| match error {
+            ShrinkError::Open(error) => Error::from(error),
+            ShrinkError::Layout(error) => match error.downcast::<IndexError>() {
+                Ok(error) => Error::from(*error).at(path),
+                Err(error) => Error::other(error).at(path),
+            },
+            error => Error::other(error).at(path),
+        })?;
+        Ok(shrunk.size)
+    }
+
     fn open_for(&self, path: &Path, access: Access) -> Result<Store> {
         let _span = span!("open", path = %path.display());
-        let options = OpenOptions {
-            durability: self.durability,
-            layout: Some(layout_name()),
-            ..OpenOptions::new(access)
-        };
-        self.finish(Pool::open(path, &options)?)
+        self.finish(Pool::open(path, &self.open_options(access))?)
+    }
+
+    fn open_options(&self, access: Access) -> OpenOptions {
+        let layout = Some(layout_name());
+        OpenOptions { durability: self.durability, layout, ..OpenOptions::new(access) }
     }
 
     fn finish(&self, pool: Pool) -> Result<Store> {
@@ -115,6 +146,21 @@ impl Store {
     /// As [`Options::open`].
     pub fn open(path: impl AsRef<Path>) -> Result<Store> {
         Options::new().open(path)
+    }
+
+    /// Shrinks the store at `path`, which no one has open, with the options that [`options`](Store::options) returns.
+    /// Returns its size in bytes.
+    ///
+    /// # Errors
+    /// As [`Options::shrink`].
+    ///
+    /// # Durability
+    /// As [`Options::shrink`].
+    ///
+    /// # Cost
+    /// As [`Options::shrink`].
+    pub fn shrink(path: impl AsRef<Path>) -> Result<u64> {
+        Options::new().shrink(path)
     }
 
     /// Returns options for opening a store.

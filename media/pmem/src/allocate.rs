@@ -30,6 +30,19 @@ pub fn allocate(file: &File, from: u64, len: u64) -> io::Result<()> {
     allocated
 }
 
+/// Gives the space of `len` bytes from `from` on back to the file system. The file keeps its length, and has zeros there.
+/// Does nothing on file systems without holes.
+///
+/// # Errors
+/// Fails with the error of the system call.
+pub fn deallocate(file: &File, from: u64, len: u64) -> io::Result<()> {
+    let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+    match retry_on_intr(|| fallocate(file, hole, from, len)) {
+        Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(()),
+        answer => answer.map_err(io::Error::from),
+    }
+}
+
 /// Returns the length in bytes up to which this process may extend or write files, `ulimit -f`; `None` without a limit.
 /// The kernel sends SIGXFSZ, which by default ends the process, at a call that would exceed it.
 pub fn file_size_limit() -> Option<u64> {

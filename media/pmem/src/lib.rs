@@ -67,7 +67,7 @@ pub mod sync;
 mod sysfs;
 mod sysfs_folder;
 
-pub use allocate::{allocate, file_size_limit};
+pub use allocate::{allocate, deallocate, file_size_limit};
 pub use checksum::checksum;
 pub use counted::{Counted, Counts};
 pub use counter::Counter;

@@ -1,5 +1,6 @@
 //! A layout's part in checks and repairs: the objects of its content.
 
+use crate::moves::{ShrinkError, ShrinkEvents};
 use crate::outcome::{Repair, RepairError};
 use lode_heap::check::{Finding, MarkResult, Report, SpaceMap};
 use lode_heap::{Heap, HeapError};
@@ -15,6 +16,24 @@ pub trait Layout<M: Medium> {
     /// Passes every object that `root` reaches, and every damage, to `trace`. Returns true if it passed on all of them.
     /// The caller then reports each other object as a leak.
     fn trace(&self, heap: &Heap<Arc<M>>, root: PoolOffset, trace: &mut Trace<'_>) -> bool;
+
+    /// Returns true if the layout knows all references to its objects, so that it can move them. Other pools do not shrink.
+    fn can_evacuate(&self) -> bool {
+        false
+    }
+
+    /// Moves the objects in space that the heap [evacuates](Heap::is_evacuated), by transactions. Objects for which there is
+    /// no room elsewhere stay where they are. No one else has the pool open.
+    ///
+    /// # Errors
+    /// [`ShrinkError`]; [`ShrinkError::Unmovable`] without [`can_evacuate`](Layout::can_evacuate).
+    ///
+    /// # Durability
+    /// Each transaction is durable when the next one begins. Stopped anywhere, it can be run again.
+    fn evacuate(&self, heap: &Heap<Arc<M>>, events: &dyn ShrinkEvents) -> Result<(), ShrinkError> {
+        let _ = (heap, events);
+        Err(ShrinkError::Unmovable { layout: self.name().to_owned() })
+    }
 
     /// Makes the content sound, and records in `repair` what it changed and what is lost. The log is empty and the
     /// descriptors of spans are sound. A layout that can't salvage anything leaves the objects alone.

@@ -1,10 +1,11 @@
-//! Layer 5: check and repair of whole pools.
+//! Layer 5: check, repair and shrinking of whole pools.
 //!
 //! ```text
 //!   check_pool    headers -> slots -> log -> heap -> objects of the layout -> leaks        --> Report
 //!   repair_pool   the same order, each step durable before the next                       --> Repair
+//!   shrink_pool   objects move down -> log closed -> headers -> file                    --> Shrunk
 //!                                                     ^
-//!   Layout        names the layout, traces its objects, salvages them    (TypedLayout, and the crates of the layouts)
+//!   Layout        names the layout, traces its objects, salvages and moves them    (TypedLayout, and the crates of the layouts)
 //! ```
 //!
 //! It does: compose the checks of headers ([`lode_pool`]), of log and space ([`lode_heap::check`]) and of registered
@@ -13,12 +14,16 @@
 
 mod check;
 mod layout;
+mod moves;
 mod outcome;
 mod repair;
+mod shrink;
 mod typed;
 
 pub use check::check_pool;
 pub use layout::{DamagedPool, Layout, Trace};
+pub use moves::{ShrinkError, ShrinkEvents};
 pub use outcome::{LostRange, Repair, RepairError};
 pub use repair::repair_pool;
+pub use shrink::shrink_pool;
 pub use typed::TypedLayout;

@@ -3,7 +3,8 @@
 use crate::STORE_SIZE_MIN;
 use crate::error::KvError;
 use lode_follow::{FollowError, Server};
-use lode_heap::{Heap, HeapError, Pool, Tx};
+use lode_fsck::{ShrinkError, ShrinkEvents, shrink_pool};
+use lode_heap::{Heap, HeapError, Pool, Shrunk, Tx};
 use lode_index::{Finding, IndexError, Tree, TreeLayout};
 use lode_layout::{KV_LOAD_OFF, KV_LOAD_WORDS, KvLoad, LayoutName, PoolOffset, TREE_CELLS_OFF};
 use lode_pmem::{Mapping, Medium};
@@ -58,6 +59,27 @@ impl Store {
     /// [`KvError`].
     pub fn open(path: &Path, options: &OpenOptions) -> Result<Store, KvError> {
         Ok(Store::open_through(path, options, |mapping| mapping)?.served())
+    }
+
+    /// Shrinks the store at `path`, which no one has open, to about what its keys and values take. Objects near the end of
+    /// the file move to free space before them, so no other space is needed. The layout in `options` is replaced by `kv`.
+    ///
+    /// # Errors
+    /// [`ShrinkError`]. The store has all its keys then, and its old or its new size.
+    ///
+    /// # Durability
+    /// The new size is durable on return. A crash before that leaves a store with all its keys, of the old or the new size.
+    ///
+    /// # Cost
+    /// Reads and verifies all keys and values in each pass, of which there are 12 at most, and moves as many bytes as the
+    /// file has too much. A store that has little free space is read once, without its keys.
+    pub fn shrink(
+        path: &Path,
+        options: &OpenOptions,
+        events: &dyn ShrinkEvents,
+    ) -> Result<Shrunk, ShrinkError> {
+        let options = OpenOptions { layout: Some(Store::layout_name()), ..options.clone() };
+        shrink_pool(path, &options, &[&LAYOUT], events)
     }
 
     fn served(mut self) -> Store {

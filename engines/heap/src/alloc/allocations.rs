@@ -153,13 +153,13 @@ impl Allocations {
             return Ok(Some((key, block)));
         }
         let of_length = |chunks| allocator.take_span(chunks, chunks).map(FoundSpace::Superblock);
-        let most = key.class.span_lengths().find(|chunks| *chunks <= allocator.space().chunks());
+        let most = allocator.superblock_lengths(key).find(|chunks| *chunks <= allocator.space().chunks());
         let find = || allocator.fetch_blocks(key).map(FoundSpace::Block).or_else(|| of_length(most?));
         let room = match find() {
             Some(room) => Some(room),
             None => allocator.reclaim_for(find)?,
         };
-        match room.or_else(|| key.class.span_lengths().find_map(of_length)) {
+        match room.or_else(|| allocator.superblock_lengths(key).find_map(of_length)) {
             Some(FoundSpace::Block(block)) => Ok(Some((key, block))),
             Some(FoundSpace::Superblock(span)) => {
                 self.make_superblock(allocator, writes, span, key);
@@ -184,6 +184,9 @@ impl Allocations {
         let (class, chunks) = (key.class, span.chunks);
         let shape = Superblock::plan(span.len(), class.block_size(), class.align(), key.type_number);
         let bitmap = vec![checked(0); shape.bitmap_words() as usize];
+        if let Some(evacuation) = allocator.shared.central.evacuation() {
+            evacuation.made(&shape);
+        }
         writes.add_own_span(span);
         allocator.store_descriptor(writes, span, ChunkDescriptor::Superblock { chunks });
         writes.store_header(allocator.medium(), span.start, &shape.encode(span.start.get()), &bitmap);

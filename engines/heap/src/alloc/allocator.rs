@@ -117,13 +117,23 @@ impl<'a, M: Medium> Allocator<'a, M> {
         limbo.rotate(
             oldest,
             || self.shared.readers().advance(),
-            |key, block| self.put_back(magazines, key, block),
+            |key, block| match self.shared.central.is_evacuated(block.at) {
+                true => self.shared.central.release_blocks(key, [block].into_iter()),
+                false => self.put_back(magazines, key, block),
+            },
         );
     }
 
     /// Takes `chunks` free chunks that begin at a multiple of `align` chunks in their extent.
     pub(crate) fn take_span(self, chunks: u64, align: u64) -> Option<Span> {
         self.shared.central.take_span(self.space, self.memory(), chunks, align)
+    }
+
+    /// Returns the lengths in chunks that a superblock of `key` may have, the best one first.
+    pub(super) fn superblock_lengths(self, key: Key) -> impl Iterator<Item = u64> {
+        let evacuation = self.shared.central.evacuation();
+        let best = evacuation.map(|evacuation| evacuation.superblock_len(key.class, key.type_number));
+        best.into_iter().chain(key.class.span_lengths())
     }
 
     /// Takes a span of `chunks` free chunks, or else the longest free span.

@@ -1,13 +1,14 @@
 //! The part of the allocator that all threads share: superblocks with free blocks, and free chunks.
 
 use super::class::Class;
+use super::evacuation::Evacuation;
 use super::space::{Block, Space, Span, SpanKind, bitmap, span_kind};
 use super::spans::FreeSpans;
 use lode_layout::{CHECKED_BITS, CHUNK, ChunkDescriptor, Extent, Geometry, PoolOffset, Superblock, WORD};
 use lode_pmem::sync::{AtomicU64, Mutex, MutexGuard, Ordering};
 use lode_pmem::{Memory, Readable};
 use std::collections::HashMap;
-use std::sync::PoisonError;
+use std::sync::{Arc, OnceLock, PoisonError};
 
 /// The properties that all blocks of a superblock have in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -97,6 +98,8 @@ struct State {
     free: FreeSpans,
     /// The next chunk that the scan reads, for each extent.
     scanned: Vec<u64>,
+    /// The spans of which no free space is handed out.
+    evacuation: Option<Arc<Evacuation>>,
 }
 
 /// The shared part of the allocator.
@@ -105,6 +108,8 @@ pub(crate) struct Central {
     state: Mutex<State>,
     /// Everything below this offset has been scanned.
     scanned_below: AtomicU64,
+    /// The same as the state's.
+    evacuation: OnceLock<Arc<Evacuation>>,
 }
 
 impl Central {
@@ -144,6 +149,23 @@ impl Central {
                 return;
             }
         }
+    }
+
+    /// Hands out no free space of an evacuation any more. Called once, before the first allocation, and while no other
+    /// thread uses the heap.
+    pub(crate) fn evacuate(&self, evacuation: Evacuation) {
+        let evacuation = self.evacuation.get_or_init(|| Arc::new(evacuation));
+        self.lock_state().evacuation = Some(Arc::clone(evacuation));
+    }
+
+    /// Returns the evacuation of the heap, if there is one.
+    pub(crate) fn evacuation(&self) -> Option<&Evacuation> {
+        self.evacuation.get().map(|evacuation| &**evacuation)
+    }
+
+    /// Returns true if the space at `at` is evacuated.
+    pub(crate) fn is_evacuated(&self, at: PoolOffset) -> bool {
+        self.evacuation().is_some_and(|evacuation| evacuation.holds(at))
     }
 
     /// Takes back space that no thread uses.
@@ -236,7 +258,7 @@ impl Central {
 
     /// Takes back chunks whose descriptors are zero.
     pub(crate) fn release_span(&self, span: Span) {
-        self.lock_state().free.release(span);
+        self.lock_state().release_span(span);
     }
 
     /// Adds a superblock that is on the medium. Its blocks `free` belong to no thread.
@@ -265,8 +287,18 @@ impl Central {
 }
 
 impl State {
+    fn is_evacuated(&self, at: PoolOffset) -> bool {
+        self.evacuation.as_ref().is_some_and(|evacuation| evacuation.holds(at))
+    }
+
+    fn release_span(&mut self, span: Span) {
+        if !self.is_evacuated(span.start) {
+            self.free.release(span);
+        }
+    }
+
     fn add(&mut self, span: Span, shape: Superblock, key: Key, free: FreeBlocks) {
-        if free.count > 0 {
+        if free.count > 0 && !self.is_evacuated(span.start) {
             self.partial.entry(key).or_default().push(span.start);
         }
         self.known.insert(span.start, KnownSuperblock { span, shape, key, free });
@@ -307,8 +339,8 @@ impl State {
             return;
         };
         known.release(block);
-        if known.free.count == 1 {
-            let start = known.span.start;
+        let (start, count) = (known.span.start, known.free.count);
+        if count == 1 && !self.is_evacuated(start) {
             self.partial.entry(key).or_default().push(start);
         }
     }
@@ -371,7 +403,7 @@ impl State {
             return;
         }
         match kind {
-            SpanKind::Free => self.free.release(span),
+            SpanKind::Free => self.release_span(span),
             SpanKind::Superblock(shape) => {
                 let class = Class::of_block_size(shape.block_size);
                 if let (Some(class), Ok(allocated)) = (class, bitmap(memory, span.start, &shape)) {

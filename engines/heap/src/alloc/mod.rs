@@ -23,6 +23,7 @@ pub(crate) mod block_set;
 pub(crate) mod cache;
 pub(crate) mod central;
 pub(crate) mod class;
+pub(crate) mod evacuation;
 pub(crate) mod limbo;
 pub(crate) mod magazine;
 mod new_spans;

@@ -154,6 +154,13 @@ impl<'a, M: Medium> Allocator<'a, M> {
         Ok(None)
     }
 
+    /// Makes all freed space usable that no reader holds, and free chunks of all superblocks without a used block.
+    pub(crate) fn reclaim_all(self) -> Result<(), HeapError> {
+        let _scarce = self.lock_reclaim();
+        self.free_chunks();
+        self.reclaim_rounds(&|| None::<()>).map(drop)
+    }
+
     /// Makes the pool larger for `wanted` bytes, as if a transaction had found none, for the crash explorer. Returns
     /// false if it does not grow.
     #[cfg(feature = "explore")]

@@ -2,11 +2,13 @@
 
 use super::cache::{Cache, ThreadCache};
 use super::central::{BlockOrSpan, Central};
+use super::evacuation::Evacuation;
 use super::limbo::{Limbo, SharedLimbo};
 use crate::error::{GrowthRefusal, HeapError};
 use crate::growth::Growth;
 use crate::readers::Readers;
 use crate::snapshot::{OpenList, Snapshots};
+use lode_layout::PoolOffset;
 use lode_pmem::Medium;
 use lode_pmem::sync::{AtomicBool, AtomicUsize, Mutex, MutexGuard, SpinMutex, pause};
 use std::sync::{Arc, OnceLock, PoisonError};
@@ -54,6 +56,16 @@ impl Shared {
             growth,
             refusal,
         }
+    }
+
+    /// Hands out no free space of an evacuation any more, see [`Central::evacuate`].
+    pub(crate) fn evacuate(&self, evacuation: Evacuation) {
+        self.central.evacuate(evacuation);
+    }
+
+    /// Returns true if the space at `at` is evacuated.
+    pub(crate) fn is_evacuated(&self, at: PoolOffset) -> bool {
+        self.central.is_evacuated(at)
     }
 
     /// Makes the pool grow by `growth` when there is no space. Later calls change nothing.

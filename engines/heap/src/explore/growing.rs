@@ -1,16 +1,15 @@
 //! A heap whose pool grows, and whose log moves, while transactions run.
 
 use super::heap::{Contents, Engine, HeapSubject, Mismatch, Step, UUID, log_epoch};
-use crate::error::HeapError;
+use super::opened::{Unusable, format_pool};
 use crate::growth::{Growth, GrowthError, Install, Wanted};
 use crate::heap::Heap;
-use lode_layout::{CHUNK, Durability, Geometry, Header, LayoutName, PoolOffset};
+use lode_layout::{CHUNK, PoolOffset};
 use lode_pmem::Medium;
 use lode_pool::{Headers, PoolError};
 use lode_sim::oracle::Registers;
 use lode_sim::{Actor, HistoryPrefix, SimMedium, Subject};
 use std::sync::{Arc, Mutex, PoisonError};
-use uuid::Uuid;
 
 /// One in this many operations follows a growth that its thread asks for.
 const GROW_ONE_IN: u8 = 24;
@@ -26,17 +25,6 @@ pub struct GrowingSubject {
     pub heap: HeapSubject,
     /// Length of the medium in bytes.
     pub size_max: u64,
-}
-
-/// The reason why a pool that a power cut left can't be used.
-#[derive(Debug, thiserror::Error)]
-pub enum Unusable {
-    /// An error of its headers.
-    #[error(transparent)]
-    Pool(#[from] PoolError),
-    /// An error of its heap.
-    #[error(transparent)]
-    Heap(#[from] HeapError),
 }
 
 /// The growth of a pool on a simulated medium, which has its last length from the start.
@@ -61,12 +49,6 @@ impl Growth for SimGrowth {
     }
 }
 
-impl GrowingSubject {
-    fn first_geometry(&self) -> Geometry {
-        Geometry::plan(self.heap.size).expect("a size")
-    }
-}
-
 impl Subject for GrowingSubject {
     type Engine = Engine;
     type Operation = Step;
@@ -83,12 +65,7 @@ impl Subject for GrowingSubject {
         for at in (self.heap.size..self.size_max).step_by(GARBAGE.len()) {
             medium.copy(PoolOffset::new(at), &GARBAGE);
         }
-        let geometry = self.first_geometry();
-        let layout = LayoutName::new("explored").expect("a layout name");
-        let header = Header::new(Uuid::from_bytes(UUID), layout, geometry, Durability::None, 1);
-        lode_pool::format(&*medium, header, |_, _| Ok::<_, PoolError>(()))?;
-        Heap::format(&medium, &geometry, &UUID, log_epoch(1))?;
-        let (heap, _) = Heap::open(medium, &geometry, UUID, log_epoch(2))?;
+        let heap = format_pool(medium, self.heap.size, UUID)?;
         HeapSubject::make_root(&heap)?;
         Ok(heap.close()?)
     }

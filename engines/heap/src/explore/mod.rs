@@ -9,4 +9,4 @@ pub use growing::GrowingSubject;
 pub use heap::HeapSubject;
 pub use isolation::{IsolationSubject, look_noted, run_noted};
 pub use lode_redo::explore::LogSubject;
-pub use opened::{format_heap, open_heap};
+pub use opened::{Unusable, format_heap, format_pool, open_heap, open_pool, shrink_pool};

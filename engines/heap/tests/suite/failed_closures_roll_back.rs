@@ -213,6 +213,22 @@ fn limit_of_log_follows_free_space() {
     assert!(wanted > limit && limit <= free / 16, "{wanted} {limit} {free}");
 }
 
+/// A closure that fails because what it stored was left out is not to blame.
+#[test]
+fn too_large_counts_before_error_of_closure() {
+    const LEN: u64 = 8 << 20;
+    let mut pool = Pool::new(LEN);
+    let heap = pool.heap();
+    let place = heap.run(|tx| tx.alloc_zeroed(LEN / 2, 16, 1)).unwrap();
+    let ended = heap.run(|tx| {
+        (0..LEN / 16).for_each(|word| tx.store8(place.plus(word * 8), 1));
+        assert!(tx.will_roll_back());
+        let is_stored = tx.load8(place.plus(LEN / 2 - 8)) == 1;
+        if is_stored { Ok(()) } else { Err(HeapError::NoObject { at: place }) }
+    });
+    assert!(matches!(ended, Err(HeapError::TooLarge { .. })), "{ended:?}");
+}
+
 #[test]
 fn caught_nested_panic_forces_rollback() {
     let mut pool = Pool::new(1 << 20);

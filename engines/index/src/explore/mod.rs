@@ -2,6 +2,7 @@
 //! meet in nodes of several kinds.
 
 mod isolation;
+mod shrinking;
 mod trees;
 
 use crate::{Finding, IndexError, Tree};
@@ -14,6 +15,7 @@ use lode_sim::{Actor, HistoryPrefix, SimMedium, Subject};
 use std::sync::Arc;
 
 pub use isolation::IsolationSubject;
+pub use shrinking::ShrinkingSubject;
 pub use trees::TreesSubject;
 
 const UUID: [u8; 16] = [9; 16];

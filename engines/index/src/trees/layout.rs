@@ -4,13 +4,16 @@ use super::Trees;
 use super::salvage::salvage;
 use crate::check::Finding;
 use crate::error::IndexError;
-use crate::layout::report;
+use crate::layout::{report, stays_without_room};
 use crate::tree::Tree;
-use lode_fsck::{DamagedPool, Layout, Repair, RepairError, Trace};
+use lode_fsck::{DamagedPool, Layout, Repair, RepairError, ShrinkError, ShrinkEvents, Trace};
 use lode_heap::Heap;
 use lode_layout::{PoolOffset, TreeEntry, TreeTableKey};
 use lode_pmem::Medium;
 use std::sync::Arc;
+
+/// Keys of dropped trees that are deleted in one transaction before a pool shrinks.
+const RECLAIM_KEYS: usize = 1 << 10;
 
 /// The layout `store`: its root object is that of a table of trees.
 #[derive(Clone, Copy, Debug)]
@@ -65,6 +68,37 @@ impl<M: Medium> Layout<M> for StoreLayout {
 
     fn salvage(&self, damaged: &DamagedPool<'_, M>, repair: &mut Repair) -> Result<(), RepairError> {
         salvage(damaged, repair)
+    }
+
+    fn can_evacuate(&self) -> bool {
+        true
+    }
+
+    fn evacuate(&self, heap: &Heap<Arc<M>>, events: &dyn ShrinkEvents) -> Result<(), ShrinkError> {
+        let root = heap.root().map_err(IndexError::from)?;
+        if root.is_null() {
+            return Ok(());
+        }
+        let trees = Trees::open(heap, root)?;
+        while trees.reclaim(RECLAIM_KEYS)? {
+            if events.is_stopped() {
+                return Err(ShrinkError::Stopped);
+            }
+        }
+        let names = heap.run(|tx| trees.names_in(tx))?;
+        for name in names {
+            let Some(found) = trees.get(&name)? else { continue };
+            Tree::open(heap, found.root)?.evacuate(events)?;
+            stays_without_room(trees.move_root(&name))?;
+        }
+        trees.table.evacuate(events)?;
+        let moved = heap.run(|tx| {
+            if let Some(root) = trees.table.move_root_in(tx)? {
+                tx.set_root(root);
+            }
+            Ok(())
+        });
+        stays_without_room(moved)
     }
 }
 

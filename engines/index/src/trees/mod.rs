@@ -169,6 +169,29 @@ impl<'h, M: Medium> Trees<'h, M> {
         self.table.delete_in(tx, &key).inspect_err(|_| tx.set_rollback_only())
     }
 
+    /// Moves the root object of the tree `name` if it is to move. No one else uses the tree.
+    fn move_root(&self, name: &str) -> Result<(), IndexError> {
+        let heap = self.table.heap();
+        let put_entry = |tx: &Tx<'_, M>, found: &NamedTree, root| {
+            let entry = TreeEntry { root, ..found.entry() };
+            let put = self.table.insert_in(tx, &TreeTableKey::Named(name).encode(), &entry.encode());
+            put.map(drop).inspect_err(|_| tx.set_rollback_only())
+        };
+        let left = heap.run(|tx| {
+            let Some(found) = self.get_in(tx, name)? else { return Ok(None) };
+            let Some(root) = Tree::open(heap, found.root)?.move_root_in(tx)? else { return Ok(None) };
+            if bugs::ROOT_MOVED_IN_TWO.is_active() {
+                return Ok(Some((found, root)));
+            }
+            put_entry(tx, &found, root)?;
+            Ok::<_, IndexError>(None)
+        })?;
+        match left {
+            Some((found, root)) => heap.run(|tx| put_entry(tx, &found, root)),
+            None => Ok(()),
+        }
+    }
+
     /// Returns the names of all trees, sorted, as the transaction sees them. The reads are validated.
     ///
     /// # Errors

@@ -7,6 +7,7 @@ mod dump;
 mod grow;
 mod info;
 mod repair;
+mod shrink;
 mod stats;
 
 use crate::failure::Failure;
@@ -51,6 +52,14 @@ pub(crate) enum PoolCommand {
     /// Grow a pool, or change the size up to which it grows by itself
     #[command(after_long_help = fields::help(grow::FIELDS))]
     Grow(grow::Grow),
+    /// Shrink a pool that no one has open to about what its content takes
+    ///
+    /// Objects near the end of the file are moved to free space before them, in the file itself: no other space is needed.
+    /// Killed at any moment, the pool has all its content and its old or its new size; run it again to go on. Pools of the
+    /// layouts kv and store shrink. Those of another layout do not, since only the program that made them knows all
+    /// references to their objects; nor does a damaged pool.
+    #[command(after_long_help = fields::help(shrink::FIELDS))]
+    Shrink(PoolArgs),
     /// Copy a pool of keys and values to a new file, which takes little more space than they do
     ///
     /// The copy has an identity of its own, grows by itself, and has no progress of a load. It gets its name when it is
@@ -76,6 +85,7 @@ pub(crate) fn run(command: &PoolCommand, options: &GlobalOptions) -> Result<Outp
         PoolCommand::Stats(args) => stats::run(&args.path),
         PoolCommand::Dump(args) => dump::run(&args.path, options.json),
         PoolCommand::Copy(copy) => copy::run(copy, options.durability),
+        PoolCommand::Shrink(args) => shrink::run(args, options.durability),
         PoolCommand::Grow(grow) => grow::run(grow, options.durability),
     }
 }

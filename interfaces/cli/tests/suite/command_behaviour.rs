@@ -3,8 +3,14 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use crate::program::{PoolFixture, documented_fields, json_fields, lode, lode_with_stdin, text};
+use lode_heap::Pool;
+use lode_kv::Store;
+use lode_pool::{Access, OpenOptions};
+use lode_testing::SmallDisk;
 use std::collections::BTreeSet;
 use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 use tempfile::TempDir;
 
 #[test]
@@ -74,6 +80,94 @@ fn pool_copy_is_compact() {
     lode(["pool", "copy", fixture.pool(), text(&copy)]).failure(1, &[text(&copy), "exists"]);
     let nowhere = fixture.folder.path().join("nowhere/copy");
     lode(["pool", "copy", fixture.pool(), text(&nowhere)]).failure(1, &[text(&nowhere)]);
+}
+
+/// A pool that was made too large, or lost most of its keys, gives its space back.
+#[test]
+fn pool_shrinks_to_its_content() {
+    let fixture = PoolFixture::of_size("8MiB");
+    lode(["kv", "load", fixture.pool(), text(&fixture.file("in", "lode\tstone\nmag\tnet\n"))]).success();
+    let exported = lode(["kv", "export", fixture.pool()]).success();
+    let disk_before = fs::metadata(fixture.pool()).unwrap().blocks() * 512;
+    let shrunk = lode(["pool", "shrink", fixture.pool(), "--json"]).json();
+    assert_eq!((&shrunk["size_before"], &shrunk["disk_before"]), (&(8u64 << 20).into(), &disk_before.into()));
+    let [size, disk] = ["size", "disk"].map(|field| shrunk[field].as_u64().unwrap());
+    assert!(size == fs::metadata(fixture.pool()).unwrap().len() && disk <= 256 << 10, "{shrunk}");
+    assert!(lode(["pool", "check", fixture.pool()]).success().contains("no damage"));
+    assert_eq!(lode(["kv", "export", fixture.pool()]).success(), exported);
+    // It is small already.
+    let again = lode(["pool", "shrink", fixture.pool(), "--json"]).json();
+    assert_eq!(
+        (&again["size_before"], &again["size"], &again["moved"]),
+        (&size.into(), &size.into(), &0.into())
+    );
+    assert!(lode(["pool", "shrink", fixture.pool()]).success().contains("shrunk"));
+    lode(["kv", "put", fixture.pool(), "more", "and more"]).success();
+    assert_eq!(lode(["kv", "count", fixture.pool()]).success(), "3\n");
+}
+
+#[test]
+fn shrink_errors_say_what_to_do() {
+    let fixture = PoolFixture::of_size("1MiB");
+    let (pool, path) = (fixture.pool(), Path::new(fixture.pool()));
+    let nowhere = fixture.folder.path().join("nowhere");
+    lode(["pool", "shrink", text(&nowhere)])
+        .failure(1, &["shrinking a pool", text(&nowhere), "No such file"]);
+    let bytes = fixture.file("bytes", "x".repeat(100_000));
+    lode(["pool", "shrink", text(&bytes)]).failure(1, &[text(&bytes), "`lode pool create`"]);
+    lode(["pool", "shrink", text(fixture.folder.path())]).failure(1, &["neither an ordinary file"]);
+
+    let store = Store::open(path, &OpenOptions::new(Access::ReadWrite)).unwrap();
+    let (size, content) = (fs::metadata(path).unwrap().len(), fs::read(path).unwrap());
+    lode(["pool", "shrink", pool]).failure(1, &[pool, "in use by", "wait until it is closed"]);
+    store.close().unwrap();
+    let reader = Pool::open(path, &OpenOptions::new(Access::ReadOnly)).unwrap();
+    lode(["pool", "shrink", pool]).failure(1, &[pool, "in use by"]);
+    reader.close().unwrap();
+    assert_eq!((fs::metadata(path).unwrap().len(), content.len() as u64), (size, size));
+
+    // Only the program that made them knows what refers to objects of its own layout.
+    let other = fixture.folder.path().join("other");
+    lode(["pool", "create", text(&other), "--size", "4MiB", "--layout", "mine"]).success();
+    let before = fs::read(&other).unwrap();
+    let wanted = [text(&other), "layout mine can't shrink", "copy its content to a new, smaller pool"];
+    lode(["pool", "shrink", text(&other)]).failure(1, &wanted);
+    assert_eq!(fs::read(&other).unwrap().len(), before.len());
+    assert!(lode(["pool", "check", text(&other)]).success().contains("no damage"));
+}
+
+/// A damaged pool keeps its size: nobody knows what a damaged part refers to.
+#[test]
+fn damaged_pool_does_not_shrink() {
+    let fixture = PoolFixture::of_size("1MiB");
+    let lines: String = (0..200).map(|key| format!("key{key}\tvalue {key} {}\n", "v".repeat(500))).collect();
+    lode(["kv", "load", fixture.pool(), text(&fixture.file("in", lines))]).success();
+    for key in 0..150 {
+        lode(["kv", "delete", fixture.pool(), &format!("key{key}")]).success();
+    }
+    let mut bytes = fs::read(fixture.pool()).unwrap();
+    let value = b"value 177 ";
+    let at = bytes.windows(value.len()).rposition(|window| window == value).unwrap();
+    // A repair corrects a single bit.
+    bytes[at..at + value.len()].fill(b'?');
+    fs::write(fixture.pool(), &bytes).unwrap();
+    lode(["pool", "shrink", fixture.pool()]).failure(3, &[fixture.pool(), "leaf", "`lode pool check`"]);
+    assert_eq!(fs::metadata(fixture.pool()).unwrap().len(), 1 << 20);
+    lode(["pool", "repair", fixture.pool()]).failure(3, &[]);
+    let shrunk = lode(["pool", "shrink", fixture.pool(), "--json"]).json();
+    assert!(shrunk["size"].as_u64().unwrap() < 512 << 10, "{shrunk}");
+    assert_eq!(lode(["kv", "count", fixture.pool()]).success(), "49\n");
+}
+
+/// A file that this user may not write is left alone.
+#[test]
+fn read_only_pool_does_not_shrink() {
+    let Some(disk) = SmallDisk::mount("read_only_pool_does_not_shrink", 4 << 20) else { return };
+    let path = disk.pool();
+    lode(["pool", "create", text(&path), "--size", "1MiB", "--durability", "none"]).success();
+    disk.make_read_only();
+    lode(["pool", "shrink", text(&path)]).failure(1, &[text(&path), "Read-only file system"]);
+    assert_eq!(fs::metadata(&path).unwrap().len(), 1 << 20);
 }
 
 #[test]
@@ -230,6 +324,7 @@ fn json_fields_match_help() {
     }
     check(&["pool", "grow"], &[&[pool, "--size", "9MiB"]]);
     check(&["pool", "copy"], &[&[pool, text(&fixture.folder.path().join("copy"))]]);
+    check(&["pool", "shrink"], &[&[pool]]);
     check(&["kv", "load"], &[&[pool, text(&input), "--ack"]]);
     check(&["kv", "put"], &[&[pool, "k", "v"]]);
     check(&["kv", "get"], &[&[pool, "k"], &[pool, "missing"]]);

@@ -3,6 +3,9 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use crate::program::{PoolFixture, RunResult, command, compare, lode, lode_with_stdin, text};
+use lode_index::IndexError;
+use lode_kv::Store;
+use lode_pool::{Access, OpenOptions};
 use lode_testing::{scaled, seed};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -108,6 +111,48 @@ fn kill_loads(count: usize, kills: u64, new: impl Fn() -> PoolFixture) {
         }
     }
     println!("{killed} kills, {finished} loads finished");
+}
+
+/// Deletes keys in one transaction.
+fn delete<'k>(fixture: &PoolFixture, keys: impl Iterator<Item = &'k String> + Clone) {
+    let store = Store::open(Path::new(fixture.pool()), &OpenOptions::new(Access::ReadWrite)).unwrap();
+    let tree = store.tree().unwrap();
+    let deleted: Result<(), IndexError> =
+        store.heap().run(|tx| keys.clone().try_for_each(|key| tree.delete_in(tx, key.as_bytes()).map(drop)));
+    deleted.unwrap();
+    store.close().unwrap();
+}
+
+/// Kills `lode pool shrink` until `kills` have hit. Each pool lost most of its keys before, and is shrunk to the end after.
+#[test]
+fn sigkill_of_shrink_loses_no_key() {
+    let mut rng = fastrand::Rng::with_seed(seed(1));
+    let (values, gone) = (lines(3000), lines(20_000));
+    let (mut killed, kills) = (0, scaled(10));
+    while killed < kills {
+        let fixture = PoolFixture::of_size("128KiB");
+        lode(["kv", "load", fixture.pool(), text(&write_lines(&fixture, &gone))]).success();
+        delete(&fixture, gone.keys().filter(|key| !values.contains_key(*key)));
+        let acknowledged: HashSet<String> = values.keys().cloned().collect();
+        let size = || std::fs::metadata(fixture.pool()).unwrap().len();
+        let before = size();
+        while killed < kills {
+            let mut shrink = command(["pool", "shrink", fixture.pool()]);
+            let mut shrink = shrink.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+            thread::sleep(Duration::from_micros(rng.u64(..100_000)));
+            send(&shrink, Signal::KILL);
+            let is_killed = shrink.wait().unwrap().code().is_none();
+            verify(fixture.pool(), &values, &acknowledged);
+            killed += u64::from(is_killed);
+            if !is_killed {
+                break;
+            }
+        }
+        lode(["pool", "shrink", fixture.pool()]).success();
+        assert!(size() < before / 2, "{} bytes of {before}", size());
+        lode(["pool", "check", fixture.pool()]).success();
+        verify(fixture.pool(), &values, &acknowledged);
+    }
 }
 
 /// Lines of which many have the same key, and the number of the line in each value.

@@ -14,6 +14,7 @@ mod handles_are_send;
 mod other_processes_follow;
 mod place;
 mod savepoints_take_back;
+mod shrunk_store_keeps_trees;
 mod small_store_grows;
 mod store_matches_model;
 mod threads_share_a_store;
