@@ -1,4 +1,4 @@
-//! Shrinking a pool that no one else has open.
+//! Shrinking a closed pool.
 //!
 //! ```text
 //!   pass:      the heap is opened, and chooses what to evacuate, see `alloc/evacuation.rs`
@@ -21,7 +21,7 @@ use lode_pool::{OpenOptions, PoolFile};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Most passes of a shrink. A pass that finds too little to gain is the last one before.
+/// Maximum number of passes of a shrink. A pass that finds too little to gain ends it earlier.
 const PASSES_MAX: usize = 12;
 /// Chunks that stay free after a pass that moved less than planned, and the factor by which they become more.
 const SPARE_MIN: u64 = 4;
@@ -102,7 +102,7 @@ impl<M: Medium> Heap<M> {
 }
 
 impl Pool {
-    /// Shrinks the pool at `path`, which no one has open, to about what its objects take. `mover` is called once, with the
+    /// Shrinks the closed pool at `path` to about what its objects take. `mover` is called once, with the
     /// name of the layout. The function that it returns is called in each pass: it moves the objects that are
     /// [evacuated](Heap::is_evacuated), by transactions. It may leave some where they are; the pool then keeps the space up
     /// to the last one. If it fails, the pool is closed with its old size.
@@ -116,7 +116,7 @@ impl Pool {
     /// may be space after its end, which the next call gives back.
     ///
     /// # Cost
-    /// For each pass, of which there are 12 at most, an opening, two readings of all chunk descriptors and bitmaps, and the
+    /// For each of at most 12 passes an opening, two readings of all chunk descriptors and bitmaps, and the
     /// mover.
     pub fn shrink<E: From<OpenError>, F: Fn(&Heap<Arc<Mapping>>) -> Result<(), E>>(
         path: &Path,
@@ -131,8 +131,10 @@ impl Pool {
             let opened = Heap::open(medium, &geometry, uuid.into_bytes(), random_log_epoch()?);
             opened.map(|(heap, _)| heap).map_err(heap_error)
         };
-        let end =
-            mover(layout).and_then(|mover| empty_tail(|| open(Arc::clone(file.medium())), mover, heap_error));
+        let checked = file.check_can_shrink().map_err(|error| OpenError::from(error).into());
+        let end = checked
+            .and_then(|()| mover(layout))
+            .and_then(|mover| empty_tail(|| open(Arc::clone(file.medium())), mover, heap_error));
         // From here on no writer has the pool open.
         match end {
             Ok(end) => Ok(Shrunk { size_before, size: file.shrink(end).map_err(OpenError::from)? }),

@@ -55,15 +55,7 @@ impl<M: Medium> Layout<M> for TreeLayout {
         if root.is_null() {
             return Ok(());
         }
-        let tree = Tree::open(heap, root)?;
-        tree.evacuate(events)?;
-        let moved = heap.run(|tx| {
-            if let Some(root) = tree.move_root_in(tx)? {
-                tx.set_root(root);
-            }
-            Ok(())
-        });
-        stays_without_room(moved)
+        evacuate_root_tree(&Tree::open(heap, root)?, events)
     }
 
     fn salvage(&self, damaged: &DamagedPool<'_, M>, repair: &mut Repair) -> Result<(), RepairError> {
@@ -74,6 +66,21 @@ impl<M: Medium> Layout<M> for TreeLayout {
         repair.repaired += u64::from(clear_load_progress(heap, repair.has_losses())?);
         Ok(())
     }
+}
+
+/// Moves the objects of the tree whose root object is the root of the pool.
+pub(crate) fn evacuate_root_tree<M: Medium>(
+    tree: &Tree<'_, M>,
+    events: &dyn ShrinkEvents,
+) -> Result<(), ShrinkError> {
+    tree.evacuate(events)?;
+    let moved = tree.heap().run(|tx| {
+        if let Some(root) = tree.move_root_in(tx)? {
+            tx.set_root(root);
+        }
+        Ok(())
+    });
+    stays_without_room(moved)
 }
 
 /// Leaves an object where it is for which there is no room below.

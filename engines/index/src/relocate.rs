@@ -2,7 +2,7 @@
 //!
 //! An object is moved as a change replaces it: under the lock of the node that leads to it, a node also under its own, a
 //! copy is made, the slot leads there, and the old object is freed. So readers and writers may use the tree meanwhile.
-//! Only the root object has no slot: a tree whose root moves is used by no one else.
+//! Only the root object has no slot: nothing else uses a tree whose root moves.
 
 use crate::attempt::{Attempt, Retry};
 use crate::descend::{Step, path_to};
@@ -124,7 +124,7 @@ impl<M: Medium> Tree<'_, M> {
     }
 
     /// Moves the root object if it is to move. Returns its new offset, which the caller keeps in place of the
-    /// old one. No one else uses the tree.
+    /// old one. The caller alone uses the tree.
     pub(crate) fn move_root_in(&self, tx: &Tx<'_, M>) -> Result<Option<PoolOffset>, IndexError> {
         if !self.heap().is_evacuated(self.root()) {
             return Ok(None);

@@ -56,10 +56,10 @@ fn named_trees_survive_power_cuts() {
 #[test]
 fn shrinking_pool_survives_power_cuts() {
     for machine in Machine::ALL {
-        let budget = Budget::scaled(10_000, 100.0);
+        let budget = Budget::scaled(5_000, 100.0);
         let failing_drains = machine.durability == Durability::Commit;
         let setup = Setup { machine, operations: 12, budget, failing_drains, ..Setup::default() };
-        let report = explore(&ShrinkingSubject { size: 0x100000 }, &setup);
+        let report = explore(&ShrinkingSubject { size: 0x180000 }, &setup);
         println!("shrinking pool, {machine}: {report}");
         assert!(report.violation.is_none(), "{}", report.violation.expect("just seen"));
     }

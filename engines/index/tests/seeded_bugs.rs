@@ -24,7 +24,7 @@ fn is_found(bug: &'static Bug, subject: &(impl Subject + Sync), threads: usize) 
 
 const TREE: TreeSubject = TreeSubject { size: 0x80000, inserts_sorted: false };
 const TREES: TreesSubject = TreesSubject { size: 0x80000 };
-const SHRINKING: ShrinkingSubject = ShrinkingSubject { size: 0x100000 };
+const SHRINKING: ShrinkingSubject = ShrinkingSubject { size: 0x180000 };
 
 macro_rules! found {
     ($($test:ident: $bug:ident of $subject:ident with $threads:literal;)+) => {

@@ -144,7 +144,9 @@ pub enum PoolError {
         name: &'static str,
     },
     /// The pool is on a device, whose size is fixed.
-    #[error("the size of a device can't be changed; make a larger namespace and copy the pool there")]
+    #[error(
+        "the size of a device can't be changed; make a namespace of another size and copy the pool there"
+    )]
     FixedSize,
     /// The pool has the size up to which it grows by itself, or would need more than that.
     #[error(

@@ -207,13 +207,21 @@ impl PoolFile {
         })
     }
 
+    /// Checks that [`shrink`](PoolFile::shrink) can be called on this handle.
+    ///
+    /// # Errors
+    /// [`PoolError::FixedSize`] on a device, [`PoolError::ReadOnly`] and [`PoolError::Forked`], in [`PoolError::At`].
+    pub fn check_can_shrink(&self) -> Result<(), PoolError> {
+        self.inner.check_can_shrink().map_err(|error| error.at(&self.inner.path))
+    }
+
     /// Shrinks the pool to the least size that keeps all chunks before `end`, and closes it. Gives the space after the
     /// pool, and in the gaps that it has, back to the file system. The engine has closed its log, and does not use
     /// the medium any more. Returns the size in bytes.
     ///
     /// # Errors
-    /// [`PoolError::FixedSize`] on a device, [`PoolError::ReadOnly`], [`PoolError::Forked`], those of
-    /// [`Headers::shrink`], and [`PoolError::Io`], in [`PoolError::At`]. The pool has its old or its new size then, and
+    /// Those of [`check_can_shrink`](PoolFile::check_can_shrink) and [`Headers::shrink`], and [`PoolError::Io`], in
+    /// [`PoolError::At`]. The pool has its old or its new size then, and
     /// can be opened.
     ///
     /// # Durability
@@ -353,11 +361,13 @@ impl Inner {
         }
     }
 
-    fn shrink(&self, end: PoolOffset) -> Result<u64, PoolError> {
+    fn check_can_shrink(&self) -> Result<(), PoolError> {
         self.check_may_write()?;
-        if !self.is_file()? {
-            return Err(PoolError::FixedSize);
-        }
+        if self.is_file()? { Ok(()) } else { Err(PoolError::FixedSize) }
+    }
+
+    fn shrink(&self, end: PoolOffset) -> Result<u64, PoolError> {
+        self.check_can_shrink()?;
         let mut headers = self.headers();
         headers.shrink(&*self.medium, end)?;
         let (geometry, file) = (headers.geometry(), self.file.file());

@@ -7,13 +7,21 @@ use crate::lock::{Access, LockedFile};
 use lode_pmem::{Mapping, Medium, allocate};
 use std::ops::Deref;
 use std::path::Path;
+use std::sync::Arc;
 
 /// The medium of a pool that may be too damaged to open, with the lock on it.
 #[derive(Debug)]
 pub struct UncheckedPool {
     // In this order: the mapping ends before the lock.
-    mapping: Mapping,
+    mapping: Arc<Mapping>,
     _file: LockedFile,
+}
+
+impl UncheckedPool {
+    /// Returns the mapped medium. The lock lasts as long as this value, so no clone outlives it.
+    pub fn medium(&self) -> &Arc<Mapping> {
+        &self.mapping
+    }
 }
 
 impl lode_pmem::Layer for UncheckedPool {
@@ -41,7 +49,7 @@ impl Deref for UncheckedPool {
 pub fn map_unchecked(path: &Path, options: &OpenOptions) -> Result<UncheckedPool, PoolError> {
     let mapped = open_locked(path, options.access).and_then(|file| {
         let mapping = map(&file, path, options, None)?;
-        Ok(UncheckedPool { mapping, _file: file })
+        Ok(UncheckedPool { mapping: Arc::new(mapping), _file: file })
     });
     mapped.map_err(|error| error.at(path))
 }
@@ -69,7 +77,10 @@ pub fn map_for_repair(path: &Path, options: &OpenOptions) -> Result<(UncheckedPo
         } else {
             mapping
         };
-        Ok((UncheckedPool { mapping, _file: file }, if is_short { want - found } else { 0 }))
+        Ok((
+            UncheckedPool { mapping: Arc::new(mapping), _file: file },
+            if is_short { want - found } else { 0 },
+        ))
     });
     mapped.map_err(|error| error.at(path))
 }

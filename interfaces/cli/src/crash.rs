@@ -144,7 +144,7 @@ const TREE: [Workload; 3] = [
     Workload {
         name: "pool that shrinks",
         operations: 12,
-        explore: |setup| explore(&ShrinkingSubject { size: 0x100000 }, setup),
+        explore: |setup| explore(&ShrinkingSubject { size: 0x180000 }, setup),
     },
 ];
 

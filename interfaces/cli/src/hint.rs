@@ -17,7 +17,7 @@ use lode_platform::{DirectoryError, PlatformError};
 use lode_pool::PoolError;
 
 /// The hint for damage whose extent the error does not tell.
-const CHECK_POOL: &str = "; `lode pool check` shows how far";
+pub(crate) const CHECK_POOL: &str = "; `lode pool check` shows how far";
 
 /// Returns the hint that follows the message of an error of a store.
 pub(crate) fn store_hint(error: &KvError) -> &'static str {

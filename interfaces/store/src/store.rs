@@ -83,21 +83,22 @@ impl Options {
         self.finish(pool)
     }
 
-    /// Shrinks the store at `path`, which no one has open, to about what its trees take, and returns its size in bytes.
+    /// Shrinks the closed store at `path` to about what its trees take, and returns its size in bytes.
     /// Objects near the end of the file move to free space before them, so no other space is needed. The space of dropped
     /// trees is given back first. Only the options for opening count.
     ///
     /// # Errors
     /// [`is_not_found`](Error::is_not_found), and those of [`open`](Options::open); [`is_in_use`](Error::is_in_use) also while
-    /// a snapshot, an iterator, or a reader in another process has the store open. The store has all its content then.
+    /// a snapshot, an iterator, or a reader in another process has the store open; [`is_damage`](Error::is_damage), since
+    /// moved objects overwrite what a repair would look for. The store has all its content then.
     ///
     /// # Durability
     /// The new size is durable on return. A crash before that leaves a store with all its content, of the old or the new
     /// size.
     ///
     /// # Cost
-    /// Reads and verifies all keys and values in each pass, of which there are 12 at most, and moves as many bytes as the
-    /// file has too much. A store that has little free space is read once, without its keys.
+    /// Reads and verifies all keys and values once, and again in each of at most 12 passes, and moves as many
+    /// bytes as the file has too much. A store that has little free space has no pass.
     pub fn shrink(&self, path: impl AsRef<Path>) -> Result<u64> {
         let path = path.as_ref();
         let _span = span!("shrink", path = %path.display());
@@ -106,9 +107,12 @@ impl Options {
             ShrinkError::Open(error) => Error::from(error),
             ShrinkError::Layout(error) => match error.downcast::<IndexError>() {
                 Ok(error) => Error::from(*error).at(path),
-                Err(error) => Error::other(error).at(path),
+                Err(error) => Error::other(error),
             },
-            error => Error::other(error).at(path),
+            ShrinkError::Damaged { finding } => {
+                Error::from(IndexError::Corrupt { what: finding.what, at: finding.at }).at(path)
+            }
+            error => Error::other(error),
         })?;
         Ok(shrunk.size)
     }
@@ -148,7 +152,7 @@ impl Store {
         Options::new().open(path)
     }
 
-    /// Shrinks the store at `path`, which no one has open, with the options that [`options`](Store::options) returns.
+    /// Shrinks the closed store at `path` with the options that [`options`](Store::options) returns.
     /// Returns its size in bytes.
     ///
     /// # Errors

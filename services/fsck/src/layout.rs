@@ -23,7 +23,7 @@ pub trait Layout<M: Medium> {
     }
 
     /// Moves the objects in space that the heap [evacuates](Heap::is_evacuated), by transactions. Objects for which there is
-    /// no room elsewhere stay where they are. No one else has the pool open.
+    /// no room elsewhere stay where they are. No other handle has the pool open.
     ///
     /// # Errors
     /// [`ShrinkError`]; [`ShrinkError::Unmovable`] without [`can_evacuate`](Layout::can_evacuate).

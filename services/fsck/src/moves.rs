@@ -1,6 +1,7 @@
-//! Moving the objects of a layout: who hears of it, and why it ends early.
+//! Moving the objects of a layout: the receiver of the events, and the reasons why a pool keeps its size.
 
 use lode_heap::OpenError;
+use lode_heap::check::Finding;
 use std::error::Error;
 
 /// Receiver of the events while a pool shrinks.
@@ -31,6 +32,12 @@ pub enum ShrinkError {
     /// The layout could not move an object.
     #[error(transparent)]
     Layout(Box<dyn Error + Send + Sync>),
+    /// The pool is damaged. A move could overwrite what a repair would find, so nothing was moved.
+    #[error("the pool is damaged, so it keeps its size; repair it first: {finding}")]
+    Damaged {
+        /// The worst finding of the check.
+        finding: Box<Finding>,
+    },
     /// The objects can't be moved: no registered layout knows all references to them. The pool is as it was.
     #[error(
         "a pool of layout {layout} can't shrink, since its objects would have to move, and only the program that made \

@@ -61,7 +61,7 @@ impl Store {
         Ok(Store::open_through(path, options, |mapping| mapping)?.served())
     }
 
-    /// Shrinks the store at `path`, which no one has open, to about what its keys and values take. Objects near the end of
+    /// Shrinks the closed store at `path` to about what its keys and values take. Objects near the end of
     /// the file move to free space before them, so no other space is needed. The layout in `options` is replaced by `kv`.
     ///
     /// # Errors
@@ -71,8 +71,8 @@ impl Store {
     /// The new size is durable on return. A crash before that leaves a store with all its keys, of the old or the new size.
     ///
     /// # Cost
-    /// Reads and verifies all keys and values in each pass, of which there are 12 at most, and moves as many bytes as the
-    /// file has too much. A store that has little free space is read once, without its keys.
+    /// Reads and verifies all keys and values once, and again in each of at most 12 passes, and moves as many
+    /// bytes as the file has too much. A store that has little free space has no pass.
     pub fn shrink(
         path: &Path,
         options: &OpenOptions,

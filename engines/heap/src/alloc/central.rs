@@ -98,7 +98,7 @@ struct State {
     free: FreeSpans,
     /// The next chunk that the scan reads, for each extent.
     scanned: Vec<u64>,
-    /// The spans of which no free space is handed out.
+    /// The spans whose free space is not handed out.
     evacuation: Option<Arc<Evacuation>>,
 }
 

@@ -88,6 +88,11 @@ impl Report {
         self.findings.iter().map(|finding| finding.severity).max()
     }
 
+    /// Returns true if the report names damage. A state that a power cut can leave is not damage.
+    pub fn is_damaged(&self) -> bool {
+        self.worst() == Some(Severity::Damage) || self.omitted > 0
+    }
+
     /// Returns true if no finding is worse than a note, and none was omitted.
     pub fn is_clean(&self) -> bool {
         self.worst().is_none_or(|worst| worst == Severity::Note) && self.omitted == 0

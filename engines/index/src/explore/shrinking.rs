@@ -19,8 +19,11 @@ const NAMES: [&str; 2] = ["north", "south"];
 /// A tree that is dropped before the pool shrinks for the first time.
 const DROPPED: &str = "dropped";
 /// Keys of each tree. Before the first transaction, each has one key in so many.
-const KEYS: u64 = 120;
+const KEYS: u64 = 300;
 const KEPT_ONE_IN: u64 = 5;
+/// One key in so many has values of this length in words, which lie in superblocks of several chunks.
+const LONG_ONE_IN: u64 = 60;
+const LONG_WORDS: usize = 1100;
 /// Length and type of an object that lies before the trees while they are filled.
 const BEFORE_LEN: u64 = 60_000;
 const TYPE_BEFORE: u64 = 77;
@@ -78,7 +81,10 @@ impl From<HeapError> for Failure {
 /// Returns a key and the length of its values in words.
 fn key(register: u64) -> (Vec<u8>, usize) {
     let mixed = (register % KEYS).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-    let len = [1, 9, 40, 90, 140][(mixed >> 32) as usize % 5];
+    let len = match register.is_multiple_of(LONG_ONE_IN) {
+        true => LONG_WORDS,
+        false => [1, 9, 40, 90, 140][(mixed >> 32) as usize % 5],
+    };
     (mixed.to_be_bytes().to_vec(), len)
 }
 

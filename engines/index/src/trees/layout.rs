@@ -4,7 +4,7 @@ use super::Trees;
 use super::salvage::salvage;
 use crate::check::Finding;
 use crate::error::IndexError;
-use crate::layout::{report, stays_without_room};
+use crate::layout::{evacuate_root_tree, report, stays_without_room};
 use crate::tree::Tree;
 use lode_fsck::{DamagedPool, Layout, Repair, RepairError, ShrinkError, ShrinkEvents, Trace};
 use lode_heap::Heap;
@@ -91,14 +91,7 @@ impl<M: Medium> Layout<M> for StoreLayout {
             Tree::open(heap, found.root)?.evacuate(events)?;
             stays_without_room(trees.move_root(&name))?;
         }
-        trees.table.evacuate(events)?;
-        let moved = heap.run(|tx| {
-            if let Some(root) = trees.table.move_root_in(tx)? {
-                tx.set_root(root);
-            }
-            Ok(())
-        });
-        stays_without_room(moved)
+        evacuate_root_tree(&trees.table, events)
     }
 }
 

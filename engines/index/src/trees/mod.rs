@@ -169,7 +169,7 @@ impl<'h, M: Medium> Trees<'h, M> {
         self.table.delete_in(tx, &key).inspect_err(|_| tx.set_rollback_only())
     }
 
-    /// Moves the root object of the tree `name` if it is to move. No one else uses the tree.
+    /// Moves the root object of the tree `name` if it is to move. The caller alone uses the tree.
     fn move_root(&self, name: &str) -> Result<(), IndexError> {
         let heap = self.table.heap();
         let put_entry = |tx: &Tx<'_, M>, found: &NamedTree, root| {

@@ -122,7 +122,7 @@ pub(crate) fn run(demo: &Demo, durability: Option<Durability>, json: bool) -> Re
     context.begin_section("Scan and delete");
     let deleted = show::scan_and_delete(&context, &pool)?;
     let report = check::check(&pool)?;
-    if check::is_damaged(&report) {
+    if report.is_damaged() {
         return Err(Failure::new("checking the demo's pool", report));
     }
     context.print(format!("check: {report}; all is as it was written"));

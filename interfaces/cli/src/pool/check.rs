@@ -6,7 +6,7 @@ use crate::output::Output;
 use crate::progress::Progress;
 use lode_fsck::check_pool;
 use lode_heap::OpenError;
-use lode_heap::check::{Finding, Report, Severity};
+use lode_heap::check::{Finding, Report};
 use lode_index::StoreLayout;
 use lode_kv::LAYOUT;
 use lode_pool::{Access, Headers, OpenOptions, PoolError, UncheckedPool, map_unchecked};
@@ -30,7 +30,7 @@ pub(crate) fn run(path: &Path) -> Result<Output, Failure> {
     let headers = Headers::read(&private_view);
     let report = check_pool(Arc::new(private_view), &[&LAYOUT, &StoreLayout]);
     drop(progress);
-    let damaged = is_damaged(&report);
+    let damaged = report.is_damaged();
     let verdict = match (damaged, headers) {
         (false, _) => "no damage".to_owned(),
         (true, Ok(_)) => "damaged; run `lode pool repair`".to_owned(),
@@ -63,11 +63,6 @@ fn map_private_view(path: &Path) -> Result<UncheckedPool, Failure> {
         return Err(failure(error.at(path)));
     }
     Ok(private_view)
-}
-
-/// Returns true if the report names damage. A state that a power cut can leave is not damage.
-pub(crate) fn is_damaged(report: &Report) -> bool {
-    report.worst() == Some(Severity::Damage) || report.omitted > 0
 }
 
 pub(crate) fn findings(report: &Report) -> Value {

@@ -52,7 +52,7 @@ pub(crate) enum PoolCommand {
     /// Grow a pool, or change the size up to which it grows by itself
     #[command(after_long_help = fields::help(grow::FIELDS))]
     Grow(grow::Grow),
-    /// Shrink a pool that no one has open to about what its content takes
+    /// Shrink a closed pool to about what its content takes
     ///
     /// Objects near the end of the file are moved to free space before them, in the file itself: no other space is needed.
     /// Killed at any moment, the pool has all its content and its old or its new size; run it again to go on. Pools of the

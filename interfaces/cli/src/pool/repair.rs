@@ -4,7 +4,7 @@ use crate::durability::DurabilityOption;
 use crate::failure::{DAMAGED, Failure};
 use crate::hint::repair_hint;
 use crate::output::Output;
-use crate::pool::check::{findings, is_damaged};
+use crate::pool::check::findings;
 use crate::pool::size;
 use crate::progress::Progress;
 use lode_fsck::{LostRange, Repair, repair_pool};
@@ -59,7 +59,7 @@ pub(crate) fn run(path: &Path, durability: DurabilityOption) -> Result<Output, F
              values, and whatever is left is whole: {shutdown}\n"
         );
     }
-    let damaged = is_damaged(&repair.after);
+    let damaged = repair.after.is_damaged();
     if damaged {
         text += &format!("{}\n", repair.after);
     }

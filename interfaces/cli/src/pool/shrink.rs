@@ -2,6 +2,7 @@
 
 use crate::durability::DurabilityOption;
 use crate::failure::Failure;
+use crate::hint::CHECK_POOL;
 use crate::interrupt::Interrupt;
 use crate::output::Output;
 use crate::pool::{PoolArgs, size};
@@ -61,6 +62,9 @@ pub(crate) fn run(args: &PoolArgs, durability: DurabilityOption) -> Result<Outpu
             Ok(error) => Failure::of_pool(what, path)(KvError::Index(*error)),
             Err(error) => Failure::new(what, format_args!("{}: {error}", path.display())),
         },
+        ShrinkError::Damaged { .. } => {
+            Failure::damage(what, format_args!("{}: {error}{CHECK_POOL}", path.display()))
+        }
         ShrinkError::Stopped => Failure::interrupted(format!("{what}: {}: {error}", path.display())),
         error => Failure::new(what, format_args!("{}: {error}", path.display())),
     })?;

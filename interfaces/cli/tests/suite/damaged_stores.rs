@@ -1,4 +1,4 @@
-//! `lode pool check` and `lode pool repair` on stores of the library `lodestone`.
+//! `lode pool check`, `lode pool repair` and `lode pool shrink` on stores of the library `lodestone`.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use crate::program::lode;
@@ -66,6 +66,39 @@ fn sound_stores_need_no_repair() {
     assert!(told.contains("no damage"), "{told}");
     let told = lode(["pool", "repair", &fixture.pool()]).success();
     assert!(told.contains("nothing to repair"), "{told}");
+}
+
+#[test]
+fn damaged_store_does_not_shrink() {
+    let fixture = StoreFixture::new();
+    let store = fixture.open();
+    let fill = |key: u64| format!("a value of key {key}, which is deleted again");
+    store
+        .write(|tx| (50..5000).try_for_each(|key| tx.tree(ACCOUNTS)?.put(key, fill(key)).map(drop)))
+        .unwrap();
+    store.write(|tx| (50..5000).try_for_each(|key| tx.tree(ACCOUNTS)?.delete(key).map(drop))).unwrap();
+    let before = store.size();
+    store.close().unwrap();
+    let whole = fs::read(fixture.path()).unwrap();
+    fixture.damage_name("accounts");
+    let damaged = fs::read(fixture.path()).unwrap();
+    let wanted = [&fixture.pool(), "is damaged", "repair it first", "`lode pool check`"];
+    lode(["pool", "shrink", &fixture.pool()]).failure(3, &wanted);
+    assert!(fs::read(fixture.path()).unwrap() == damaged);
+
+    fs::write(fixture.path(), whole).unwrap();
+    let told = lode(["pool", "shrink", "--json", &fixture.pool()]).json();
+    let size = told["size"].as_u64().unwrap();
+    assert!(told["size_before"] == json!(before) && size < before / 2, "{told}");
+    assert!(lode(["pool", "check", &fixture.pool()]).success().contains("no damage"));
+    let store = fixture.open();
+    assert_eq!(store.size(), size);
+    let view = store.snapshot().unwrap();
+    assert_eq!(view.tree(ACCOUNTS).unwrap().iter().count(), 50);
+    for number in 0..50u64 {
+        assert_eq!(view.tree(ACCOUNTS).unwrap().get(number).unwrap(), Some(format!("account {number}")));
+        assert_eq!(view.tree(JOBS).unwrap().get(format!("job {number}")).unwrap(), Some(number));
+    }
 }
 
 #[test]

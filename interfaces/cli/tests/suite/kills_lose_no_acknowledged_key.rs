@@ -123,33 +123,62 @@ fn delete<'k>(fixture: &PoolFixture, keys: impl Iterator<Item = &'k String> + Cl
     store.close().unwrap();
 }
 
-/// Kills `lode pool shrink` until `kills` have hit. Each pool lost most of its keys before, and is shrunk to the end after.
 #[test]
 fn sigkill_of_shrink_loses_no_key() {
+    stop_shrinks(Signal::KILL, None, scaled(10));
+}
+
+/// An interrupted shrink closes the pool, which has its old size.
+#[test]
+fn sigint_of_shrink_loses_no_key() {
+    stop_shrinks(Signal::INT, Some(130), scaled(4));
+}
+
+/// Sends `signal` to `lode pool shrink` until `stops` of them have ended with `code`. Each pool lost most of its keys
+/// before, and is shrunk to the end after.
+fn stop_shrinks(signal: Signal, code: Option<i32>, stops: u64) {
     let mut rng = fastrand::Rng::with_seed(seed(1));
     let (values, gone) = (lines(3000), lines(20_000));
-    let (mut killed, kills) = (0, scaled(10));
-    while killed < kills {
+    let acknowledged: HashSet<String> = values.keys().cloned().collect();
+    let (mut stopped, mut duration) = (0, Duration::from_millis(100));
+    while stopped < stops {
         let fixture = PoolFixture::of_size("128KiB");
         lode(["kv", "load", fixture.pool(), text(&write_lines(&fixture, &gone))]).success();
         delete(&fixture, gone.keys().filter(|key| !values.contains_key(*key)));
-        let acknowledged: HashSet<String> = values.keys().cloned().collect();
         let size = || std::fs::metadata(fixture.pool()).unwrap().len();
-        let before = size();
-        while killed < kills {
-            let mut shrink = command(["pool", "shrink", fixture.pool()]);
-            let mut shrink = shrink.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-            thread::sleep(Duration::from_micros(rng.u64(..100_000)));
-            send(&shrink, Signal::KILL);
-            let is_killed = shrink.wait().unwrap().code().is_none();
+        let first = size();
+        while stopped < stops {
+            let (before, start) = (size(), Instant::now());
+            let shrink = command(["pool", "shrink", fixture.pool()])
+                .stdout(Stdio::piped())
+                .stderr(Stdio::piped())
+                .spawn()
+                .unwrap();
+            thread::sleep(duration.mul_f64(rng.f64()));
+            send(&shrink, signal);
+            let ended = RunResult::of(shrink.wait_with_output().unwrap());
+            stopped += u64::from(ended.code == code);
+            match ended.code {
+                Some(130) => {
+                    ended.failure(130, &[fixture.pool(), "was not shrunk"]);
+                    assert_eq!(size(), before);
+                    let info = lode(["pool", "info", fixture.pool(), "--json"]).json();
+                    assert_eq!(info["closed"], true, "{info}");
+                }
+                Some(_) => {
+                    ended.success();
+                    duration = start.elapsed();
+                }
+                // Killed; also by an interrupt before the program listens for it.
+                None => {}
+            }
             verify(fixture.pool(), &values, &acknowledged);
-            killed += u64::from(is_killed);
-            if !is_killed {
+            if size() < before {
                 break;
             }
         }
         lode(["pool", "shrink", fixture.pool()]).success();
-        assert!(size() < before / 2, "{} bytes of {before}", size());
+        assert!(size() < first / 2, "{} bytes of {first}", size());
         lode(["pool", "check", fixture.pool()]).success();
         verify(fixture.pool(), &values, &acknowledged);
     }

@@ -3,7 +3,6 @@
 use crate::files::access::{Failure, Pair, PoolAccess, RepairResult, Response, ScanRequest};
 use crate::panic_hook::catch_panic;
 use lode_fsck::{check_pool, repair_pool};
-use lode_heap::check::Severity;
 use lode_heap::{Durability, random_log_epoch};
 use lode_index::prefix_end;
 use lode_kv::{LAYOUT, Store};
@@ -94,7 +93,7 @@ impl PoolAccess for Library {
         without_panic(|| {
             let view = map_unchecked(pool, &OpenOptions::new(Access::ReadOnly)).map_err(error_text)?;
             let report = check_pool(Arc::new(view), &[&LAYOUT]);
-            Ok(report.worst() == Some(Severity::Damage) || report.omitted > 0)
+            Ok(report.is_damaged())
         })
     }
 
@@ -105,9 +104,8 @@ impl PoolAccess for Library {
             let (medium, _) = map_for_repair(pool, &options).map_err(error_text)?;
             let log_epoch = random_log_epoch().map_err(error_text)?;
             let repair = repair_pool(&Arc::new(medium), log_epoch, &[&LAYOUT]).map_err(error_text)?;
-            let after = &repair.after;
             Ok(RepairResult {
-                is_damaged: after.worst() == Some(Severity::Damage) || after.omitted > 0,
+                is_damaged: repair.after.is_damaged(),
                 lost_transactions: repair.lost_transactions || repair.dirty_shutdown.is_some(),
                 lost: repair.lost.into_iter().map(|lost| (lost.after, lost.before)).collect(),
             })
