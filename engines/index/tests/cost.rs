@@ -95,8 +95,8 @@ fn values(bench: &mut Bench<'_>) {
 fn shrinkage(bench: &mut Bench<'_>) {
     let names = [
         (59, "delete-from-node256"),
-        (36, "delete-makes-node48"),
-        (35, "delete-from-node48"),
+        (32, "delete-makes-node48"),
+        (31, "delete-from-node48"),
         (12, "delete-makes-node16"),
         (11, "delete-from-node16"),
         (3, "delete-makes-node4"),
