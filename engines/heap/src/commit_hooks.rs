@@ -8,11 +8,13 @@
 use crate::alloc::allocations::Allocations;
 use crate::heap::Heap;
 use crate::held_locks::HeldLocks;
+use crate::later::NotedEnd;
 use crate::locks::Stripe;
 use crate::snapshot::KeepReplaced;
 use lode_layout::{Entries, Entry, WORD};
 use lode_pmem::Medium;
 use lode_redo::{CommitHooks, bugs};
+use std::mem;
 
 /// Maximum number of changed bytes of a transaction that hands its locks on. Each other transaction that sees them copies
 /// a part of them, and they lie in DRAM meanwhile.
@@ -26,8 +28,12 @@ pub(crate) struct HeapHooks<'a, M: Medium> {
     held: &'a mut HeldLocks,
     /// True if the transaction is not longer than a record.
     is_short: bool,
+    /// True if the transaction is to return before its sync.
+    is_later: bool,
     /// The locks that were handed on.
     handed: Vec<Stripe>,
+    /// The last steps of a transaction that returns before its sync.
+    end: Option<NotedEnd>,
 }
 
 impl<'a, M: Medium> HeapHooks<'a, M> {
@@ -38,8 +44,15 @@ impl<'a, M: Medium> HeapHooks<'a, M> {
         space: &'a Allocations,
         held: &'a mut HeldLocks,
         is_short: bool,
+        is_later: bool,
     ) -> Self {
-        HeapHooks { heap, keep, space, held, is_short, handed: Vec::new() }
+        HeapHooks { heap, keep, space, held, is_short, is_later, handed: Vec::new(), end: None }
+    }
+
+    /// Returns the last steps of the transaction, if it returns before its sync.
+    #[inline]
+    pub(crate) fn into_end(self) -> Option<NotedEnd> {
+        self.end
     }
 }
 
@@ -73,6 +86,24 @@ impl<M: Medium> CommitHooks for HeapHooks<'_, M> {
             locks.hand_on(stripe, number);
             handed.push(stripe);
         });
+        if self.is_later {
+            let handed = mem::take(&mut self.handed);
+            self.end = Some(NotedEnd { sequence, entries: entries.to_vec(), handed, freed: None });
+        }
+    }
+
+    #[inline]
+    fn may_return_early(&self) -> bool {
+        self.is_later
+    }
+
+    fn returns_early(&mut self, waiting: u64) -> bool {
+        let later = self.heap.later();
+        match self.end.take_if(|_| !later.allow_waiting(waiting)) {
+            Some(end) => self.handed = end.handed,
+            None => self.end.iter().for_each(|end| later.note(end.sequence)),
+        }
+        self.end.is_some()
     }
 
     fn written_back(&mut self, sequence: u64, entries: &[u64]) {

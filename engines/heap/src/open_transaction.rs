@@ -3,6 +3,7 @@
 use crate::attempt::Outcome;
 use crate::error::HeapError;
 use crate::heap::Heap;
+use crate::later::LogPosition;
 use crate::session::Session;
 use crate::transaction::{AttemptEnd, Running};
 use crate::tx::Tx;
@@ -100,6 +101,28 @@ impl<'h, M: Medium> OpenTransaction<'h, M> {
                 Err(error)
             }
         }
+    }
+}
+
+impl<M: Medium> OpenTransaction<'_, M> {
+    /// Commits, and returns before the changes are durable, as [`Heap::run_later`] does.
+    ///
+    /// # Errors
+    /// Those of [`commit`](OpenTransaction::commit).
+    ///
+    /// # Durability
+    /// None on return; see [`Heap::run_later`].
+    ///
+    /// # Cost
+    /// That of [`Heap::run_later`].
+    pub fn commit_later(self) -> Result<LogPosition, HeapError> {
+        let (heap, session) = (self.heap, Rc::clone(&self.session));
+        let later = session.begin_later();
+        self.commit()?;
+        let position = heap.position_of(later.waits_for());
+        drop(later);
+        heap.finish_written_back();
+        Ok(position)
     }
 }
 

@@ -26,6 +26,20 @@ pub trait CommitHooks {
         let _ = (sequence, entries);
     }
 
+    /// Returns true if the commit may return before its record is durable.
+    #[inline]
+    fn may_return_early(&self) -> bool {
+        false
+    }
+
+    /// Called after [`appended`](CommitHooks::appended), when `waiting` bytes of the log wait for their write-back, those of
+    /// this record included. If it returns true, the commit returns at once. The log makes the record durable later, and
+    /// calls no other hook for it.
+    fn returns_early(&mut self, waiting: u64) -> bool {
+        let _ = waiting;
+        false
+    }
+
     /// Called after [`appended`](CommitHooks::appended) when the record is durable and written back.
     fn written_back(&mut self, sequence: u64, entries: &[u64]) {
         let _ = (sequence, entries);

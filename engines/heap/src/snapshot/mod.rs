@@ -77,7 +77,8 @@ pub struct SnapshotStats {
 }
 
 impl<M: Medium> Heap<M> {
-    /// Opens a snapshot of the heap: all transactions that have returned, and none that begins to commit later.
+    /// Opens a snapshot of the heap: all transactions that have returned, and none that begins to commit later. Those of
+    /// [`run_later`](Heap::run_later) are made durable first.
     ///
     /// # Errors
     /// [`HeapError::InTransaction`] inside of a transaction on this heap, whose changes it would not see.
