@@ -18,12 +18,8 @@ impl<M: Medium> Heap<M> {
         LogPosition::new(self.later().last())
     }
 
-    pub(crate) fn position_of(&self, sequence: u64) -> LogPosition {
-        LogPosition::new(sequence)
-    }
-
     /// Returns true if all transactions up to `position` are durable, and visible to readers outside of transactions. After
-    /// a failed sync it stays false.
+    /// a failed sync it stays false, and so it does if memory that one of them changes is lost.
     pub fn is_durable(&self, position: LogPosition) -> bool {
         self.watch().is_durable(position)
     }
@@ -33,15 +29,17 @@ impl<M: Medium> Heap<M> {
         Watch::new(self.log().written_back().cloned())
     }
 
-    /// Returns true if half of the bytes wait that [may](Heap::set_waiting_max), as the last transaction has found it.
-    pub fn waits_for_much(&self) -> bool {
-        self.later().wait_for_much()
+    /// Returns true if more than half of the bytes wait that [may](Heap::set_waiting_max). It is found by each transaction
+    /// that returns before its sync.
+    pub fn exceeds_half_of_waiting_max(&self) -> bool {
+        self.later().exceed_half_of_waiting_max()
     }
 
-    /// Makes all transactions up to `position` durable.
+    /// Makes all transactions up to `position` durable. A position that is none of this heap, as it is open now, stands for
+    /// one or all of its transactions.
     ///
     /// # Errors
-    /// [`HeapError::InDoubt`] when a sync failed, now or before, or memory that they change is lost. They may or may not be
+    /// [`HeapError::InDoubt`] when a sync of them failed, now or before, or memory that they change is lost. They may or may not be
     /// there when the heap is opened again; those up to some place in the log are.
     ///
     /// # Durability
@@ -70,9 +68,9 @@ impl<M: Medium> Heap<M> {
             let number = self.number_of(end.sequence);
             end.handed.iter().for_each(|stripe| self.locks().settle(*stripe, number));
             pending.remove(&end.entries);
-            if let Some(mut freed) = end.freed {
+            if let Some(freed) = end.freed {
                 has_freed = true;
-                freed.publish(self.allocator(&self.session()), end.sequence);
+                self.allocator(&self.session()).retire_freed(freed, end.sequence);
             }
         }
         has_freed

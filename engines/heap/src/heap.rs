@@ -33,7 +33,6 @@ pub struct Heap<M: Medium> {
     locks: LockTable,
     /// Words of transactions that wait for their sync, at durability commit.
     pending: Option<Arc<PendingWords>>,
-    later: LaterCommits,
     /// The log's last sequence number when the heap was opened.
     opened_at: u64,
 }
@@ -127,7 +126,6 @@ impl<M: Medium> Heap<M> {
             space: Space::new(geometry),
             shared: Arc::new(Shared::new()),
             locks: LockTable::new(),
-            later: LaterCommits::new(),
         };
         Ok((heap, recovery))
     }
@@ -279,8 +277,12 @@ impl<M: Medium> Heap<M> {
     /// Returns true if another attempt is worthwhile.
     #[cold]
     pub(crate) fn reclaim(&self) -> bool {
+        let session = self.session();
+        if !session.starved().get() {
+            return false;
+        }
         let has_freed = self.finish_all();
-        self.allocator(&self.session()).reclaim_after_out_of_space() || has_freed
+        self.allocator(&session).reclaim_after_out_of_space() || has_freed
     }
 
     /// Makes free chunks of all freed space that no reader holds.
@@ -307,13 +309,13 @@ impl<M: Medium> Heap<M> {
 
     /// Returns the transactions that returned before their sync.
     pub(crate) fn later(&self) -> &LaterCommits {
-        &self.later
+        self.shared.later()
     }
 
     /// Returns true if a transaction has returned and waits for its sync.
     #[inline]
     pub(crate) fn has_later(&self) -> bool {
-        self.log.written_back().is_some_and(|written_back| self.later.are_waiting(written_back))
+        self.log.written_back().is_some_and(|written_back| self.later().are_waiting(written_back))
     }
 
     /// Opens a lock that is pending for a transaction that was written back. Returns true if `version` of the lock is

@@ -13,10 +13,10 @@
 //! While records wait, all closures see pending words from their first attempt on. So a later transaction sees what
 //! earlier ones have left, also when it follows an offset that a closure has returned.
 
-use crate::alloc::allocations::Allocations;
+use crate::alloc::block_set::BlockSet;
 use crate::locks::Stripe;
 use lode_pmem::sync::{AtomicU64, Mutex, MutexGuard, Ordering};
-use lode_redo::{WrittenBack, bugs};
+use lode_redo::{AppendedRecord, WrittenBack, bugs};
 use std::collections::VecDeque;
 use std::sync::{Arc, PoisonError};
 
@@ -55,7 +55,7 @@ impl Watch {
     }
 
     /// Returns true if all transactions up to `position` are durable, and visible to readers outside of transactions. After
-    /// a failed sync it stays false.
+    /// a failed sync it stays false, and so it does if memory that one of them changes is lost.
     pub fn is_durable(&self, position: LogPosition) -> bool {
         let Some(written_back) = &self.written_back else { return true };
         if bugs::TICKET_BEFORE_SYNC.is_active() {
@@ -64,7 +64,7 @@ impl Watch {
         if bugs::TICKET_AFTER_FAILED_SYNC.is_active() {
             return written_back.is_settled(position.sequence);
         }
-        written_back.last() >= position.sequence
+        written_back.is_whole(position.sequence)
     }
 }
 
@@ -77,7 +77,7 @@ pub(crate) struct NotedEnd {
     /// The locks that it has handed on.
     pub(crate) handed: Vec<Stripe>,
     /// The space that it has freed, if any.
-    pub(crate) freed: Option<Allocations>,
+    pub(crate) freed: Option<BlockSet>,
 }
 
 /// The transactions of a heap that returned before their sync.
@@ -99,10 +99,12 @@ impl LaterCommits {
         LaterCommits { last, ends, waiting, waiting_max }
     }
 
-    /// Notes that the transaction `sequence` is about to return.
-    pub(crate) fn note(&self, sequence: u64) {
+    /// Notes that the transaction of the record is about to return.
+    pub(crate) fn note(&self, record: &AppendedRecord) {
         // ORDER: none: a thread that has to see the transaction learns from its return.
-        self.last.fetch_max(sequence, Ordering::Relaxed);
+        self.last.fetch_max(record.sequence, Ordering::Relaxed);
+        // ORDER: none: a hint.
+        self.waiting.store(record.waiting, Ordering::Relaxed);
     }
 
     /// Returns the greatest sequence number of a transaction that returned before its sync, or 0.
@@ -116,25 +118,18 @@ impl LaterCommits {
         !written_back.is_settled(self.last())
     }
 
-    /// Notes that so many bytes of the log wait. Returns true if they may.
-    pub(crate) fn allow_waiting(&self, bytes: u64) -> bool {
-        // ORDER: none: a hint.
-        self.waiting.store(bytes, Ordering::Relaxed);
-        bytes <= self.waiting_max()
-    }
-
     pub(crate) fn set_waiting_max(&self, bytes: u64) {
         // ORDER: none: as in `waiting_max`.
         self.waiting_max.store(bytes, Ordering::Relaxed);
     }
 
-    fn waiting_max(&self) -> u64 {
+    pub(crate) fn waiting_max(&self) -> u64 {
         // ORDER: none: an old limit lasts a little longer.
         self.waiting_max.load(Ordering::Relaxed)
     }
 
-    /// Returns true if half of the bytes wait that may.
-    pub(crate) fn wait_for_much(&self) -> bool {
+    /// Returns true if more than half of the bytes wait that may.
+    pub(crate) fn exceed_half_of_waiting_max(&self) -> bool {
         // ORDER: none: a hint.
         self.waiting.load(Ordering::Relaxed) > self.waiting_max() / 2
     }
@@ -148,6 +143,19 @@ impl LaterCommits {
         let mut ends = self.lock();
         let is_next = ends.front().is_some_and(|end| end.sequence <= written_back.last());
         is_next.then(|| ends.pop_front()).flatten()
+    }
+
+    /// Takes the freed space of the transactions that are not ended and for which `is_over` returns true, with their
+    /// sequence numbers.
+    pub(crate) fn take_freed(&self, is_over: impl Fn(u64) -> bool) -> Vec<(u64, BlockSet)> {
+        let mut ends = self.lock();
+        let over = ends.iter_mut().filter(|end| is_over(end.sequence));
+        over.filter_map(|end| Some((end.sequence, end.freed.take()?))).collect()
+    }
+
+    /// Returns true if freed space waits for the last steps of a transaction.
+    pub(crate) fn keep_freed(&self) -> bool {
+        self.lock().iter().any(|end| end.freed.is_some())
     }
 
     fn lock(&self) -> MutexGuard<'_, VecDeque<NotedEnd>> {

@@ -152,7 +152,7 @@ impl<M: Medium> Heap<M> {
         }
         let later = session.begin_later();
         let result = self.run(closure)?;
-        let position = self.position_of(later.waits_for());
+        let position = LogPosition::new(later.waits_for());
         drop(later);
         self.finish_written_back();
         Ok((result, position))
@@ -269,7 +269,7 @@ impl<'a, M: Medium> Running<'a, M> {
         let end = match end {
             None => {
                 let committing =
-                    Committing { heap, session, scope: &scope, attempt, validated_at, end: None };
+                    Committing { heap, session, scope: &scope, attempt, validated_at, noted: None };
                 mem::forget(self);
                 match committing.commit() {
                     Ok(()) => {
@@ -343,7 +343,7 @@ struct Committing<'a, 's, M: Medium> {
     /// Number of snapshots that were ever opened when the reads were validated; `None` if there are no reads.
     validated_at: Option<u64>,
     /// The last steps, if the transaction returns before its sync.
-    end: Option<NotedEnd>,
+    noted: Option<NotedEnd>,
 }
 
 impl<M: Medium> Committing<'_, '_, M> {
@@ -353,8 +353,8 @@ impl<M: Medium> Committing<'_, '_, M> {
         let written = self.write();
         let words = match &written {
             Ok(Some(sequence)) => {
-                match self.end.take() {
-                    Some(end) => self.leave(end),
+                match self.noted.take() {
+                    Some(noted) => self.leave(noted),
                     None => self.publish(*sequence),
                 }
                 Words::Changed(self.heap.number_of(*sequence))
@@ -397,7 +397,7 @@ impl<M: Medium> Committing<'_, '_, M> {
         } else {
             commit_spilled(allocator, self.scope, writes, &mut hooks)?
         };
-        self.end = hooks.into_end();
+        self.noted = hooks.into_noted();
         // A snapshot was opened after the reads were validated.
         Ok(Some(sequence.ok_or(HeapError::Conflict)?))
     }
@@ -411,11 +411,11 @@ impl<M: Medium> Committing<'_, '_, M> {
 
     /// Leaves the last steps of the transaction to the thread that finds it written back.
     #[cold]
-    fn leave(&mut self, mut end: NotedEnd) {
+    fn leave(&mut self, mut noted: NotedEnd) {
         let (space, _) = self.attempt.space_and_writes();
-        end.freed = space.take_freed();
-        self.session.note_waits_for(end.sequence);
-        self.heap.later().push(end);
+        noted.freed = space.take_freed();
+        self.session.note_waits_for(noted.sequence);
+        self.heap.later().push(noted);
     }
 
     /// Gives up the transaction, whose commit failed.

@@ -7,6 +7,7 @@
 use crate::apply::{ContinuedRange, apply_all};
 use crate::bugs;
 use crate::error::{InDoubtCause, LogError};
+use crate::hooks::AppendedRecord;
 use crate::written_back::WrittenBack;
 use lode_layout::{ChecksumSeed, PoolOffset, RECORD_HEADER_WORDS, Record, WORD, align_up};
 use lode_pmem::sync::{AtomicBool, AtomicU64, Mutex, MutexGuard, Ordering};
@@ -69,10 +70,7 @@ struct State {
 #[must_use = "the record is ready when this is dropped"]
 pub(crate) struct Appended<'a> {
     unready: &'a AtomicU64,
-    /// The record's sequence number.
-    pub(crate) sequence: u64,
-    /// Bytes of the log that wait for their write-back, those of the record included.
-    pub(crate) waiting: u64,
+    pub(crate) record: AppendedRecord,
 }
 
 impl Drop for Appended<'_> {
@@ -139,7 +137,7 @@ impl Group {
 
     /// Assigns a sequence number to `record`, adds its checksum and appends it to the open batch. It is written back
     /// when the result was dropped, with the entries in `continued`. Returns `None` when the ring has no room for it
-    /// above `tail`. `is_attended`: the caller waits for the record.
+    /// above `tail`. The caller waits for the record, unless at most `waiting_max` bytes wait for their write-back.
     pub(crate) fn append<M: Medium>(
         &self,
         medium: &M,
@@ -147,7 +145,7 @@ impl Group {
         continued: &[ContinuedRange],
         next: &AtomicU64,
         tail: u64,
-        is_attended: bool,
+        waiting_max: Option<u64>,
     ) -> Result<Option<Appended<'_>>, LogError> {
         let mut state = self.lock_state();
         // A record that met lost memory stays in the log, so none may follow that would make the log go on without it.
@@ -183,12 +181,14 @@ impl Group {
         ));
         let continued = continued.to_vec();
         state.open.records.push(BatchRecord { sequence, body, continued });
-        state.open.unattended += usize::from(!is_attended);
+        let waiting = at + len - state.written_to;
+        let returns_early = waiting_max.is_some_and(|max| waiting <= max);
+        state.open.unattended += usize::from(returns_early);
         let unready = self.unready_of(&state.open);
         // ORDER: none: the thread that closes the batch takes the lock first.
         unready.fetch_add(1, Ordering::Relaxed);
-        let waiting = at + len - state.written_to;
-        Ok(Some(Appended { unready, sequence, waiting }))
+        let batch = state.open.number;
+        Ok(Some(Appended { unready, record: AppendedRecord { sequence, batch, waiting, returns_early } }))
     }
 
     /// Returns the number of the batch's records that are not ready to be written back.
@@ -215,11 +215,11 @@ impl Group {
         fault.map_or(Ok(()), |(_, fault)| Err(LogError::InDoubt(InDoubtCause::WriteBack(*fault))))
     }
 
-    /// Waits until all records up to `sequence` are durable and written back. Returns a fault that any write-back has met as
-    /// an error.
+    /// Waits until all records up to `sequence` are durable and written back. Returns a fault that the write-back of one of
+    /// them has met as an error.
     pub(crate) fn wait_all_written_back<M: Medium>(&self, medium: &M, sequence: u64) -> Result<(), LogError> {
         let state = self.wait(medium, sequence)?;
-        let fault = state.faults.first();
+        let fault = state.faults.iter().find(|(lost, _)| *lost <= sequence);
         fault.map_or(Ok(()), |(_, fault)| Err(LogError::InDoubt(InDoubtCause::WriteBack(*fault))))
     }
 
@@ -270,6 +270,7 @@ impl Group {
         // ORDER: releases the outcome to threads that ask without the lock.
         self.writing.store(false, Ordering::Release);
         state.failed = state.failed.or(written.err());
+        faults.iter().for_each(|(lost, _)| self.written_back.note_fault(*lost));
         state.faults.append(&mut faults);
         match (written, last) {
             (Ok(()), Some(last)) => self.written_back.advance(last),

@@ -7,7 +7,7 @@ use lode_pmem::sync::{AtomicBool, AtomicU64, Ordering, SpinMutex, SpinMutexGuard
 use crate::dirty::DirtyLines;
 use crate::error::{InDoubtCause, LogError};
 use crate::group::Group;
-use crate::hooks::CommitHooks;
+use crate::hooks::{AppendedRecord, CommitHooks};
 use crate::lane::{LaneState, Lanes, bias_used};
 use crate::written_back::WrittenBack;
 use lode_layout::{BLOCK, CheckpointSlot, ChecksumSeed, Geometry, PoolOffset, Record, WORD, align_down};
@@ -21,7 +21,8 @@ use zerocopy::IntoBytes;
 pub(crate) const RINGS_MAX: u64 = 16;
 /// Minimum length of a ring in bytes: shorter ones do not pay.
 const RING_LEN_MIN: u64 = 2 * BLOCK;
-/// Maximum number of transactions that wait for one synced write together, at durability commit.
+/// Maximum number of transactions that wait for one synced write together, at durability commit. Those that return before
+/// it are not counted.
 const GROUP_LANES: usize = if cfg!(loom) { 2 } else { 64 };
 /// Sequence numbers that recovery skips: more than a log epoch can assign without leaving a record.
 pub const SEQUENCE_GAP: u64 = 1 << 32;
@@ -210,10 +211,12 @@ impl<M: Medium> Log<M> {
             .inspect_err(|_| self.fail())
     }
 
-    /// Makes all records up to `sequence` durable, and writes them back, for those that have not waited for it.
+    /// Makes all records up to `sequence` durable, and writes them back, for those that have not waited for it. A number that
+    /// no record has yet stands for the last one.
     ///
     /// # Errors
-    /// [`LogError::InDoubt`] when a sync failed, or a write-back met lost memory: the log accepts no more records.
+    /// [`LogError::InDoubt`] when a sync of them failed, or a write-back of one of them met lost memory: the log accepts no
+    /// more records.
     ///
     /// # Durability
     /// Durable on return.
@@ -222,14 +225,19 @@ impl<M: Medium> Log<M> {
     /// None if they are; otherwise a synced write, shared with others.
     pub fn write_back_to(&self, sequence: u64) -> Result<(), LogError> {
         let Some(group) = &self.group else { return Ok(()) };
+        let sequence = sequence.min(self.last_sequence());
         group.wait_all_written_back(&self.medium, sequence).inspect_err(|_| self.fail())
     }
 
-    /// Makes all records durable, and writes them back. The caller holds all lanes, so none follows.
-    fn write_back_all(&self) -> Result<(), LogError> {
-        // ORDER: none: all lanes are held, so no thread gets a number.
-        let last = self.next_sequence.0.load(Ordering::Relaxed) - 1;
-        self.write_back_to(last)
+    /// Holds all lanes, with all records durable and written back. Returns an error beside them if some are not: the log
+    /// accepts no more records then.
+    fn claim_all_written_back(&self) -> (Vec<BiasedGuard<'_, LaneState>>, Result<(), LogError>) {
+        // While other threads still commit, so that little waits when they are stopped. An error shows again.
+        let _ = self.write_back_to(self.last_sequence());
+        let lanes = self.lanes.claim_all(&self.medium);
+        // ORDER: all lanes are held, so no thread gets a number from here on.
+        let written = self.write_back_to(self.last_sequence());
+        (lanes, written)
     }
 
     /// Returns the maximum length of a record in words, header included. A longer record continues elsewhere, by
@@ -404,23 +412,22 @@ impl<M: Medium> Log<M> {
             }
             // ORDER: acquires the checkpoint that freed the space below the tail.
             let tail = self.tails[0].load(Ordering::Acquire);
-            let next = &self.next_sequence.0;
-            let is_attended = !hooks.may_return_early();
-            if let Some(appended) = group.append(&self.medium, record, continued, next, tail, is_attended)? {
+            let (next, max) = (&self.next_sequence.0, hooks.waiting_max(record.body()));
+            if let Some(appended) = group.append(&self.medium, record, continued, next, tail, max)? {
                 break (lane, appended);
             }
             drop(lane);
             self.checkpoint()?;
         };
         let unwinding = FailOnUnwind(self);
-        let (sequence, waiting) = (appended.sequence, appended.waiting);
+        let AppendedRecord { sequence, returns_early, .. } = appended.record;
         if hooks.wants_entries() {
             show_all(memory, record.body(), continued, sequence, hooks);
         }
-        hooks.appended(sequence, record.body());
+        hooks.appended(&appended.record, record.body());
         // From now on the record is written back as soon as it is durable, perhaps by another thread.
         drop(appended);
-        if !(hooks.may_return_early() && hooks.returns_early(waiting)) {
+        if !returns_early {
             group.wait_own_written_back(&self.medium, sequence)?;
             hooks.written_back(sequence, record.body());
         }
@@ -480,7 +487,8 @@ impl<M: Medium> Log<M> {
     /// Every write-back of a transaction that returned before the call is durable on return.
     ///
     /// # Cost
-    /// One flush for each distinct line written back since the last checkpoint, and two drains.
+    /// One flush for each distinct line written back since the last checkpoint, and two drains. A synced write if records
+    /// wait for theirs.
     pub fn checkpoint(&self) -> Result<(), LogError> {
         self.checkpoint_locked(self.wait_for_checkpointer(), false)
     }
@@ -495,15 +503,16 @@ impl<M: Medium> Log<M> {
     }
 
     /// Calls `with` while no transaction is between its number and the end of its write-backs, with the last number that
-    /// was assigned. Waits for transactions that are in their drain, never for a closure.
+    /// was assigned. Makes records that wait for their sync durable before. Waits for transactions that are in their drain,
+    /// never for a closure.
     ///
     /// # Cost
-    /// Other transactions that are about to commit wait meanwhile.
+    /// A synced write if records wait for theirs. Other transactions that are about to commit wait for `with`, and for the
+    /// sync of what was committed during the first one.
     pub fn between_commits<R>(&self, with: impl FnOnce(u64) -> R) -> R {
-        let mut lanes = self.lanes.claim_all(&self.medium);
-        debug_assert_eq!(lanes.len(), self.lanes.len(), "all lanes are held");
         // After an error the log accepts no more records, which `with` may ask.
-        let _ = self.write_back_all();
+        let (mut lanes, _) = self.claim_all_written_back();
+        debug_assert_eq!(lanes.len(), self.lanes.len(), "all lanes are held");
         // ORDER: all lanes are held, so no thread gets a number before they are released.
         let result = with(self.next_sequence.0.load(Ordering::Relaxed) - 1);
         self.bias_lanes(&mut lanes);
@@ -562,11 +571,12 @@ impl<M: Medium> Log<M> {
     ) -> Result<(), LogError> {
         self.check_accepts_records()?;
         let (sequence, heads) = {
-            let mut lanes = self.lanes.claim_all(&self.medium);
-            if !bugs::CHECKPOINT_OVER_WAITING.is_active() {
+            let (mut lanes, written) = match bugs::CHECKPOINT_OVER_WAITING.is_active() {
+                true => (self.lanes.claim_all(&self.medium), Ok(())),
                 // ORDER: the slot covers no record that is not written back. Stop here: the old slot counts.
-                self.write_back_all().map_err(|_| LogError::Poisoned)?;
-            }
+                false => self.claim_all_written_back(),
+            };
+            written.map_err(|_| LogError::Poisoned)?;
             let heads = self.gather_lanes(&mut lanes, &mut checkpointer.dirty);
             self.bias_lanes(&mut lanes);
             if bugs::CHECKPOINT_BEFORE_WRITE_BACK.is_active() {
@@ -667,9 +677,9 @@ impl<M: Medium> Log<M> {
         area: LogArea,
         publish: impl FnOnce() -> Result<(), E>,
     ) -> Result<(), E> {
-        let mut lanes = self.lanes.claim_all(&self.medium);
         // ORDER: the log is empty when it moves. Stop here: the old slot counts.
-        self.write_back_all().map_err(|_| LogError::Poisoned)?;
+        let (mut lanes, written) = self.claim_all_written_back();
+        written.map_err(|_| LogError::Poisoned)?;
         self.gather_lanes(&mut lanes, &mut checkpointer.dirty);
         // ORDER: all lanes are held, so no thread gets a number before they are released.
         let sequence = self.next_sequence.0.load(Ordering::Relaxed) - 1;

@@ -78,7 +78,7 @@ impl Shared {
         }
         let pool = self.pool.as_ref().expect("only closing and dropping take the pool");
         match self.flusher.get_or_init(|| Flusher::start(pool, self.later_interval).ok()) {
-            Some(flusher) => Ok(flusher.ticket(position, heap.waits_for_much())),
+            Some(flusher) => Ok(flusher.ticket(position, heap.exceeds_half_of_waiting_max())),
             // The system gives no thread.
             None => {
                 heap.make_durable(position).map_err(|error| self.located(error))?;

@@ -333,10 +333,14 @@ impl Allocations {
     }
 
     /// Takes the blocks that the transaction freed, to be published later. It keeps its spans.
-    pub(crate) fn take_freed(&mut self) -> Option<Allocations> {
+    pub(crate) fn take_freed(&mut self) -> Option<BlockSet> {
         debug_assert!(self.keeps_spans(), "spans are published by their transaction");
-        let freed = mem::take(&mut self.freed);
-        (!freed.is_empty()).then(|| Allocations { freed, ..Allocations::default() })
+        Some(mem::take(&mut self.freed)).filter(|freed| !freed.is_empty())
+    }
+
+    /// Makes the freed space of a transaction that returned before.
+    pub(super) fn of_freed(freed: BlockSet) -> Allocations {
+        Allocations { freed, ..Allocations::default() }
     }
 
     /// Puts blocks and spans that the transaction `sequence` freed into a limbo, until they can be used again.

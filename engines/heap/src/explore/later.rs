@@ -1,14 +1,15 @@
-//! Transactions that return before their sync, among others that wait for it: a power cut leaves all of them up to some
-//! place in the log.
+//! Transactions that return before their sync, among others that wait for it, and begun ones of both kinds: a power cut
+//! leaves all of them up to some place in the log.
 
 use super::opened::{format_heap, open_heap};
 use super::waiting::Waiting;
 use crate::error::HeapError;
 use crate::heap::Heap;
+use crate::later::LogPosition;
 use crate::tx::Tx;
 use lode_layout::{LINE, PoolOffset};
 use lode_pmem::Medium;
-use lode_sim::{Actor, HistoryPrefix, OrderMismatch, SerialOrders, SimMedium, Subject};
+use lode_sim::{Actor, HistoryPrefix, OrderMismatch, SerialOrders, SimMedium, Subject, Ticket};
 use std::sync::Arc;
 
 const UUID: [u8; 16] = [9; 16];
@@ -66,6 +67,19 @@ impl Engine {
             step.writes.push((word, value));
         }
         Ok(step)
+    }
+
+    /// Adds as a transaction that is no closure. Returns its position if it was committed before its sync.
+    fn add_in_begun(
+        &self,
+        actor: &Actor<'_, Step>,
+        ticket: Ticket,
+        words: &[usize],
+        is_counted: bool,
+    ) -> Result<Option<LogPosition>, HeapError> {
+        let begun = self.heap.begin()?;
+        actor.revise(ticket, begun.step(|tx| self.add(tx, words, is_counted))?);
+        if is_counted { begun.commit_later().map(Some) } else { begun.commit().map(|()| None) }
     }
 
     /// Reads a word outside of transactions, which is durable.
@@ -162,16 +176,16 @@ impl Subject for LaterSubject {
             }
             let words: Vec<usize> =
                 (0..actor.rng.usize(1..4)).map(|next| (word - 1 + next) % (WORDS - 1) + 1).collect();
-            let (is_counted, is_later) = (actor.rng.bool(), actor.rng.u8(..4) > 0);
+            let (is_counted, call) = (actor.rng.bool(), actor.rng.u8(..8));
             let ticket = actor.begin(Step::default());
             let mut closure = |tx: &Tx<'_, Arc<SimMedium>>| {
                 actor.revise(ticket, engine.add(tx, &words, is_counted)?);
                 Ok::<_, HeapError>(())
             };
-            let result = if is_later {
-                heap.run_later(closure).map(|((), position)| Some(position))
-            } else {
-                heap.run(&mut closure).map(|()| None)
+            let result = match call {
+                0..=1 => heap.run(&mut closure).map(|()| None),
+                2 => engine.add_in_begun(actor, ticket, &words, is_counted),
+                _ => heap.run_later(closure).map(|((), position)| Some(position)),
             };
             match result {
                 Ok(Some(position)) => waiting.add(ticket, position),

@@ -2,14 +2,16 @@
 #![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
 
 use crate::faulty_medium::FaultyMedium;
-use lode_heap::{Heap, HeapError, LogPosition};
+use lode_heap::{Growth, GrowthError, Heap, HeapError, Install, LogPosition, Wanted};
 use lode_layout::{Geometry, PoolOffset};
 use lode_pmem::{Durability, Mapping, Medium};
+use lode_pool::PoolError;
 use lode_testing::gated_log::GatedLog;
 use lode_testing::{heap, memory};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
+use std::time::{Duration, Instant};
 
 const LEN: u64 = 4 << 20;
 
@@ -175,6 +177,124 @@ fn begun_transaction_commits_later() {
     assert_eq!(in_memory(&heap, counter), 11);
 }
 
+/// Its steps read from memory, the bitmaps of blocks included, so all that has returned is made durable first.
+#[test]
+fn begun_transaction_sees_what_has_returned() {
+    let (heap, root) = gated();
+    let old = heap.run(|tx| tx.alloc_with(&[1, 2], 16, 2)).unwrap();
+    let (new, _) = heap
+        .run_later(|tx| {
+            tx.lock(root)?;
+            tx.store8(root, 1);
+            tx.free(old)?;
+            tx.alloc_with(&[7, 8], 16, 2)
+        })
+        .unwrap();
+    let begun = heap.begin().unwrap();
+    let freed_twice = begun.step(|tx| tx.free(old));
+    assert_eq!(freed_twice, Err(HeapError::NoObject { at: old }));
+    assert_eq!(begun.step(|tx| Ok::<_, HeapError>(tx.load8(new.plus(8)))), Ok(8));
+    assert_eq!(begun.step(|tx| tx.usable_size(new)), Ok(16));
+}
+
+/// Nothing that it could have freed waits, so it neither syncs nor starts again.
+#[test]
+fn failed_closure_runs_once_and_leaves_what_waits() {
+    let (heap, counter) = gated();
+    let (_, waits) = increment_later(&heap, counter).unwrap();
+    let mut calls = 0;
+    let failed = heap.run_later(|_| {
+        calls += 1;
+        Err::<(), _>(HeapError::NestedFailed)
+    });
+    assert_eq!(failed.err(), Some(HeapError::NestedFailed));
+    let failed = heap.run(|_| {
+        calls += 1;
+        Err::<(), _>(HeapError::NestedFailed)
+    });
+    assert_eq!((failed.err(), calls), (Some(HeapError::NestedFailed), 2));
+    assert!(!heap.is_durable(waits));
+}
+
+/// Counts how often it is asked, and refuses.
+#[derive(Debug)]
+struct RefusedGrowth(Arc<AtomicU64>);
+
+impl Growth for RefusedGrowth {
+    fn grow(&self, _: &Wanted<'_>, _: &mut Install<'_>) -> Result<(), GrowthError> {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        Err(GrowthError::Pool(PoolError::FixedSize))
+    }
+}
+
+#[test]
+fn freed_space_that_waits_is_used_before_the_pool_grows() {
+    let (heap, root) = gated();
+    let asked = Arc::new(AtomicU64::new(0));
+    heap.set_growth(RefusedGrowth(Arc::clone(&asked)));
+    let mut objects = Vec::new();
+    for count in [64, 1] {
+        while let Ok(more) = heap.run(|tx| (0..count).map(|_| tx.alloc(512, 16, 2)).collect()) {
+            let more: Vec<PoolOffset> = more;
+            objects.extend(more);
+        }
+    }
+    assert!(asked.swap(0, Ordering::Relaxed) > 0, "it was full");
+    let ((), freed) = heap
+        .run_later(|tx| {
+            tx.lock(root)?;
+            tx.store8(root, 1);
+            objects[..64].iter().try_for_each(|object| tx.free(*object))
+        })
+        .unwrap();
+    assert!(!heap.is_durable(freed));
+    heap.run(|tx| tx.alloc(512, 16, 2)).unwrap();
+    assert_eq!(asked.load(Ordering::Relaxed), 0);
+}
+
+/// A position of a heap with more transactions is one that this heap does not have.
+#[test]
+fn position_of_another_heap_makes_all_durable() {
+    let ((heap, counter), (other, there)) = (gated(), gated());
+    let (_, waits) = increment_later(&heap, counter).unwrap();
+    let last = (0..100).map(|_| increment_later(&other, there).unwrap().1).last().unwrap();
+    assert!(!heap.is_durable(last));
+    heap.make_durable(last).unwrap();
+    assert!(heap.is_durable(waits));
+}
+
+/// What waits is synced before all others are stopped.
+#[test]
+fn transactions_go_on_beside_the_sync_of_a_checkpoint() {
+    let checkpoint = |heap: &TestHeap| heap.log().checkpoint().unwrap();
+    let snapshot = |heap: &TestHeap| drop(heap.snapshot().unwrap());
+    let calls: [&(dyn Fn(&TestHeap) + Sync); 2] = [&checkpoint, &snapshot];
+    for call in calls {
+        let (heap, counter) = gated();
+        increment_later(&heap, counter).unwrap();
+        heap.medium().shut(true);
+        let is_over = AtomicBool::new(false);
+        let went_on = thread::scope(|scope| {
+            scope.spawn(|| call(&heap));
+            heap.medium().await_write();
+            scope.spawn(|| {
+                (0..100).for_each(|_| _ = increment_later(&heap, counter).unwrap());
+                is_over.store(true, Ordering::Relaxed);
+            });
+            let begun = Instant::now();
+            while !is_over.load(Ordering::Relaxed) && begun.elapsed() < Duration::from_secs(20) {
+                thread::yield_now();
+            }
+            let went_on = is_over.load(Ordering::Relaxed);
+            heap.medium().shut(false);
+            went_on
+        });
+        assert!(went_on);
+        heap.make_durable(heap.log_position()).unwrap();
+        assert_eq!(in_memory(&heap, counter), 101);
+    }
+}
+
 /// Other threads wait for the sync that one of them has begun, and no lock is held meanwhile.
 #[test]
 fn transactions_go_on_beside_a_sync() {
@@ -216,6 +336,7 @@ fn failed_sync_reaches_all_that_wait() {
     let (_, first) = increment_later(&heap, counter).unwrap();
     let (_, second) = increment_later(&heap, counter).unwrap();
     medium.refuse_log_writes();
+    assert_eq!(heap.begin().err(), Some(HeapError::Poisoned), "it would read what is not known to last");
     for position in [second, first] {
         let failed = heap.make_durable(position);
         assert!(matches!(failed, Err(HeapError::InDoubt(_))), "{failed:?}");
