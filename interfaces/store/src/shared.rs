@@ -24,7 +24,7 @@ const RECLAIM_KEYS: usize = 1024;
 pub(crate) struct Shared {
     /// Serves snapshots to other processes, or the reason why it does not. Its threads have the pool, too.
     server: Option<std::result::Result<Server, FollowError>>,
-    /// Makes transactions durable that have returned before; made for the first one. Its thread has the pool, too.
+    /// Makes transactions durable that have returned before; made for the first one.
     flusher: OnceLock<Option<Flusher>>,
     /// The time after which they are durable.
     later_interval: Duration,
@@ -142,8 +142,10 @@ impl Shared {
     }
 
     fn close_pool(&mut self) -> Result<()> {
-        // Makes all durable. A failure shows again below.
-        drop(self.flusher.take());
+        if let (Some(Some(flusher)), Some(pool)) = (self.flusher.take(), &self.pool) {
+            // Makes all durable. A failure shows again below.
+            flusher.end(pool.heap());
+        }
         match self.pool.take() {
             Some(pool) => {
                 Ok(Server::stop(self.server.take().and_then(std::result::Result::ok), pool)?.close()?)

@@ -4,18 +4,20 @@
 //! the store.
 
 use crate::error::{Error, Result};
-use lode_heap::{Heap, HeapError, LogPosition, Pool, Watch};
+use lode_heap::{Heap, HeapError, LogPosition, OpenError, Pool, Watch};
 use lode_pmem::Medium;
+use lode_pool::PoolError;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::future::Future;
 use std::io;
 use std::mem;
+use std::panic::{self, AssertUnwindSafe};
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::process;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll, Waker};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -42,6 +44,8 @@ struct Waiting {
 /// The state of the transactions that wait, as tickets and the thread share it.
 struct Progress {
     path: PathBuf,
+    /// The process that has the thread. In the child of a fork the state may be locked for ever.
+    process: u32,
     watch: Watch,
     state: Mutex<State>,
     /// Told when there is something to do for the thread.
@@ -88,20 +92,48 @@ impl Progress {
         Some(Err(Error::from(error).at(&self.path)))
     }
 
-    /// Makes durable what waits, until the store is closed.
-    fn run<M: Medium>(&self, heap: &Heap<M>, interval: Duration) {
+    /// Returns the error of a ticket in the child of a fork.
+    fn check_process(&self) -> Result<()> {
+        if process::id() == self.process {
+            return Ok(());
+        }
+        let error = PoolError::Forked { opener: self.process }.at(&self.path);
+        Err(OpenError::Pool(error).into())
+    }
+
+    /// Makes durable what waits, until the store is closed. Does not keep the pool while it wakes tasks: one of them may
+    /// have the last handle of the store, and close it.
+    fn run<M: Medium>(&self, pool: &Weak<Pool<M>>, interval: Duration) {
         loop {
             let is_stopping = self.await_work(interval);
-            let done = heap.make_durable(heap.log_position());
-            let mut state = self.lock();
-            state.failed = state.failed.or(done.err());
-            let answered = self.take_answered(&mut state);
-            drop(state);
-            self.answered.notify_all();
-            answered.into_iter().for_each(Waker::wake);
+            match pool.upgrade() {
+                Some(pool) => {
+                    let done = self.make_durable(pool.heap());
+                    drop(pool);
+                    self.tell_tasks(done);
+                }
+                None => return,
+            }
             if is_stopping {
                 return;
             }
+        }
+    }
+
+    /// Makes durable what waits, and notes an error. Returns the wakers of the tickets that have their answer.
+    fn make_durable<M: Medium>(&self, heap: &Heap<M>) -> Vec<Waker> {
+        let done = heap.make_durable(heap.log_position());
+        let mut state = self.lock();
+        state.failed = state.failed.or(done.err());
+        self.take_answered(&mut state)
+    }
+
+    /// Tells threads and tasks that tickets have their answers. The caller has not locked the state.
+    fn tell_tasks(&self, wakers: Vec<Waker>) {
+        self.answered.notify_all();
+        for waker in wakers {
+            // A task that panics has printed why. The others, and the store, go on.
+            let _ = panic::catch_unwind(AssertUnwindSafe(|| waker.wake()));
         }
     }
 
@@ -132,7 +164,7 @@ impl Progress {
     }
 }
 
-/// Answers all tickets when the thread ends, also by a panic.
+/// Answers all tickets when the thread ends, also by a panic of its own.
 struct EndGuard<'a>(&'a Progress);
 
 impl Drop for EndGuard<'_> {
@@ -141,8 +173,7 @@ impl Drop for EndGuard<'_> {
         state.is_over = true;
         let wakers = self.0.take_answered(&mut state);
         drop(state);
-        self.0.answered.notify_all();
-        wakers.into_iter().for_each(Waker::wake);
+        self.0.tell_tasks(wakers);
     }
 }
 
@@ -150,8 +181,6 @@ impl Drop for EndGuard<'_> {
 pub(crate) struct Flusher {
     progress: Arc<Progress>,
     thread: Option<JoinHandle<()>>,
-    /// The process that has the thread.
-    process: u32,
 }
 
 impl fmt::Debug for Flusher {
@@ -165,6 +194,7 @@ impl Flusher {
     pub(crate) fn start<M: Medium + 'static>(pool: &Arc<Pool<M>>, interval: Duration) -> io::Result<Flusher> {
         let progress = Arc::new(Progress {
             path: pool.path().to_owned(),
+            process: process::id(),
             watch: pool.heap().watch(),
             state: Mutex::default(),
             work: Condvar::new(),
@@ -172,14 +202,23 @@ impl Flusher {
             has_work: AtomicBool::new(false),
             is_urgent: AtomicBool::new(false),
         });
-        let (pool, shared) = (Arc::clone(pool), Arc::clone(&progress));
+        let (pool, shared) = (Arc::downgrade(pool), Arc::clone(&progress));
         let run = move || {
-            // Dropped before the pool is, so that tickets have their answer when the store is closed.
             let _end = EndGuard(&shared);
-            shared.run(pool.heap(), interval);
+            shared.run(&pool, interval);
         };
         let thread = thread::Builder::new().name("lode-later".to_owned()).spawn(run)?;
-        Ok(Flusher { progress, thread: Some(thread), process: process::id() })
+        Ok(Flusher { progress, thread: Some(thread) })
+    }
+
+    /// Makes everything durable, and ends the thread. If that is the calling one, a task that it has woken, it ends later:
+    /// it does not have the pool meanwhile.
+    pub(crate) fn end<M: Medium>(mut self, heap: &Heap<M>) {
+        let is_own = |thread: &JoinHandle<()>| thread.thread().id() == thread::current().id();
+        if self.progress.check_process().is_ok() && self.thread.as_ref().is_some_and(is_own) {
+            self.thread = None;
+            self.progress.tell_tasks(self.progress.make_durable(heap));
+        }
     }
 
     /// Returns the ticket of a transaction that waits. `is_urgent`: much of the log waits.
@@ -195,7 +234,7 @@ impl Flusher {
 
 impl Drop for Flusher {
     fn drop(&mut self) {
-        if process::id() != self.process {
+        if self.progress.check_process().is_err() {
             // The thread is the parent's.
             mem::forget(self.thread.take());
             return;
@@ -215,7 +254,8 @@ impl Ticket {
         Ticket { waiting: None }
     }
 
-    /// Returns true if the transaction is durable, and so are all before it. After a failed sync it stays false.
+    /// Returns true if the transaction is durable, and so are all before it. After a failed sync it stays false, and so it does
+    /// if memory that one of them changes is lost.
     pub fn is_durable(&self) -> bool {
         self.waiting.as_ref().is_none_or(|waiting| waiting.progress.watch.is_durable(waiting.position))
     }
@@ -225,7 +265,8 @@ impl Ticket {
     ///
     /// # Errors
     /// [`is_in_doubt`](Error::is_in_doubt) after a failed sync: the transaction may or may not be there when the store is
-    /// opened again.
+    /// opened again. [`is_poisoned`](Error::is_poisoned) if the thread of the store ended by a panic, which says as little of
+    /// it. In the child of a fork an error that says so.
     ///
     /// # Durability
     /// Durable on return, as all transactions before it.
@@ -237,6 +278,7 @@ impl Ticket {
         if self.is_durable() {
             return Ok(());
         }
+        progress.check_process()?;
         progress.tell(&progress.is_urgent);
         let mut state = progress.lock();
         loop {
@@ -261,17 +303,25 @@ impl Future for Ticket {
         let Some(Waiting { progress, position, waker }) = &mut self.waiting else {
             return Poll::Ready(Ok(()));
         };
-        {
+        if let Err(error) = progress.check_process() {
+            let is_durable = progress.watch.is_durable(*position);
+            return Poll::Ready(if is_durable { Ok(()) } else { Err(error) });
+        }
+        // Wakers are cloned and dropped without the lock: their code may drop another ticket.
+        let new = context.waker().clone();
+        let replaced = {
             let mut state = progress.lock();
             if let Some(answer) = progress.answer(&state, *position) {
+                drop(state);
                 return Poll::Ready(answer);
             }
             let key = *waker.get_or_insert_with(|| {
                 state.next_waker += 1;
                 state.next_waker
             });
-            state.wakers.insert(key, (*position, context.waker().clone()));
-        }
+            state.wakers.insert(key, (*position, new))
+        };
+        drop(replaced);
         progress.tell(&progress.is_urgent);
         Poll::Pending
     }
@@ -279,7 +329,9 @@ impl Future for Ticket {
 
 impl Drop for Ticket {
     fn drop(&mut self) {
-        if let Some(Waiting { progress, waker: Some(waker), .. }) = &self.waiting {
+        if let Some(Waiting { progress, waker: Some(waker), .. }) = &self.waiting
+            && progress.check_process().is_ok()
+        {
             let dropped = progress.lock().wakers.remove(waker);
             // Without the lock: it may be the last handle of a task.
             drop(dropped);

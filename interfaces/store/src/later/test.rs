@@ -51,7 +51,7 @@ fn pool() -> (tempfile::TempDir, Arc<Pool<Failing>>, Arc<AtomicBool>, lode_layou
     let layout = crate::store::layout_name();
     let options =
         CreateOptions { durability: Some(Durability::Commit), ..CreateOptions::new(1 << 20, layout) };
-    Pool::create_with::<lode_heap::OpenError>(&path, &options, |_| Ok(())).unwrap().close().unwrap();
+    Pool::create_with::<OpenError>(&path, &options, |_| Ok(())).unwrap().close().unwrap();
     let fails = Arc::new(AtomicBool::new(false));
     let wrap = |inner| Failing { inner, fails: Arc::clone(&fails) };
     let pool = Pool::open_through(&path, &OpenOptions::new(Access::ReadWrite), wrap).unwrap();
