@@ -8,7 +8,8 @@ use lode_pmem::Medium;
 use lode_redo::bugs;
 
 impl<M: Medium> Heap<M> {
-    /// Sets the bytes of the log that may wait for their sync [default: 1 MiB]. A transaction above it waits.
+    /// Sets the bytes of the log that may wait for their sync [default: 1 MiB]. A transaction above it waits. When half of the
+    /// log is full, a checkpoint makes all durable.
     pub fn set_waiting_max(&self, bytes: u64) {
         self.later().set_waiting_max(bytes);
     }

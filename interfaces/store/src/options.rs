@@ -82,8 +82,9 @@ impl Options {
     }
 
     /// Sets the bytes of the log that may wait to be durable [default: 1 MiB]. At half of it a sync begins before the
-    /// interval is over; at the limit the next transaction waits for it. Private memory of a few
-    /// times as much is used meanwhile.
+    /// interval is over; at the limit the next transaction waits for it. When half of the
+    /// log is full, a checkpoint makes all durable, whatever this limit is. Private memory of a few times as much is used
+    /// meanwhile.
     pub fn later_bytes(&mut self, bytes: u64) -> &mut Options {
         self.later_bytes = Some(bytes);
         self

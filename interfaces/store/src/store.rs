@@ -39,7 +39,7 @@ impl Options {
     ///
     /// # Durability
     /// A new store and its name are durable on return. In one that was not closed, all transactions that had returned
-    /// are there.
+    /// are there, except for the last ones of [`write_later`](Store::write_later) that were not durable.
     pub fn open(&self, path: impl AsRef<Path>) -> Result<Store> {
         let path = path.as_ref();
         match self.open_existing(path) {
@@ -276,8 +276,8 @@ impl Store {
     /// returned, and makes them durable first.
     ///
     /// # Errors
-    /// Those of [`write`](Store::write). A sync that fails later is an error of the ticket, and of all transactions that
-    /// follow.
+    /// Those of [`write`](Store::write). A sync that fails later is an error of the ticket, and of all later transactions that
+    /// change something.
     ///
     /// # Durability
     /// None on return. After a crash the store has all transactions up to some moment, in the order in which they were
@@ -292,8 +292,9 @@ impl Store {
     ///
     /// # Cost
     /// No wait, except for a transaction that makes the store take new space, changes more than 64 KiB, drops a tree, or
-    /// finds too much waiting; it then waits as `write` does. Beside transactions that wait, reads of a transaction take
-    /// longer.
+    /// finds too much waiting; it then waits as `write` does. So does a closure that fails after it has read what waits.
+    /// When half of the log is full, one makes a checkpoint, as one of `write` does. While space of dropped trees is left to
+    /// give back, each gives back a part. Beside transactions that wait, reads of a transaction take longer.
     ///
     /// # Example
     /// ```
@@ -391,7 +392,11 @@ impl Store {
     /// thread must not wait for such a thread meanwhile.
     ///
     /// # Errors
-    /// [`is_in_transaction`](Error::is_in_transaction) if the thread is in a transaction on this store already.
+    /// [`is_in_transaction`](Error::is_in_transaction) if the thread is in a transaction on this store already;
+    /// [`is_poisoned`](Error::is_poisoned) if the sync fails of those of [`write_later`](Store::write_later).
+    ///
+    /// # Cost
+    /// None. A synced write if transactions of [`write_later`](Store::write_later) wait for theirs: it sees what has returned.
     ///
     /// # Example
     /// ```

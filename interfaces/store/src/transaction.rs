@@ -174,6 +174,9 @@ impl<'s> Transaction<'s> {
     ///
     /// # Durability
     /// None on return.
+    ///
+    /// # Cost
+    /// That of [`Store::write_later`](crate::Store::write_later).
     pub fn commit_later(self) -> Result<Ticket> {
         let (shared, has_dropped) = (self.changes.shared(), self.has_dropped());
         let position = match self.changes.into_engine() {
