@@ -124,8 +124,7 @@ impl Pool {
     /// [`OpenError`].
     ///
     /// # Durability
-    /// Every transaction that had returned in an earlier log epoch is there, and of those of [`Heap::run_later`] all that were
-    /// durable.
+    /// Every transaction that had returned in an earlier log epoch is there.
     ///
     /// # Cost
     /// That of the log, not of the pool.

@@ -10,7 +10,6 @@ mod follower;
 mod frozen;
 mod key;
 mod key_range;
-mod later;
 mod malformed;
 mod options;
 mod shared;
@@ -28,7 +27,6 @@ pub use fixed::Fixed;
 pub use follower::Follower;
 pub use key::{AsKey, AsPrefix, Key, Place};
 pub use key_range::{KeyBounds, KeyRange};
-pub use later::Ticket;
 pub use lode_heap::Persist;
 #[doc(hidden)]
 pub use lode_heap::{Brand, Owners, type_hash};

@@ -30,8 +30,6 @@ pub(crate) enum Group {
     File,
     /// file-put.
     Put,
-    /// later-1.
-    Later,
     /// file-put-16 and file-put-16-sequential.
     PutMany,
     /// file-counter-16.
@@ -52,14 +50,13 @@ pub(crate) enum Group {
 
 impl Group {
     /// All groups, in the order in which they run.
-    pub(crate) const ALL: [Group; 15] = [
+    pub(crate) const ALL: [Group; 14] = [
         Group::Transactions,
         Group::Floors,
         Group::Random,
         Group::Words,
         Group::File,
         Group::Put,
-        Group::Later,
         Group::PutMany,
         Group::Counter,
         Group::TxPuts,
@@ -81,7 +78,6 @@ impl Group {
             | Group::Alone => Durability::Line,
             Group::File
             | Group::Put
-            | Group::Later
             | Group::PutMany
             | Group::Counter
             | Group::TxPuts
