@@ -357,7 +357,9 @@ mod test {
     fn any_damaged_bit_is_found() {
         let bytes = sample().encode();
         let counted = (0..SHORT_LEN).chain(LEN - 8..LEN);
-        for bit in counted.flat_map(|byte| byte * 8..byte * 8 + 8) {
+        // Miri needs more than 20 minutes for all.
+        let step = if cfg!(miri) { 401 } else { 1 };
+        for bit in counted.flat_map(|byte| byte * 8..byte * 8 + 8).step_by(step) {
             let mut damaged = bytes;
             damaged[bit / 8] ^= 1 << (bit % 8);
             assert!(PmdkHeader::decode(&damaged).is_err(), "bit {bit}");
