@@ -8,6 +8,7 @@ use crate::attempt::{Attempt, ReadVersion, Retry};
 use crate::bugs;
 use crate::descend::{Step, Stop, descend, path_to};
 use crate::error::IndexError;
+use crate::key_bytes::nonzero_bytes;
 use crate::leaf;
 use crate::node::Node;
 use crate::view::View;
@@ -40,12 +41,6 @@ fn smaller(kind: NodeKind) -> Option<(NodeKind, usize)> {
         NodeKind::N48 => Some((NodeKind::N16, 12)),
         NodeKind::N256 => Some((NodeKind::N48, 36)),
     }
-}
-
-/// Returns the number of bytes of `word` that are not 0.
-fn nonzero_bytes(word: u64) -> usize {
-    const LOW_BITS: u64 = 0x7F7F_7F7F_7F7F_7F7F;
-    ((((word & LOW_BITS) + LOW_BITS) | word) & !LOW_BITS).count_ones() as usize
 }
 
 impl<M: Medium, V: View> Attempt<'_, '_, M, V> {

@@ -3,6 +3,12 @@
 const LOW_BITS: u64 = 0x0101_0101_0101_0101;
 const HIGH_BITS: u64 = LOW_BITS << 7;
 
+/// Returns the number of bytes of `word` that are not 0.
+pub(crate) fn nonzero_bytes(word: u64) -> usize {
+    // The sum has the high bit of each byte whose lower bits are not 0. No byte carries into the next.
+    ((((word & !HIGH_BITS) + !HIGH_BITS) | word) & HIGH_BITS).count_ones() as usize
+}
+
 /// Indices of the key bytes that may equal a certain byte.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct KeyByteMatches(u64);
@@ -41,6 +47,14 @@ impl Iterator for KeyByteMatches {
 #[cfg(test)]
 mod test {
     use super::*;
+
+    #[test]
+    fn nonzero_bytes_are_counted() {
+        for bytes in [[0; 8], [1; 8], [0x80; 8], [0, 1, 0x7F, 0x80, 0xFF, 0, 0x81, 0]] {
+            let expected = bytes.iter().filter(|byte| **byte != 0).count();
+            assert_eq!(nonzero_bytes(u64::from_le_bytes(bytes)), expected, "{bytes:?}");
+        }
+    }
 
     #[test]
     fn each_byte_is_found_at_each_index() {

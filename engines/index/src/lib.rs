@@ -109,7 +109,7 @@ pub use check::Finding;
 pub use direction::Direction;
 pub use error::IndexError;
 pub use layout::TreeLayout;
-pub use range::{Entry, Range, RangeIn, Scan, prefix_end};
+pub use range::{Entry, Range, RangeIn, Scan, exclude, prefix_end};
 pub use reader::{Reader, UncheckedValue};
 pub use snapshot::{RangeAt, TreeSnapshot};
 pub use tree::Tree;

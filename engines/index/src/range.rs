@@ -101,8 +101,8 @@ fn key_of(bound: &Bound<Vec<u8>>) -> Option<&[u8]> {
     }
 }
 
-/// Makes `key` the bound, which is no part of the range.
-fn exclude(bound: &mut Bound<Vec<u8>>, key: &[u8]) {
+/// Makes `key` the bound, which is no part of the range. Uses the memory of the old bound.
+pub fn exclude(bound: &mut Bound<Vec<u8>>, key: &[u8]) {
     let mut bytes = match mem::replace(bound, Bound::Unbounded) {
         Bound::Included(bytes) | Bound::Excluded(bytes) => bytes,
         Bound::Unbounded => Vec::new(),

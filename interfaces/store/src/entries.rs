@@ -8,9 +8,8 @@ use crate::key::Key;
 use crate::key_range::KeyBounds;
 use crate::tree_def::{decode_key, decode_value};
 use crate::value::Value;
-use lode_index::{Direction, Entry, IndexError};
+use lode_index::{Direction, Entry, IndexError, exclude};
 use std::collections::VecDeque;
-use std::mem;
 use std::ops::Bound;
 
 /// Entries of the first batch, and of the longest one.
@@ -147,16 +146,6 @@ impl Batches {
         self.is_done = false;
         self.batch = BATCH.0;
     }
-}
-
-/// Makes `key` the bound, which is no part of the range.
-fn exclude(bound: &mut Bound<Vec<u8>>, key: &[u8]) {
-    let mut bytes = match mem::replace(bound, Bound::Unbounded) {
-        Bound::Included(bytes) | Bound::Excluded(bytes) => bytes,
-        Bound::Unbounded => Vec::new(),
-    };
-    key.clone_into(&mut bytes);
-    *bound = Bound::Excluded(bytes);
 }
 
 /// Decodes an entry.

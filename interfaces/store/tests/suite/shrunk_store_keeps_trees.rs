@@ -131,23 +131,3 @@ fn retry<T>(call: impl Fn() -> Result<T>) -> T {
         }
     }
 }
-
-/// A store that only overwrites keeps the size that it had after the first values.
-#[test]
-fn overwrites_leave_size_alone() -> Result<()> {
-    const KEYS: u32 = 100;
-    let place = Place::new();
-    let store = place.open();
-    let put = |round: u64, key: u32| store.put(tree("t"), key, vec![round as u8; 20 + key as usize % 40]);
-    for round in 0..20 {
-        (0..KEYS).try_for_each(|key| put(round, key).map(drop))?;
-    }
-    let size = store.size();
-    for round in 0..scaled(200) {
-        (0..KEYS).try_for_each(|key| put(round, key).map(drop))?;
-    }
-    assert_eq!(store.size(), size);
-    store.close()?;
-    place.check(u64::from(KEYS));
-    Ok(())
-}
