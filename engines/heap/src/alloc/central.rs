@@ -98,18 +98,26 @@ struct State {
     free: FreeSpans,
     /// The next chunk that the scan reads, for each extent.
     scanned: Vec<u64>,
-    /// The spans whose free space is not handed out.
-    evacuation: Option<Arc<Evacuation>>,
+    /// The spans whose free space is not handed out, if the pool is to shrink.
+    evacuation: Arc<OnceLock<Evacuation>>,
 }
 
 /// The shared part of the allocator.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Central {
     state: Mutex<State>,
     /// Everything below this offset has been scanned.
     scanned_below: AtomicU64,
-    /// The same as the state's.
-    evacuation: OnceLock<Arc<Evacuation>>,
+    /// That of the state, which is read without its lock.
+    evacuation: Arc<OnceLock<Evacuation>>,
+}
+
+impl Default for Central {
+    fn default() -> Central {
+        let state = State::default();
+        let evacuation = Arc::clone(&state.evacuation);
+        Central { state: Mutex::new(state), scanned_below: AtomicU64::new(0), evacuation }
+    }
 }
 
 impl Central {
@@ -154,13 +162,13 @@ impl Central {
     /// Hands out no free space of an evacuation any more. Called once, before the first allocation, and while no other
     /// thread uses the heap.
     pub(crate) fn evacuate(&self, evacuation: Evacuation) {
-        let evacuation = self.evacuation.get_or_init(|| Arc::new(evacuation));
-        self.lock_state().evacuation = Some(Arc::clone(evacuation));
+        let is_first = self.evacuation.set(evacuation).is_ok();
+        debug_assert!(is_first, "a heap is evacuated once");
     }
 
     /// Returns the evacuation of the heap, if there is one.
     pub(crate) fn evacuation(&self) -> Option<&Evacuation> {
-        self.evacuation.get().map(|evacuation| &**evacuation)
+        self.evacuation.get()
     }
 
     /// Returns true if the space at `at` is evacuated.
@@ -288,7 +296,7 @@ impl Central {
 
 impl State {
     fn is_evacuated(&self, at: PoolOffset) -> bool {
-        self.evacuation.as_ref().is_some_and(|evacuation| evacuation.holds(at))
+        self.evacuation.get().is_some_and(|evacuation| evacuation.holds(at))
     }
 
     fn release_span(&mut self, span: Span) {
