@@ -129,8 +129,8 @@ impl<M: Medium> Tree<'_, M> {
         if !self.heap().is_evacuated(self.root()) {
             return Ok(None);
         }
-        let words: Vec<u64> =
-            (0..TREE_SIZE / WORD).map(|word| tx.load8(self.root().plus(word * WORD))).collect();
+        let mut words = [0; (TREE_SIZE / WORD) as usize];
+        tx.load_words(self.root(), &mut words);
         let root = tx.alloc_with(&words, TREE_ALIGN, TYPE_TREE)?;
         tx.free(self.root()).inspect_err(|_| tx.set_rollback_only())?;
         Ok(Some(root))
