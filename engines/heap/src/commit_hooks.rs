@@ -8,11 +8,13 @@
 use crate::alloc::allocations::Allocations;
 use crate::heap::Heap;
 use crate::held_locks::HeldLocks;
+use crate::later::NotedEnd;
 use crate::locks::Stripe;
 use crate::snapshot::KeepReplaced;
 use lode_layout::{Entries, Entry, WORD};
 use lode_pmem::Medium;
-use lode_redo::{CommitHooks, bugs};
+use lode_redo::{AppendedRecord, CommitHooks, bugs};
+use std::mem;
 
 /// Maximum number of changed bytes of a transaction that hands its locks on. Each other transaction that sees them copies
 /// a part of them, and they lie in DRAM meanwhile.
@@ -26,8 +28,12 @@ pub(crate) struct HeapHooks<'a, M: Medium> {
     held: &'a mut HeldLocks,
     /// True if the transaction is not longer than a record.
     is_short: bool,
+    /// True if the transaction is to return before its sync.
+    is_later: bool,
     /// The locks that were handed on.
     handed: Vec<Stripe>,
+    /// The last steps of a transaction that returns before its sync.
+    noted: Option<NotedEnd>,
 }
 
 impl<'a, M: Medium> HeapHooks<'a, M> {
@@ -38,8 +44,20 @@ impl<'a, M: Medium> HeapHooks<'a, M> {
         space: &'a Allocations,
         held: &'a mut HeldLocks,
         is_short: bool,
+        is_later: bool,
     ) -> Self {
-        HeapHooks { heap, keep, space, held, is_short, handed: Vec::new() }
+        HeapHooks { heap, keep, space, held, is_short, is_later, handed: Vec::new(), noted: None }
+    }
+
+    /// Returns the last steps of the transaction, if it returns before its sync.
+    #[inline]
+    pub(crate) fn into_noted(self) -> Option<NotedEnd> {
+        self.noted
+    }
+
+    /// Returns true if the transaction, whose record has these entries, hands its locks on.
+    fn may_hand_on(&self, entries: &[u64]) -> bool {
+        !self.held.is_empty() && self.is_short && self.space.keeps_spans() && !is_large(entries)
     }
 }
 
@@ -58,21 +76,28 @@ impl<M: Medium> CommitHooks for HeapHooks<'_, M> {
         self.keep.keep(sequence, entries);
     }
 
-    fn appended(&mut self, sequence: u64, entries: &[u64]) {
-        let Some(pending) = self.heap.pending() else { return };
-        if self.held.is_empty() || !self.is_short || !self.space.keeps_spans() || is_large(entries) {
-            return;
-        }
+    #[inline]
+    fn waiting_max(&self, entries: &[u64]) -> Option<u64> {
+        (self.is_later && self.may_hand_on(entries)).then(|| self.heap.later().waiting_max())
+    }
+
+    fn appended(&mut self, record: &AppendedRecord, entries: &[u64]) {
+        let Some(pending) = self.heap.pending().filter(|_| self.may_hand_on(entries)) else { return };
         // ORDER: the words are there before the locks are handed on.
         if !bugs::HANDED_ON_WITHOUT_WORDS.is_active() {
-            pending.add(sequence, entries);
+            pending.add(record, entries);
         }
-        let (locks, number) = (self.heap.locks(), self.heap.number_of(sequence));
+        let (locks, number) = (self.heap.locks(), self.heap.number_of(record.sequence));
         let handed = &mut self.handed;
         self.held.truncate(0, |stripe| {
             locks.hand_on(stripe, number);
             handed.push(stripe);
         });
+        if record.returns_early {
+            self.heap.later().note(record);
+            let (entries, handed) = (entries.to_vec(), mem::take(&mut self.handed));
+            self.noted = Some(NotedEnd { sequence: record.sequence, entries, handed, freed: None });
+        }
     }
 
     fn written_back(&mut self, sequence: u64, entries: &[u64]) {

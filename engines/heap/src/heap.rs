@@ -6,6 +6,7 @@ use crate::alloc::space::Space;
 use crate::attempt::{Attempt, Sight, Words};
 use crate::error::HeapError;
 use crate::growth::{Growth, GrowthError, install};
+use crate::later::LaterCommits;
 use crate::locks::{LockTable, Stripe, Tag, Version};
 use crate::pending_words::PendingWords;
 use crate::readers::Pin;
@@ -129,7 +130,8 @@ impl<M: Medium> Heap<M> {
         Ok((heap, recovery))
     }
 
-    /// Makes all write-backs durable, so the next opening has nothing to replay.
+    /// Makes all transactions and write-backs durable, so the next opening has nothing to replay. A heap that is dropped
+    /// instead leaves what a crash would leave.
     ///
     /// # Errors
     /// [`HeapError::Poisoned`] when a sync failed, now or before.
@@ -275,7 +277,12 @@ impl<M: Medium> Heap<M> {
     /// Returns true if another attempt is worthwhile.
     #[cold]
     pub(crate) fn reclaim(&self) -> bool {
-        self.allocator(&self.session()).reclaim_after_out_of_space()
+        let session = self.session();
+        if !session.starved().get() {
+            return false;
+        }
+        let has_freed = self.finish_all();
+        self.allocator(&session).reclaim_after_out_of_space() || has_freed
     }
 
     /// Makes free chunks of all freed space that no reader holds.
@@ -298,6 +305,17 @@ impl<M: Medium> Heap<M> {
     /// Returns the words of transactions that wait for their sync, at durability commit.
     pub(crate) fn pending(&self) -> Option<&Arc<PendingWords>> {
         self.pending.as_ref()
+    }
+
+    /// Returns the transactions that returned before their sync.
+    pub(crate) fn later(&self) -> &LaterCommits {
+        self.shared.later()
+    }
+
+    /// Returns true if a transaction has returned and waits for its sync.
+    #[inline]
+    pub(crate) fn has_later(&self) -> bool {
+        self.log.written_back().is_some_and(|written_back| self.later().are_waiting(written_back))
     }
 
     /// Opens a lock that is pending for a transaction that was written back. Returns true if `version` of the lock is

@@ -3,6 +3,7 @@
 use crate::attempt::Outcome;
 use crate::error::HeapError;
 use crate::heap::Heap;
+use crate::later::LogPosition;
 use crate::session::Session;
 use crate::transaction::{AttemptEnd, Running};
 use crate::tx::Tx;
@@ -36,14 +37,22 @@ impl<M: Medium> fmt::Debug for OpenTransaction<'_, M> {
 }
 
 impl<M: Medium> Heap<M> {
-    /// Begins a transaction on the calling thread.
+    /// Begins a transaction on the calling thread. It sees all transactions that have returned.
     ///
     /// # Errors
-    /// [`HeapError::InTransaction`] if the thread is in a transaction on this heap already.
+    /// [`HeapError::InTransaction`] if the thread is in a transaction on this heap already. [`HeapError::Poisoned`] if the
+    /// sync fails of transactions that [returned before theirs](Heap::run_later).
+    ///
+    /// # Cost
+    /// None. A synced write, shared with other threads, if transactions have returned that wait for theirs.
     pub fn begin(&self) -> Result<OpenTransaction<'_, M>, HeapError> {
         let session = self.session();
         if session.is_active() {
             return Err(HeapError::InTransaction);
+        }
+        // It reads from memory, bitmaps that no lock guards included.
+        if self.has_later() {
+            self.make_durable(self.log_position()).map_err(|_| HeapError::Poisoned)?;
         }
         session.enter();
         // Its steps return before it commits, so they see nothing that may be lost.
@@ -100,6 +109,28 @@ impl<'h, M: Medium> OpenTransaction<'h, M> {
                 Err(error)
             }
         }
+    }
+}
+
+impl<M: Medium> OpenTransaction<'_, M> {
+    /// Commits, and returns before the changes are durable, as [`Heap::run_later`] does.
+    ///
+    /// # Errors
+    /// Those of [`commit`](OpenTransaction::commit).
+    ///
+    /// # Durability
+    /// None on return; see [`Heap::run_later`].
+    ///
+    /// # Cost
+    /// That of [`Heap::run_later`].
+    pub fn commit_later(self) -> Result<LogPosition, HeapError> {
+        let (heap, session) = (self.heap, Rc::clone(&self.session));
+        let later = session.begin_later();
+        self.commit()?;
+        let position = LogPosition::new(later.waits_for());
+        drop(later);
+        heap.finish_written_back();
+        Ok(position)
     }
 }
 

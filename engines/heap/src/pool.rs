@@ -124,7 +124,8 @@ impl Pool {
     /// [`OpenError`].
     ///
     /// # Durability
-    /// Every transaction that had returned in an earlier log epoch is there.
+    /// Every transaction that had returned in an earlier log epoch is there, and of those of [`Heap::run_later`] all that were
+    /// durable.
     ///
     /// # Cost
     /// That of the log, not of the pool.

@@ -14,6 +14,10 @@ pub(crate) struct Session {
     heap: u64,
     /// True while the thread is in a transaction.
     is_active: Cell<bool>,
+    /// True while the thread's transaction may return before its sync.
+    is_later: Cell<bool>,
+    /// The sequence number up to which the last such transaction waits for a sync.
+    waits_for: Cell<u64>,
     /// The running attempt. Between transactions it is empty and keeps its buffers.
     attempt: RefCell<Attempt>,
     cache: Arc<ThreadCache>,
@@ -51,6 +55,8 @@ impl Session {
         let session = Rc::new(Session {
             heap,
             is_active: Cell::new(false),
+            is_later: Cell::new(false),
+            waits_for: Cell::new(0),
             attempt: RefCell::new(Attempt::new()),
             cache: shared.add_cache(),
             starved: Cell::new(false),
@@ -75,6 +81,24 @@ impl Session {
     #[inline]
     pub(crate) fn is_active(&self) -> bool {
         self.is_active.get()
+    }
+
+    /// Lets the transactions that are begun while the result lives return before their sync.
+    pub(crate) fn begin_later(&self) -> LaterGuard<'_> {
+        self.is_later.set(true);
+        self.waits_for.set(0);
+        LaterGuard(self)
+    }
+
+    /// Returns true if the thread's transaction may return before its sync.
+    #[inline]
+    pub(crate) fn is_later(&self) -> bool {
+        self.is_later.get()
+    }
+
+    /// Notes that the transaction, which returns, waits for the sync of the record `sequence`.
+    pub(crate) fn note_waits_for(&self, sequence: u64) {
+        self.waits_for.set(self.waits_for.get().max(sequence));
     }
 
     /// Begins an attempt.
@@ -106,5 +130,22 @@ impl Session {
     #[inline]
     pub(crate) fn starved(&self) -> &Cell<bool> {
         &self.starved
+    }
+}
+
+/// The time in which a thread's transactions may return before their sync.
+#[must_use = "it ends when this is dropped"]
+pub(crate) struct LaterGuard<'a>(&'a Session);
+
+impl LaterGuard<'_> {
+    /// Returns the sequence number up to which the transaction waits for a sync; 0 if it does not.
+    pub(crate) fn waits_for(&self) -> u64 {
+        self.0.waits_for.get()
+    }
+}
+
+impl Drop for LaterGuard<'_> {
+    fn drop(&mut self) {
+        self.0.is_later.set(false);
     }
 }

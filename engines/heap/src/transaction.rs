@@ -18,6 +18,7 @@ use crate::attempt::{Attempt, Outcome, Words};
 use crate::commit_hooks::HeapHooks;
 use crate::error::HeapError;
 use crate::heap::Heap;
+use crate::later::{LogPosition, NotedEnd};
 use crate::session::Session;
 use crate::snapshot::KeepReplaced;
 use crate::tx::Tx;
@@ -81,12 +82,15 @@ impl<M: Medium> Heap<M> {
         if session.is_active() {
             return self.join(&session, closure);
         }
-        let (mut retries, mut conflicts, mut senior_conflicts, mut sees_pending) = (0, 0, 0, false);
+        let (mut retries, mut conflicts, mut senior_conflicts) = (0, 0, 0);
+        // What has returned is seen, also where no lock leads to it.
+        let mut sees_pending = self.has_later();
         for round in 0.. {
             // Takes the transaction's faults. A transaction on another heap whose closure runs this one keeps its own.
             let scope = FaultScope::open();
             let running = Running::begin(self, &session);
-            let is_senior = round > 0 && self.begin_again(&session, conflicts, sees_pending);
+            let is_senior =
+                (round > 0 || sees_pending) && self.begin_again(&session, conflicts, sees_pending);
             let result = closure(&Tx::new(self, &session, scope.memory(self.memory())));
             // The closure's value stays in place until the end is known: a copy after the fence would have to wait
             // for all write-backs.
@@ -118,7 +122,43 @@ impl<M: Medium> Heap<M> {
         unreachable!("the loop ends with a result")
     }
 
-    /// Prepares an attempt that is not the first one. Returns true if it is the senior's.
+    /// Runs `closure` as [`run`](Heap::run) does, and returns before its changes are durable, with their place in the log.
+    /// Later transactions see them at once. Readers outside of transactions see them when they are durable, and a snapshot
+    /// makes them durable first. They become durable with the next transaction that waits for its sync, with
+    /// [`make_durable`](Heap::make_durable), and at a checkpoint. At other durabilities than commit they are durable on
+    /// return, as those of `run`: the one drain is all that there is to wait for.
+    ///
+    /// It waits all the same if it takes or frees spans of chunks, changes more than 64 KiB or no word under a lock, or if
+    /// more of the log waits than [`set_waiting_max`](Heap::set_waiting_max) allows.
+    ///
+    /// # Errors
+    /// Those of [`run`](Heap::run). [`HeapError::InTransaction`] inside of a transaction on this heap.
+    ///
+    /// # Durability
+    /// None on return. After a crash the heap has all transactions up to some place in the log, and no other. If the sync
+    /// fails, [`make_durable`](Heap::make_durable) says so. An error of the closure is returned when what it has read is
+    /// durable.
+    ///
+    /// # Cost
+    /// No drain, but for a checkpoint when half of the log is full. Private memory for the changed lines until they are
+    /// durable: some 100 bytes each, and the record.
+    pub fn run_later<R, E: From<HeapError>>(
+        &self,
+        closure: impl FnMut(&Tx<'_, M>) -> Result<R, E>,
+    ) -> Result<(R, LogPosition), E> {
+        let session = self.session();
+        if session.is_active() {
+            return Err(HeapError::InTransaction.into());
+        }
+        let later = session.begin_later();
+        let result = self.run(closure)?;
+        let position = LogPosition::new(later.waits_for());
+        drop(later);
+        self.finish_written_back();
+        Ok((result, position))
+    }
+
+    /// Prepares an attempt that sees pending words, or is not the first one. Returns true if it is the senior's.
     #[cold]
     fn begin_again(&self, session: &Session, conflicts: u32, sees_pending: bool) -> bool {
         let attempt = &mut *session.attempt();
@@ -133,9 +173,13 @@ impl<M: Medium> Heap<M> {
     }
 
     /// Returns the end of an attempt that has seen a word of the transaction `sequence`, when that is durable and written
-    /// back.
+    /// back; at once if the transaction may return before its sync.
     #[cold]
-    fn await_seen(&self, sequence: u64, end: AttemptEnd) -> AttemptEnd {
+    fn await_seen(&self, session: &Session, sequence: u64, end: AttemptEnd) -> AttemptEnd {
+        if session.is_later() && matches!(end, AttemptEnd::Committed) {
+            session.note_waits_for(sequence);
+            return end;
+        }
         if matches!(end, AttemptEnd::Conflict { .. }) || bugs::RETURNS_BEFORE_WHAT_IT_READ.is_active() {
             return end;
         }
@@ -224,7 +268,8 @@ impl<'a, M: Medium> Running<'a, M> {
         let wants_pending = attempt.wants_pending();
         let end = match end {
             None => {
-                let committing = Committing { heap, session, scope: &scope, attempt, validated_at };
+                let committing =
+                    Committing { heap, session, scope: &scope, attempt, validated_at, noted: None };
                 mem::forget(self);
                 match committing.commit() {
                     Ok(()) => {
@@ -256,7 +301,7 @@ impl<'a, M: Medium> Running<'a, M> {
                 }
             }
         };
-        if seen > 0 { heap.await_seen(seen, end) } else { end }
+        if seen > 0 { heap.await_seen(session, seen, end) } else { end }
     }
 
     /// Decides how the attempt ends; `None` if it commits. The first row that fits decides.
@@ -297,6 +342,8 @@ struct Committing<'a, 's, M: Medium> {
     attempt: &'s mut Attempt,
     /// Number of snapshots that were ever opened when the reads were validated; `None` if there are no reads.
     validated_at: Option<u64>,
+    /// The last steps, if the transaction returns before its sync.
+    noted: Option<NotedEnd>,
 }
 
 impl<M: Medium> Committing<'_, '_, M> {
@@ -306,7 +353,10 @@ impl<M: Medium> Committing<'_, '_, M> {
         let written = self.write();
         let words = match &written {
             Ok(Some(sequence)) => {
-                self.publish(*sequence);
+                match self.noted.take() {
+                    Some(noted) => self.leave(noted),
+                    None => self.publish(*sequence),
+                }
                 Words::Changed(self.heap.number_of(*sequence))
             }
             Ok(None) => Words::Unchanged,
@@ -339,13 +389,15 @@ impl<M: Medium> Committing<'_, '_, M> {
         let (held, space, writes) = self.attempt.held_space_and_writes();
         let is_short = writes.fits_in_record(log.record_words_max() as u64, 0);
         let keep = KeepReplaced::new(self.heap, memory, space, self.validated_at);
-        let mut hooks = HeapHooks::new(self.heap, keep, space, held, is_short);
+        let is_later = self.session.is_later();
+        let mut hooks = HeapHooks::new(self.heap, keep, space, held, is_short, is_later);
         let sequence = if is_short {
             writes.push_payload_checksums();
             log.commit_in(self.scope, writes.record(), &[], &mut hooks)?
         } else {
             commit_spilled(allocator, self.scope, writes, &mut hooks)?
         };
+        self.noted = hooks.into_noted();
         // A snapshot was opened after the reads were validated.
         Ok(Some(sequence.ok_or(HeapError::Conflict)?))
     }
@@ -355,6 +407,15 @@ impl<M: Medium> Committing<'_, '_, M> {
     fn publish(&mut self, sequence: u64) {
         let (space, _) = self.attempt.space_and_writes();
         space.publish(self.heap.allocator(self.session), sequence);
+    }
+
+    /// Leaves the last steps of the transaction to the thread that finds it written back.
+    #[cold]
+    fn leave(&mut self, mut noted: NotedEnd) {
+        let (space, _) = self.attempt.space_and_writes();
+        noted.freed = space.take_freed();
+        self.session.note_waits_for(noted.sequence);
+        self.heap.later().push(noted);
     }
 
     /// Gives up the transaction, whose commit failed.

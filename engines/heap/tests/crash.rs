@@ -1,6 +1,6 @@
 //! No power cut loses what a transaction promised.
 
-use lode_heap::explore::{GrowingSubject, HeapSubject, IsolationSubject, LogSubject};
+use lode_heap::explore::{GrowingSubject, HeapSubject, IsolationSubject, LaterSubject, LogSubject};
 use lode_sim::{Budget, Machine, Report, Setup, Subject, explore, explore_poison};
 use lode_testing::seed;
 
@@ -37,7 +37,7 @@ fn heap_survives_power_cuts() {
                 let operations = 120 / threads as u64;
                 let setup =
                     Setup { machine, threads, operations, budget, failing_drains, ..Setup::default() };
-                clean("heap", &HeapSubject { size, sizes }, setup);
+                clean("heap", &HeapSubject { size, sizes, later: false }, setup);
             }
         }
     }
@@ -47,7 +47,7 @@ fn heap_survives_power_cuts() {
 #[test]
 fn growing_heap_survives_power_cuts() {
     for (size, sizes) in [(0x60000, 5), (0x38000, 6)] {
-        let heap = HeapSubject { size, sizes };
+        let heap = HeapSubject { size, sizes, later: false };
         for machine in Machine::ALL {
             for threads in 1..=3 {
                 let budget = Budget::scaled(2_000, 100.0);
@@ -76,6 +76,31 @@ fn transactions_are_serializable() {
     }
 }
 
+/// Some transactions return before their sync: what is there after a power cut has all that came before it, and all of
+/// which it was said that it is durable.
+#[test]
+fn later_transactions_leave_a_prefix() {
+    for machine in Machine::ALL {
+        for threads in 1..=3 {
+            let is_commit = machine.durability == lode_pmem::Durability::Commit;
+            // At the others they are ordinary transactions.
+            let budget = Budget::scaled(if is_commit { 20_000 } else { 1_000 }, 100.0);
+            let (operations, seed) = (120 / threads as u64, seed(1));
+            let setup = Setup {
+                machine,
+                threads,
+                operations,
+                seed,
+                budget,
+                failing_drains: is_commit,
+                ..Setup::default()
+            };
+            clean("later", &LaterSubject { size: 0x30000 }, setup);
+            clean("later heap", &HeapSubject { size: 0x30000, sizes: 5, later: true }, setup);
+        }
+    }
+}
+
 fn clean_when_struck(name: &str, subject: &impl Subject) {
     for machine in Machine::ALL {
         for threads in [1, 2] {
@@ -98,5 +123,5 @@ fn log_survives_lost_lines() {
 
 #[test]
 fn heap_survives_lost_lines() {
-    clean_when_struck("heap", &HeapSubject { size: 0x30000, sizes: 5 });
+    clean_when_struck("heap", &HeapSubject { size: 0x30000, sizes: 5, later: false });
 }

@@ -2,7 +2,7 @@
 #![cfg(lode_bugs)]
 
 use lode_heap::bugs;
-use lode_heap::explore::{GrowingSubject, HeapSubject, IsolationSubject, LogSubject};
+use lode_heap::explore::{GrowingSubject, HeapSubject, IsolationSubject, LaterSubject, LogSubject};
 use lode_layout::bug::Bug;
 use lode_pmem::Durability;
 use lode_sim::{Budget, Cpu, Machine, Setup, Subject, explore};
@@ -12,11 +12,12 @@ const COMMIT: Machine = Machine { cpu: Cpu::X86, durability: Durability::Commit 
 
 const LOG: LogSubject = LogSubject { size: 0x10000, log_len: 0x4000 };
 const ISOLATION: IsolationSubject = IsolationSubject { size: 0x30000 };
-const HEAP: HeapSubject = HeapSubject { size: 0x30000, sizes: 5 };
+const LATER: LaterSubject = LaterSubject { size: 0x30000 };
+const HEAP: HeapSubject = HeapSubject { size: 0x30000, sizes: 5, later: false };
 const SMALL_GROWING: GrowingSubject =
-    GrowingSubject { heap: HeapSubject { size: 0x38000, sizes: 6 }, size_max: 0x90000 };
+    GrowingSubject { heap: HeapSubject { size: 0x38000, sizes: 6, later: false }, size_max: 0x90000 };
 const GROWING: GrowingSubject =
-    GrowingSubject { heap: HeapSubject { size: 0x60000, sizes: 5 }, size_max: 0x90000 };
+    GrowingSubject { heap: HeapSubject { size: 0x60000, sizes: 5, later: false }, size_max: 0x90000 };
 
 fn is_found(bug: &'static Bug, subject: &impl Subject, machine: Machine, threads: usize) {
     let report = bug.plant(|| {
@@ -82,4 +83,7 @@ found! {
     write_back_out_of_order: WRITE_BACK_OUT_OF_ORDER in ISOLATION on COMMIT with 3;
     replay_after_gap: REPLAY_AFTER_GAP in HEAP on COMMIT with 3;
     returns_before_what_it_read: RETURNS_BEFORE_WHAT_IT_READ in ISOLATION on COMMIT with 3;
+    checkpoint_over_waiting: CHECKPOINT_OVER_WAITING in LATER on COMMIT with 2;
+    ticket_before_sync: TICKET_BEFORE_SYNC in LATER on COMMIT with 2;
+    ticket_after_failed_sync: TICKET_AFTER_FAILED_SYNC in LATER on COMMIT with 2;
 }

@@ -252,6 +252,11 @@ impl PoolFile {
         self.inner.set_size_max(size_max).map_err(|error| error.at(&self.inner.path))
     }
 
+    /// Returns the process that has opened the pool. A fork of it can't use this handle.
+    pub fn opener(&self) -> u32 {
+        self.inner.file.locked_by()
+    }
+
     /// Records that no writer has the pool open any more, so later dirty shutdowns do not concern it. Dropping the
     /// handle instead does no damage: a crash does the same.
     ///

@@ -92,8 +92,18 @@ pub static REPLAY_AFTER_GAP: Bug =
 pub static RETURNS_BEFORE_WHAT_IT_READ: Bug =
     Bug::new("returns-before-what-it-read", "a value was read that is lost");
 
+/// Rule 17: a checkpoint covers no record that waits for its sync.
+pub static CHECKPOINT_OVER_WAITING: Bug =
+    Bug::new("checkpoint-over-waiting", "a record that waits for its sync is skipped");
+/// Rule 17: a ticket says that its transaction is durable after the sync.
+pub static TICKET_BEFORE_SYNC: Bug =
+    Bug::new("ticket-before-sync", "a transaction is lost whose ticket said that it is durable");
+/// Rule 17: a ticket does not count a record that will never be written back.
+pub static TICKET_AFTER_FAILED_SYNC: Bug =
+    Bug::new("ticket-after-failed-sync", "a transaction is lost whose ticket said that it is durable");
+
 /// Every bug of this crate.
-pub static ALL: [&Bug; 30] = [
+pub static ALL: [&Bug; 33] = [
     &WRITE_BACK_BEFORE_DRAIN,
     &EPOCH_NOT_IN_CHECKSUM,
     &TORN_RECORD,
@@ -124,4 +134,7 @@ pub static ALL: [&Bug; 30] = [
     &WRITE_BACK_OUT_OF_ORDER,
     &REPLAY_AFTER_GAP,
     &RETURNS_BEFORE_WHAT_IT_READ,
+    &CHECKPOINT_OVER_WAITING,
+    &TICKET_BEFORE_SYNC,
+    &TICKET_AFTER_FAILED_SYNC,
 ];

@@ -7,6 +7,7 @@
 use crate::apply::{ContinuedRange, apply_all};
 use crate::bugs;
 use crate::error::{InDoubtCause, LogError};
+use crate::hooks::AppendedRecord;
 use crate::written_back::WrittenBack;
 use lode_layout::{ChecksumSeed, PoolOffset, RECORD_HEADER_WORDS, Record, WORD, align_up};
 use lode_pmem::sync::{AtomicBool, AtomicU64, Mutex, MutexGuard, Ordering};
@@ -31,6 +32,10 @@ struct Batch {
     /// Index of the word that lies at the start of the ring, if the batch reached the ring's end.
     wrap: Option<usize>,
     records: Vec<BatchRecord>,
+    /// Number of records for which no thread may wait.
+    unattended: usize,
+    /// Number of batches before it.
+    number: u64,
 }
 
 /// A record of a batch.
@@ -49,8 +54,10 @@ struct State {
     /// Length of the ring in bytes.
     ring_len: u64,
     open: Batch,
-    /// Records in the batch before it.
-    previous_records: usize,
+    /// Records in the batch before it for which a thread waits.
+    previous_attended: usize,
+    /// Position up to which the ring is written back, counted as that of a batch.
+    written_to: u64,
     failed: Option<SyncError>,
     /// Records whose write-backs met lost memory. The log accepts no more records then.
     faults: Vec<(u64, Fault)>,
@@ -63,8 +70,7 @@ struct State {
 #[must_use = "the record is ready when this is dropped"]
 pub(crate) struct Appended<'a> {
     unready: &'a AtomicU64,
-    /// The record's sequence number.
-    pub(crate) sequence: u64,
+    pub(crate) record: AppendedRecord,
 }
 
 impl Drop for Appended<'_> {
@@ -80,8 +86,9 @@ pub(crate) struct Group {
     checksum_seed: ChecksumSeed,
     state: Mutex<State>,
     written_back: Arc<WrittenBack>,
-    /// Records that are not ready to be written back.
-    unready: AtomicU64,
+    /// Records that are not ready to be written back: those of batches with even numbers, and with odd ones. Two batches at
+    /// most have such records, the open one and the one before it.
+    unready: [AtomicU64; 2],
     /// True while a thread gathers, writes or writes back a batch. Changes under the lock of the state.
     writing: AtomicBool,
     written: Event,
@@ -95,7 +102,8 @@ impl Group {
             ring,
             ring_len,
             open,
-            previous_records: 0,
+            previous_attended: 0,
+            written_to: 0,
             failed: None,
             faults: Vec::new(),
             spare: Vec::new(),
@@ -104,7 +112,7 @@ impl Group {
             checksum_seed,
             state: Mutex::new(state),
             written_back: Arc::new(WrittenBack::new(last)),
-            unready: AtomicU64::new(0),
+            unready: [AtomicU64::new(0), AtomicU64::new(0)],
             writing: AtomicBool::new(false),
             written: Event::new(),
         }
@@ -117,6 +125,7 @@ impl Group {
         debug_assert!(state.open.words.is_empty(), "no transaction is in its commit");
         let start = state.open.start.next_multiple_of(ring_len);
         (state.ring, state.ring_len, state.open.start) = (ring, ring_len, start);
+        state.written_to = start;
         start
     }
 
@@ -128,7 +137,7 @@ impl Group {
 
     /// Assigns a sequence number to `record`, adds its checksum and appends it to the open batch. It is written back
     /// when the result was dropped, with the entries in `continued`. Returns `None` when the ring has no room for it
-    /// above `tail`.
+    /// above `tail`. The caller waits for the record, unless at most `waiting_max` bytes wait for their write-back.
     pub(crate) fn append<M: Medium>(
         &self,
         medium: &M,
@@ -136,6 +145,7 @@ impl Group {
         continued: &[ContinuedRange],
         next: &AtomicU64,
         tail: u64,
+        waiting_max: Option<u64>,
     ) -> Result<Option<Appended<'_>>, LogError> {
         let mut state = self.lock_state();
         // A record that met lost memory stays in the log, so none may follow that would make the log go on without it.
@@ -171,9 +181,19 @@ impl Group {
         ));
         let continued = continued.to_vec();
         state.open.records.push(BatchRecord { sequence, body, continued });
+        let waiting = at + len - state.written_to;
+        let returns_early = waiting_max.is_some_and(|max| waiting <= max);
+        state.open.unattended += usize::from(returns_early);
+        let unready = self.unready_of(&state.open);
         // ORDER: none: the thread that closes the batch takes the lock first.
-        self.unready.fetch_add(1, Ordering::Relaxed);
-        Ok(Some(Appended { unready: &self.unready, sequence }))
+        unready.fetch_add(1, Ordering::Relaxed);
+        let batch = state.open.number;
+        Ok(Some(Appended { unready, record: AppendedRecord { sequence, batch, waiting, returns_early } }))
+    }
+
+    /// Returns the number of the batch's records that are not ready to be written back.
+    fn unready_of(&self, batch: &Batch) -> &AtomicU64 {
+        &self.unready[(batch.number % 2) as usize]
     }
 
     /// Returns how far the records are written back.
@@ -192,6 +212,14 @@ impl Group {
     pub(crate) fn wait_own_written_back<M: Medium>(&self, medium: &M, sequence: u64) -> Result<(), LogError> {
         let state = self.wait(medium, sequence)?;
         let fault = state.faults.iter().find(|(lost, _)| *lost == sequence);
+        fault.map_or(Ok(()), |(_, fault)| Err(LogError::InDoubt(InDoubtCause::WriteBack(*fault))))
+    }
+
+    /// Waits until all records up to `sequence` are durable and written back. Returns a fault that the write-back of one of
+    /// them has met as an error.
+    pub(crate) fn wait_all_written_back<M: Medium>(&self, medium: &M, sequence: u64) -> Result<(), LogError> {
+        let state = self.wait(medium, sequence)?;
+        let fault = state.faults.iter().find(|(lost, _)| *lost <= sequence);
         fault.map_or(Ok(()), |(_, fault)| Err(LogError::InDoubt(InDoubtCause::WriteBack(*fault))))
     }
 
@@ -236,9 +264,13 @@ impl Group {
             self.write_back(medium, &batch, &mut faults);
         }
         let mut state = self.lock_state();
+        if written.is_ok() {
+            state.written_to = batch.start + batch_len(&batch, medium.log_block());
+        }
         // ORDER: releases the outcome to threads that ask without the lock.
         self.writing.store(false, Ordering::Release);
         state.failed = state.failed.or(written.err());
+        faults.iter().for_each(|(lost, _)| self.written_back.note_fault(*lost));
         state.faults.append(&mut faults);
         match (written, last) {
             (Ok(()), Some(last)) => self.written_back.advance(last),
@@ -255,9 +287,8 @@ impl Group {
     /// lost memory to `faults`.
     fn write_back<M: Medium>(&self, medium: &M, batch: &Batch, faults: &mut Vec<(u64, Fault)>) {
         for round in 0.. {
-            // Those of the open batch count, too. They are ready soon, and their threads append no others meanwhile.
             // ORDER: acquires what threads did before their records were ready.
-            if self.unready.load(Ordering::Acquire) == 0 {
+            if self.unready_of(batch).load(Ordering::Acquire) == 0 {
                 break;
             }
             medium.relax(round);
@@ -278,19 +309,19 @@ impl Group {
         }
     }
 
-    /// Takes the open batch when it has as many records as the last one, or when the threads of the last batch have
+    /// Takes the open batch when as many threads wait for it as for the last one, or when the threads of the last batch have
     /// had their chance to append. Those were woken a moment ago, and a sync for one record costs as much as for all.
     fn gather<'a, M: Medium>(&'a self, medium: &M, mut state: MutexGuard<'a, State>) -> Batch {
-        let expected = state.previous_records;
+        let expected = state.previous_attended;
         for _ in 0..GATHER_ROUNDS * expected {
-            if state.open.records.len() >= expected {
+            if attended(&state.open) >= expected {
                 break;
             }
             drop(state);
             medium.relax(YIELDING_ROUND);
             state = self.lock_state();
         }
-        state.previous_records = state.open.records.len();
+        state.previous_attended = attended(&state.open);
         self.close_batch(&mut state, medium.log_block())
     }
 
@@ -298,7 +329,8 @@ impl Group {
     fn close_batch(&self, state: &mut State, block: u64) -> Batch {
         let start = state.open.start + batch_len(&state.open, block);
         let words = mem::take(&mut state.spare);
-        mem::replace(&mut state.open, Batch { start, words, wrap: None, records: Vec::new() })
+        let number = state.open.number + 1;
+        mem::replace(&mut state.open, Batch { start, words, number, ..Batch::default() })
     }
 
     /// Writes `batch` to the ring of that offset and length.
@@ -344,6 +376,11 @@ impl Drop for FailOnUnwind<'_> {
         drop(state);
         self.0.written.notify_all();
     }
+}
+
+/// Returns the number of the batch's records for which a thread waits.
+fn attended(batch: &Batch) -> usize {
+    batch.records.len() - batch.unattended
 }
 
 /// Returns the bytes that the batch takes in the ring. Each of its parts is padded to `block`.

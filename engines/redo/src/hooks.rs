@@ -1,5 +1,18 @@
 //! Callbacks from the middle of a commit.
 
+/// A record that has its place in the log.
+#[derive(Clone, Copy, Debug)]
+pub struct AppendedRecord {
+    /// Its sequence number.
+    pub sequence: u64,
+    /// The number of its batch. The records of a batch become durable together, and count as written back together.
+    pub batch: u64,
+    /// Bytes of the log that wait for their write-back, those of the record included.
+    pub waiting: u64,
+    /// True if the commit returns at once, and the log makes the record durable later.
+    pub returns_early: bool,
+}
+
 /// Called by [`Log::commit_in`](crate::Log::commit_in) between the phases of a commit. `()` does nothing.
 pub trait CommitHooks {
     /// Called with a lane held, before the record gets its number. Returns false to give up the commit.
@@ -20,10 +33,19 @@ pub trait CommitHooks {
         let _ = (sequence, entries);
     }
 
-    /// Called at durability commit when the record `sequence` with these entries has its place in the log, and is not
-    /// written back yet. From now on it becomes durable, or no later one does.
-    fn appended(&mut self, sequence: u64, entries: &[u64]) {
-        let _ = (sequence, entries);
+    /// Returns the bytes of the log that may wait for their write-back if the commit returns before its record, of these
+    /// entries, is durable; `None` if it waits for that in any case.
+    #[inline]
+    fn waiting_max(&self, entries: &[u64]) -> Option<u64> {
+        let _ = entries;
+        None
+    }
+
+    /// Called at durability commit when the record with these entries has its place in the log, and is not written back
+    /// yet. From now on it becomes durable, or no later one does. No other hook follows if the commit
+    /// [returns early](AppendedRecord::returns_early).
+    fn appended(&mut self, record: &AppendedRecord, entries: &[u64]) {
+        let _ = (record, entries);
     }
 
     /// Called after [`appended`](CommitHooks::appended) when the record is durable and written back.

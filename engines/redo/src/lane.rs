@@ -27,8 +27,9 @@ pub(crate) struct LaneState {
     holder: Owner,
 }
 
-/// A lane. A thread holds it from before it assigns a sequence number until its write-backs are done. So a thread that
-/// holds all lanes knows that no transaction is between the two.
+/// A lane. A thread holds it from before it assigns a sequence number until its write-backs are done, or until its
+/// transaction returns before its sync. So a thread that holds all lanes, and has written back all records, knows that no
+/// transaction is between the two.
 #[derive(Debug)]
 #[repr(align(128))]
 struct Lane {

@@ -36,7 +36,7 @@ mod written_back;
 pub use apply::{ContinuedRange, apply_entry};
 pub use dirty::DirtyLines;
 pub use error::{InDoubtCause, LogError};
-pub use hooks::CommitHooks;
+pub use hooks::{AppendedRecord, CommitHooks};
 pub use log::{Log, LogArea, SEQUENCE_GAP};
 pub use recover::{OnCorruption, Recovery};
 pub use written_back::{Phase, WrittenBack};

@@ -7,7 +7,7 @@ use lode_pmem::sync::{AtomicBool, AtomicU64, Ordering, SpinMutex, SpinMutexGuard
 use crate::dirty::DirtyLines;
 use crate::error::{InDoubtCause, LogError};
 use crate::group::Group;
-use crate::hooks::CommitHooks;
+use crate::hooks::{AppendedRecord, CommitHooks};
 use crate::lane::{LaneState, Lanes, bias_used};
 use crate::written_back::WrittenBack;
 use lode_layout::{BLOCK, CheckpointSlot, ChecksumSeed, Geometry, PoolOffset, Record, WORD, align_down};
@@ -21,7 +21,8 @@ use zerocopy::IntoBytes;
 pub(crate) const RINGS_MAX: u64 = 16;
 /// Minimum length of a ring in bytes: shorter ones do not pay.
 const RING_LEN_MIN: u64 = 2 * BLOCK;
-/// Maximum number of transactions that wait for one synced write together, at durability commit.
+/// Maximum number of transactions that wait for one synced write together, at durability commit. Those that return before
+/// it are not counted.
 const GROUP_LANES: usize = if cfg!(loom) { 2 } else { 64 };
 /// Sequence numbers that recovery skips: more than a log epoch can assign without leaving a record.
 pub const SEQUENCE_GAP: u64 = 1 << 32;
@@ -210,6 +211,35 @@ impl<M: Medium> Log<M> {
             .inspect_err(|_| self.fail())
     }
 
+    /// Makes all records up to `sequence` durable, and writes them back, for those that have not waited for it. A number that
+    /// no record has yet stands for the last one.
+    ///
+    /// # Errors
+    /// [`LogError::InDoubt`] when a sync of them failed, or a write-back of one of them met lost memory: the log accepts no
+    /// more records.
+    ///
+    /// # Durability
+    /// Durable on return.
+    ///
+    /// # Cost
+    /// None if they are; otherwise a synced write, shared with others.
+    pub fn write_back_to(&self, sequence: u64) -> Result<(), LogError> {
+        let Some(group) = &self.group else { return Ok(()) };
+        let sequence = sequence.min(self.last_sequence());
+        group.wait_all_written_back(&self.medium, sequence).inspect_err(|_| self.fail())
+    }
+
+    /// Holds all lanes, with all records durable and written back. Returns an error beside them if some are not: the log
+    /// accepts no more records then.
+    fn claim_all_written_back(&self) -> (Vec<BiasedGuard<'_, LaneState>>, Result<(), LogError>) {
+        // While other threads still commit, so that little waits when they are stopped. An error shows again.
+        let _ = self.write_back_to(self.last_sequence());
+        let lanes = self.lanes.claim_all(&self.medium);
+        // ORDER: all lanes are held, so no thread gets a number from here on.
+        let written = self.write_back_to(self.last_sequence());
+        (lanes, written)
+    }
+
     /// Returns the maximum length of a record in words, header included. A longer record continues elsewhere, by
     /// [`Entry::Continue`](lode_layout::Entry::Continue).
     pub fn record_words_max(&self) -> usize {
@@ -382,23 +412,25 @@ impl<M: Medium> Log<M> {
             }
             // ORDER: acquires the checkpoint that freed the space below the tail.
             let tail = self.tails[0].load(Ordering::Acquire);
-            let next = &self.next_sequence.0;
-            if let Some(appended) = group.append(&self.medium, record, continued, next, tail)? {
+            let (next, max) = (&self.next_sequence.0, hooks.waiting_max(record.body()));
+            if let Some(appended) = group.append(&self.medium, record, continued, next, tail, max)? {
                 break (lane, appended);
             }
             drop(lane);
             self.checkpoint()?;
         };
         let unwinding = FailOnUnwind(self);
-        let sequence = appended.sequence;
+        let AppendedRecord { sequence, returns_early, .. } = appended.record;
         if hooks.wants_entries() {
             show_all(memory, record.body(), continued, sequence, hooks);
         }
-        hooks.appended(sequence, record.body());
+        hooks.appended(&appended.record, record.body());
         // From now on the record is written back as soon as it is durable, perhaps by another thread.
         drop(appended);
-        group.wait_own_written_back(&self.medium, sequence)?;
-        hooks.written_back(sequence, record.body());
+        if !returns_early {
+            group.wait_own_written_back(&self.medium, sequence)?;
+            hooks.written_back(sequence, record.body());
+        }
         lane.continued += continued.iter().map(|(_, len)| len).sum::<u64>();
         let is_due = lane.continued > self.area_len();
         self.check_write_back(scope, &lane)?;
@@ -455,7 +487,8 @@ impl<M: Medium> Log<M> {
     /// Every write-back of a transaction that returned before the call is durable on return.
     ///
     /// # Cost
-    /// One flush for each distinct line written back since the last checkpoint, and two drains.
+    /// One flush for each distinct line written back since the last checkpoint, and two drains. A synced write if records
+    /// wait for theirs.
     pub fn checkpoint(&self) -> Result<(), LogError> {
         self.checkpoint_locked(self.wait_for_checkpointer(), false)
     }
@@ -470,12 +503,15 @@ impl<M: Medium> Log<M> {
     }
 
     /// Calls `with` while no transaction is between its number and the end of its write-backs, with the last number that
-    /// was assigned. Waits for transactions that are in their drain, never for a closure.
+    /// was assigned. Makes records that wait for their sync durable before. Waits for transactions that are in their drain,
+    /// never for a closure.
     ///
     /// # Cost
-    /// Other transactions that are about to commit wait meanwhile.
+    /// A synced write if records wait for theirs. Other transactions that are about to commit wait for `with`, and for the
+    /// sync of what was committed during the first one.
     pub fn between_commits<R>(&self, with: impl FnOnce(u64) -> R) -> R {
-        let mut lanes = self.lanes.claim_all(&self.medium);
+        // After an error the log accepts no more records, which `with` may ask.
+        let (mut lanes, _) = self.claim_all_written_back();
         debug_assert_eq!(lanes.len(), self.lanes.len(), "all lanes are held");
         // ORDER: all lanes are held, so no thread gets a number before they are released.
         let result = with(self.next_sequence.0.load(Ordering::Relaxed) - 1);
@@ -535,7 +571,12 @@ impl<M: Medium> Log<M> {
     ) -> Result<(), LogError> {
         self.check_accepts_records()?;
         let (sequence, heads) = {
-            let mut lanes = self.lanes.claim_all(&self.medium);
+            let (mut lanes, written) = match bugs::CHECKPOINT_OVER_WAITING.is_active() {
+                true => (self.lanes.claim_all(&self.medium), Ok(())),
+                // ORDER: the slot covers no record that is not written back. Stop here: the old slot counts.
+                false => self.claim_all_written_back(),
+            };
+            written.map_err(|_| LogError::Poisoned)?;
             let heads = self.gather_lanes(&mut lanes, &mut checkpointer.dirty);
             self.bias_lanes(&mut lanes);
             if bugs::CHECKPOINT_BEFORE_WRITE_BACK.is_active() {
@@ -636,7 +677,9 @@ impl<M: Medium> Log<M> {
         area: LogArea,
         publish: impl FnOnce() -> Result<(), E>,
     ) -> Result<(), E> {
-        let mut lanes = self.lanes.claim_all(&self.medium);
+        // ORDER: the log is empty when it moves. Stop here: the old slot counts.
+        let (mut lanes, written) = self.claim_all_written_back();
+        written.map_err(|_| LogError::Poisoned)?;
         self.gather_lanes(&mut lanes, &mut checkpointer.dirty);
         // ORDER: all lanes are held, so no thread gets a number before they are released.
         let sequence = self.next_sequence.0.load(Ordering::Relaxed) - 1;

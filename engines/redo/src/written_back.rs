@@ -6,6 +6,8 @@ use lode_pmem::sync::{AtomicBool, AtomicU64, Ordering, fence};
 #[derive(Debug)]
 pub struct WrittenBack {
     last: AtomicU64,
+    /// The least number of a record whose write-back met lost memory, or `u64::MAX`.
+    faulted: AtomicU64,
     /// True if no record after the last one will be written back: the log has failed.
     is_over: AtomicBool,
     /// Odd while a batch is being written back. Memory changes at no other time.
@@ -17,8 +19,10 @@ pub struct WrittenBack {
 pub struct Phase(u64);
 
 impl WrittenBack {
-    pub(crate) fn new(last: u64) -> WrittenBack {
-        WrittenBack { last: AtomicU64::new(last), is_over: AtomicBool::new(false), phase: AtomicU64::new(0) }
+    /// Makes the progress of a ring whose next record follows the record `last`.
+    pub fn new(last: u64) -> WrittenBack {
+        let [last, faulted, phase] = [last, u64::MAX, 0].map(AtomicU64::new);
+        WrittenBack { last, faulted, is_over: AtomicBool::new(false), phase }
     }
 
     /// Returns the sequence number of the last record that is durable and written back.
@@ -26,6 +30,13 @@ impl WrittenBack {
     pub fn last(&self) -> u64 {
         // ORDER: acquires the write-backs up to it.
         self.last.load(Ordering::Acquire)
+    }
+
+    /// Returns true if all records up to `sequence` are durable and written back, and none of them met lost memory.
+    #[inline]
+    pub fn is_whole(&self, sequence: u64) -> bool {
+        // ORDER: none: noted before `last` counts the record, which is acquired.
+        self.last() >= sequence && self.faulted.load(Ordering::Relaxed) > sequence
     }
 
     /// Returns true if no write-back of the record `sequence` is to come.
@@ -59,6 +70,14 @@ impl WrittenBack {
         // ORDER: the phase is odd before the first store: who sees such a store sees that.
         fence(Ordering::Release);
         WritingBack(self)
+    }
+
+    /// Notes that the write-back of the record `sequence` met lost memory, before it counts as written back.
+    pub(crate) fn note_fault(&self, sequence: u64) {
+        // ORDER: none: one thread at a time writes back, and `advance` releases it.
+        let least = self.faulted.load(Ordering::Relaxed).min(sequence);
+        // ORDER: as above.
+        self.faulted.store(least, Ordering::Relaxed);
     }
 
     pub(crate) fn advance(&self, last: u64) {

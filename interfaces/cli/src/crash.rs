@@ -106,18 +106,18 @@ const HEAP: [Workload; 3] = [
     Workload {
         name: "heap with small objects",
         operations: 120,
-        explore: |setup| explore(&HeapSubject { size: 0x30000, sizes: 5 }, setup),
+        explore: |setup| explore(&HeapSubject { size: 0x30000, sizes: 5, later: false }, setup),
     },
     Workload {
         name: "heap with objects of all sizes",
         operations: 120,
-        explore: |setup| explore(&HeapSubject { size: 0x60000, sizes: 6 }, setup),
+        explore: |setup| explore(&HeapSubject { size: 0x60000, sizes: 6, later: false }, setup),
     },
     Workload {
         name: "heap whose pool grows and whose log moves",
         operations: 120,
         explore: |setup| {
-            let heap = HeapSubject { size: 0x60000, sizes: 5 };
+            let heap = HeapSubject { size: 0x60000, sizes: 5, later: false };
             explore(&GrowingSubject { heap, size_max: 0x90000 }, setup)
         },
     },

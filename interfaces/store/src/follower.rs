@@ -2,6 +2,7 @@
 
 use crate::error::Result;
 use crate::frozen::Frozen;
+use crate::options::LATER_INTERVAL;
 use crate::snapshot::Snapshot;
 use crate::store::{Store, layout_name};
 use lode_follow::Followed;
@@ -70,7 +71,7 @@ impl Follower {
         let frozen = match Followed::open(&self.path, Some(layout_name()))? {
             Followed::Served(connection) => Frozen::Served(connection),
             Followed::Opened(pool) => {
-                let store = Store::of_pool(*pool).map_err(|error| error.at(&self.path))?;
+                let store = Store::of_pool(*pool, LATER_INTERVAL).map_err(|error| error.at(&self.path))?;
                 Frozen::open(Arc::clone(store.shared()))?
             }
         };

@@ -10,6 +10,7 @@ mod follower;
 mod frozen;
 mod key;
 mod key_range;
+mod later;
 mod malformed;
 mod options;
 mod shared;
@@ -27,6 +28,7 @@ pub use fixed::Fixed;
 pub use follower::Follower;
 pub use key::{AsKey, AsPrefix, Key, Place};
 pub use key_range::{KeyBounds, KeyRange};
+pub use later::Ticket;
 pub use lode_heap::Persist;
 #[doc(hidden)]
 pub use lode_heap::{Brand, Owners, type_hash};

@@ -1,15 +1,17 @@
 //! An open store, as its handles, snapshots and transactions share it.
 
 use crate::error::{Error, Result};
+use crate::later::{Flusher, Ticket};
 use lode_follow::{FollowError, Server};
-use lode_heap::{Heap, HeapError, Pool};
+use lode_heap::{Heap, HeapError, LogPosition, Pool};
 use lode_index::{IndexError, Trees};
 use lode_layout::PoolOffset;
 use lode_pmem::Mapping;
 use std::ops::Deref;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, TryLockError};
+use std::sync::{Arc, Mutex, OnceLock, TryLockError};
+use std::time::Duration;
 
 /// The medium of all stores.
 pub(crate) type Medium = Arc<Mapping>;
@@ -22,6 +24,10 @@ const RECLAIM_KEYS: usize = 1024;
 pub(crate) struct Shared {
     /// Serves snapshots to other processes, or the reason why it does not. Its threads have the pool, too.
     server: Option<std::result::Result<Server, FollowError>>,
+    /// Makes transactions durable that have returned before; made for the first one.
+    flusher: OnceLock<Option<Flusher>>,
+    /// The time after which they are durable.
+    later_interval: Duration,
     /// `None` once it is closed.
     pool: Option<Arc<Pool>>,
     /// The root object of the table of trees; null in a store without one that was opened for reading.
@@ -33,12 +39,13 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    pub(crate) fn new(pool: Pool, table: PoolOffset) -> Result<Shared> {
+    pub(crate) fn new(pool: Pool, table: PoolOffset, later_interval: Duration) -> Result<Shared> {
         let has_dropped = !pool.heap().is_read_only() && Trees::open(pool.heap(), table)?.has_dropped()?;
         let (has_dropped, reclaiming) = (AtomicBool::new(has_dropped), Mutex::new(()));
         let pool = Arc::new(pool);
         let server = Some(Server::start(&pool));
-        Ok(Shared { server, pool: Some(pool), table, has_dropped, reclaiming })
+        let (pool, flusher) = (Some(pool), OnceLock::new());
+        Ok(Shared { server, flusher, later_interval, pool, table, has_dropped, reclaiming })
     }
 
     pub(crate) fn pool(&self) -> &Pool {
@@ -61,6 +68,23 @@ impl Shared {
 
     pub(crate) fn trees(&self) -> std::result::Result<Trees<'_, Medium>, IndexError> {
         Trees::open(self.heap(), self.table)
+    }
+
+    /// Returns the ticket of a transaction that has returned, at `position` in the log.
+    pub(crate) fn ticket(&self, position: LogPosition) -> Result<Ticket> {
+        let heap = self.heap();
+        if heap.is_durable(position) {
+            return Ok(Ticket::durable());
+        }
+        let pool = self.pool.as_ref().expect("only closing and dropping take the pool");
+        match self.flusher.get_or_init(|| Flusher::start(pool, self.later_interval).ok()) {
+            Some(flusher) => Ok(flusher.ticket(position, heap.exceeds_half_of_waiting_max())),
+            // The system gives no thread.
+            None => {
+                heap.make_durable(position).map_err(|error| self.located(error))?;
+                Ok(Ticket::durable())
+            }
+        }
     }
 
     /// Adds the path to an error.
@@ -118,6 +142,10 @@ impl Shared {
     }
 
     fn close_pool(&mut self) -> Result<()> {
+        if let (Some(Some(flusher)), Some(pool)) = (self.flusher.take(), &self.pool) {
+            // Makes all durable. A failure shows again below.
+            flusher.end(pool.heap());
+        }
         match self.pool.take() {
             Some(pool) => {
                 Ok(Server::stop(self.server.take().and_then(std::result::Result::ok), pool)?.close()?)

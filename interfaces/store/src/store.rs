@@ -3,6 +3,7 @@
 use crate::error::{Error, Kind, Result};
 use crate::frozen::Frozen;
 use crate::key::{AsKey, Key, encode};
+use crate::later::Ticket;
 use crate::options::Options;
 use crate::shared::Shared;
 use crate::snapshot::Snapshot;
@@ -11,13 +12,14 @@ use crate::transaction::Transaction;
 use crate::tree_def::{TreeDef, decode_value};
 use crate::value::{AsValue, Value};
 use lode_fsck::{ShrinkError, shrink_pool};
-use lode_heap::{HeapError, Pool};
+use lode_heap::{HeapError, LogPosition, Pool, Tx};
 use lode_index::{IndexError, StoreLayout, Tree, Trees};
 use lode_layout::{LayoutName, PoolOffset};
 use lode_pool::{Access, CreateOptions, OpenOptions};
 use std::cell::Cell;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Named trees of sorted keys in one file, or in persistent memory. Any number of threads read and write at once.
 ///
@@ -37,7 +39,7 @@ impl Options {
     ///
     /// # Durability
     /// A new store and its name are durable on return. In one that was not closed, all transactions that had returned
-    /// are there.
+    /// are there, except for the last ones of [`write_later`](Store::write_later) that were not durable.
     pub fn open(&self, path: impl AsRef<Path>) -> Result<Store> {
         let path = path.as_ref();
         match self.open_existing(path) {
@@ -132,7 +134,10 @@ impl Options {
         if let Some(bytes) = self.snapshot_memory {
             pool.heap().set_snapshot_memory_max(bytes);
         }
-        Store::of_pool(pool).map_err(|error| error.at(&path))
+        if let Some(bytes) = self.later_bytes {
+            pool.heap().set_waiting_max(bytes);
+        }
+        Store::of_pool(pool, self.later_interval).map_err(|error| error.at(&path))
     }
 }
 
@@ -172,7 +177,7 @@ impl Store {
         Options::new()
     }
 
-    pub(crate) fn of_pool(pool: Pool) -> Result<Store> {
+    pub(crate) fn of_pool(pool: Pool, later_interval: Duration) -> Result<Store> {
         let heap = pool.heap();
         let mut table = heap.root()?;
         if table.is_null() && !heap.is_read_only() {
@@ -185,7 +190,7 @@ impl Store {
         if let Err(IndexError::NoTree { .. }) = Trees::open(heap, table) {
             return Err(Error::new(Kind::NotAStore));
         }
-        Ok(Store { shared: Arc::new(Shared::new(pool, table)?) })
+        Ok(Store { shared: Arc::new(Shared::new(pool, table, later_interval)?) })
     }
 
     pub(crate) fn shared(&self) -> &Arc<Shared> {
@@ -256,19 +261,114 @@ impl Store {
     /// As [`write`](Store::write), converted.
     pub fn try_write<R, E: From<Error>>(
         &self,
-        mut closure: impl FnMut(&Transaction<'_>) -> std::result::Result<R, E>,
+        closure: impl FnMut(&Transaction<'_>) -> std::result::Result<R, E>,
     ) -> std::result::Result<R, E> {
         let _span = span!("write");
+        self.run_closure(closure, false).map(|(result, _)| result)
+    }
+
+    /// Runs `closure` as [`write`](Store::write) does, and returns before its changes are durable, with a [`Ticket`] that
+    /// tells when they are. For changes of which the last ones may be lost with the power: logs, counters, caches, and what
+    /// can be made again.
+    ///
+    /// Later transactions see the changes at once, and so does a closure that only reads. [`get`](Store::get) and
+    /// [`follow`](Store::follow) see what is durable. A [`snapshot`](Store::snapshot) sees all transactions that have
+    /// returned, and makes them durable first.
+    ///
+    /// # Errors
+    /// Those of [`write`](Store::write). A sync that fails later is an error of the ticket, and of all later transactions that
+    /// change something.
+    ///
+    /// # Durability
+    /// None on return. After a crash the store has all transactions up to some moment, in the order in which they were
+    /// committed, whichever of them have waited. So a transaction of `write` makes all earlier ones durable, and so do
+    /// [`make_durable`](Store::make_durable), [`close`](Store::close) and dropping the store. Otherwise a thread of the store
+    /// makes them durable after [100 ms](crate::Options::later_interval), or as soon as much of the log
+    /// [waits](crate::Options::later_bytes).
+    ///
+    /// In persistent memory, at [`Durability::Line`](crate::Durability::Line) and
+    /// [`Byte`](crate::Durability::Byte), the transaction is durable on return, since its one fence costs less than a
+    /// promise.
+    ///
+    /// # Cost
+    /// No wait, except for a transaction that makes the store take new space, changes more than 64 KiB, drops a tree, or
+    /// finds too much waiting; it then waits as `write` does. So does a closure that fails after it has read what waits.
+    /// When half of the log is full, one makes a checkpoint, as one of `write` does. While space of dropped trees is left to
+    /// give back, each gives back a part. Beside transactions that wait, reads of a transaction take longer.
+    ///
+    /// # Example
+    /// ```
+    /// # use lodestone::{Durability, Store, TreeDef};
+    /// # fn main() -> lodestone::Result<()> {
+    /// # let folder = tempfile::tempdir().map_err(lodestone::Error::other)?;
+    /// # let store = Store::options().durability(Durability::Commit).open(folder.path().join("hits"))?;
+    /// const HITS: TreeDef<String, u64> = TreeDef::new("hits");
+    ///
+    /// let count = |page: &str| {
+    ///     store.write_later(|tx| tx.tree(HITS)?.update(page, |hits| Some(hits.unwrap_or(0) + 1)))
+    /// };
+    /// count("/")?;
+    /// let (_, ticket) = count("/about")?;
+    /// ticket.wait()?; // Both are durable.
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn write_later<R>(&self, closure: impl FnMut(&Transaction<'_>) -> Result<R>) -> Result<(R, Ticket)> {
+        self.try_write_later(closure)
+    }
+
+    /// Runs `closure` as [`write_later`](Store::write_later) does, with an error type of the caller.
+    ///
+    /// # Errors
+    /// As [`write_later`](Store::write_later), converted.
+    ///
+    /// # Durability
+    /// As [`write_later`](Store::write_later).
+    pub fn try_write_later<R, E: From<Error>>(
+        &self,
+        closure: impl FnMut(&Transaction<'_>) -> std::result::Result<R, E>,
+    ) -> std::result::Result<(R, Ticket), E> {
+        let _span = span!("write_later");
+        let (result, position) = self.run_closure(closure, true)?;
+        Ok((result, self.shared.ticket(position)?))
+    }
+
+    /// Makes all transactions durable that have returned.
+    ///
+    /// # Errors
+    /// [`is_in_doubt`](Error::is_in_doubt) after a failed sync.
+    ///
+    /// # Durability
+    /// Durable on return.
+    ///
+    /// # Cost
+    /// None if they are durable; otherwise a synced write.
+    pub fn make_durable(&self) -> Result<()> {
+        let heap = self.shared.heap();
+        heap.make_durable(heap.log_position()).map_err(|error| self.shared.located(error))
+    }
+
+    /// Runs `closure` as a transaction. `is_later`: it may return before it is durable.
+    fn run_closure<R, E: From<Error>>(
+        &self,
+        mut closure: impl FnMut(&Transaction<'_>) -> std::result::Result<R, E>,
+        is_later: bool,
+    ) -> std::result::Result<(R, LogPosition), E> {
         self.check_outside()?;
         let (has_dropped, was_full) = (Cell::new(false), Cell::new(false));
         let mut run = || {
-            self.shared.heap().run(|tx| {
+            let heap = self.shared.heap();
+            let closure = |tx: &Tx<'_, _>| {
                 let transaction = Transaction::of_closure(&self.shared, tx);
                 let result = closure(&transaction);
                 has_dropped.set(transaction.has_dropped());
                 was_full.set(transaction.was_full());
                 result.map_err(Failure::Closure)
-            })
+            };
+            match is_later {
+                true => heap.run_later(closure),
+                false => heap.run(closure).map(|result| (result, LogPosition::default())),
+            }
         };
         let mut result = run();
         let is_full = matches!(&result, Err(Failure::Heap(error)) if error.is_out_of_space());
@@ -292,7 +392,11 @@ impl Store {
     /// thread must not wait for such a thread meanwhile.
     ///
     /// # Errors
-    /// [`is_in_transaction`](Error::is_in_transaction) if the thread is in a transaction on this store already.
+    /// [`is_in_transaction`](Error::is_in_transaction) if the thread is in a transaction on this store already;
+    /// [`is_poisoned`](Error::is_poisoned) if the sync fails of those of [`write_later`](Store::write_later).
+    ///
+    /// # Cost
+    /// None. A synced write if transactions of [`write_later`](Store::write_later) wait for theirs: it sees what has returned.
     ///
     /// # Example
     /// ```
@@ -319,7 +423,8 @@ impl Store {
         Ok(Transaction::open(&self.shared, tx))
     }
 
-    /// Opens a snapshot: all trees at one commit, for reads of any length.
+    /// Opens a snapshot: all trees at one commit, for reads of any length. It sees all transactions that have returned, and
+    /// makes those of [`write_later`](Store::write_later) durable first.
     ///
     /// # Errors
     /// [`is_in_transaction`](Error::is_in_transaction) inside of a transaction on this store, whose changes it would not
@@ -351,7 +456,8 @@ impl Store {
         closure(&self.snapshot()?)
     }
 
-    /// Returns the value of one key, without a snapshot: the quickest read.
+    /// Returns the value of one key, without a snapshot: the quickest read. It sees what is durable, and so no
+    /// [`write_later`](Store::write_later) before that.
     ///
     /// # Errors
     /// [`is_no_tree`](Error::is_no_tree), [`is_wrong_type`](Error::is_wrong_type); those of reads of a
@@ -413,7 +519,8 @@ impl Store {
         self.write(|tx| tx.get_tree(def)?.map_or(Ok(false), |tree| tree.delete(&key)))
     }
 
-    /// Closes the store: the next opening has nothing to recover.
+    /// Closes the store: all transactions are durable, and the next opening has nothing to recover. Tickets that are left
+    /// have their answer.
     ///
     /// # Errors
     /// [`is_in_use`](Error::is_in_use) if clones, snapshots or iterators of the store are left: the last of them closes

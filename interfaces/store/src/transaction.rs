@@ -3,6 +3,7 @@
 use crate::changes::{Changes, EngineTx};
 use crate::error::{Error, Kind, Result};
 use crate::key::Key;
+use crate::later::Ticket;
 use crate::shared::{Medium, Shared};
 use crate::tree_def::TreeDef;
 use crate::value::Value;
@@ -163,5 +164,26 @@ impl<'s> Transaction<'s> {
         }
         shared.after_commit(has_dropped);
         Ok(())
+    }
+
+    /// Commits as [`commit`](Transaction::commit) does, and returns before the changes are durable, with a [`Ticket`] that
+    /// tells when they are; see [`Store::write_later`](crate::Store::write_later).
+    ///
+    /// # Errors
+    /// Those of [`commit`](Transaction::commit).
+    ///
+    /// # Durability
+    /// None on return.
+    ///
+    /// # Cost
+    /// That of [`Store::write_later`](crate::Store::write_later).
+    pub fn commit_later(self) -> Result<Ticket> {
+        let (shared, has_dropped) = (self.changes.shared(), self.has_dropped());
+        let position = match self.changes.into_engine() {
+            EngineTx::Open(tx) => tx.commit_later().map_err(|error| shared.located(error))?,
+            EngineTx::Closure(_) => unreachable!("a closure is lent its transaction"),
+        };
+        shared.after_commit(has_dropped);
+        shared.ticket(position)
     }
 }

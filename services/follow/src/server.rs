@@ -83,12 +83,14 @@ impl Server {
     /// # Errors
     /// [`PoolError::Forked`] in the child of a fork, whose handle of the pool is of no use.
     pub fn stop<M: Medium>(server: Option<Server>, pool: Arc<Pool<M>>) -> Result<Pool<M>, OpenError> {
-        let opener = server.as_ref().map(|server| server.process);
+        let forked = |pool: &Pool<M>| {
+            OpenError::Pool(PoolError::Forked { opener: pool.file().opener() }.at(pool.path()))
+        };
         drop(server);
-        Arc::try_unwrap(pool).map_err(|pool| {
-            let opener = opener.expect("only a server shares the pool");
-            OpenError::Pool(PoolError::Forked { opener }.at(pool.path()))
-        })
+        if process::id() != pool.file().opener() {
+            return Err(forked(&pool));
+        }
+        Arc::try_unwrap(pool).map_err(|pool| forked(&pool))
     }
 
     /// Returns the path of the socket.

@@ -55,3 +55,9 @@ fn named_trees_on_line_durability() {
 fn named_trees_on_commit_durability() {
     attack_times(Work::Trees, Durability::Commit, 20.0);
 }
+
+/// Most transactions return before they are durable: the pool has all up to some moment, and those of answered tickets.
+#[test]
+fn later_transactions_on_commit_durability() {
+    attack_times(Work::Later, Durability::Commit, 20.0);
+}

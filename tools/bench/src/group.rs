@@ -30,6 +30,8 @@ pub(crate) enum Group {
     File,
     /// file-put.
     Put,
+    /// later-1.
+    Later,
     /// file-put-16 and file-put-16-sequential.
     PutMany,
     /// file-counter-16.
@@ -50,13 +52,14 @@ pub(crate) enum Group {
 
 impl Group {
     /// All groups, in the order in which they run.
-    pub(crate) const ALL: [Group; 14] = [
+    pub(crate) const ALL: [Group; 15] = [
         Group::Transactions,
         Group::Floors,
         Group::Random,
         Group::Words,
         Group::File,
         Group::Put,
+        Group::Later,
         Group::PutMany,
         Group::Counter,
         Group::TxPuts,
@@ -78,6 +81,7 @@ impl Group {
             | Group::Alone => Durability::Line,
             Group::File
             | Group::Put
+            | Group::Later
             | Group::PutMany
             | Group::Counter
             | Group::TxPuts

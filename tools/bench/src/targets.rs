@@ -250,6 +250,12 @@ pub(crate) const WORKLOADS: &[Workload] = &[
         &[("sqlite", 1.5), ("lmdb", 1.6), ("redb", 1.2), ("rocksdb", 1.0)],
     ),
     ratios(
+        Group::Later,
+        "later-1",
+        "a put of 100 bytes under a random key that is synced later, one thread",
+        &[("rocksdb", 1.0)],
+    ),
+    ratios(
         Group::PutMany,
         "file-put-16",
         "durable puts of 100 bytes under random keys, 16 threads",

@@ -19,6 +19,7 @@ use lode_layout::{ChunkDescriptor, Huge, PoolOffset, Superblock, checked, unchec
 use lode_pmem::{Medium, Readable};
 use lode_redo::bugs;
 use std::collections::BTreeMap;
+use std::mem;
 
 /// The strongest alignment of an object, in bytes.
 const ALIGN_MAX: u64 = 4096;
@@ -331,6 +332,17 @@ impl Allocations {
         }
     }
 
+    /// Takes the blocks that the transaction freed, to be published later. It keeps its spans.
+    pub(crate) fn take_freed(&mut self) -> Option<BlockSet> {
+        debug_assert!(self.keeps_spans(), "spans are published by their transaction");
+        Some(mem::take(&mut self.freed)).filter(|freed| !freed.is_empty())
+    }
+
+    /// Makes the freed space of a transaction that returned before.
+    pub(super) fn of_freed(freed: BlockSet) -> Allocations {
+        Allocations { freed, ..Allocations::default() }
+    }
+
     /// Puts blocks and spans that the transaction `sequence` freed into a limbo, until they can be used again.
     fn retire<M: Medium>(&mut self, allocator: Allocator<'_, M>, sequence: u64) {
         let shared = allocator.shared;
@@ -359,7 +371,7 @@ impl Allocations {
             // Sequence 0: small blocks do not wait for a checkpoint.
             share(if is_small(blocks.key) { 0 } else { sequence }, Retired::Blocks(blocks));
         }
-        for (start, chunks) in std::mem::take(&mut self.freed_spans) {
+        for (start, chunks) in mem::take(&mut self.freed_spans) {
             share(sequence, Retired::Span(Span { start, chunks }));
         }
     }

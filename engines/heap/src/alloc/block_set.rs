@@ -52,7 +52,7 @@ impl WordBlocks {
 /// # Cost
 /// Constant time a question. Many blocks take a few bytes each, if they are neighbours.
 #[derive(Debug, Default)]
-pub(super) struct BlockSet {
+pub(crate) struct BlockSet {
     /// All blocks, if they are few.
     list: Vec<(Key, Block)>,
     /// All blocks by their bitmap word, if they are many.

@@ -1,5 +1,6 @@
-//! Reclaiming: makes freed space usable when a transaction finds none. Only if that is not enough, the pool grows. Only
-//! if it can't, snapshots end, the oldest first.
+//! Reclaiming: makes freed space usable when a transaction finds none. If that is not enough, transactions that wait for
+//! their sync become durable, for the space that they have freed. Only then the pool grows. Only if it can't, snapshots
+//! end, the oldest first.
 //!
 //! A transaction is refused only if the space is still missing after a complete reclaim, by its own thread or by
 //! another one for which it waited. By then the transaction could have taken any space that was free or freed when it
@@ -9,7 +10,9 @@
 //! Space that a reader may hold stays as it is. Closures that wait for their turn to reclaim keep space from each
 //! other by their pins. So a refused transaction is tried again when its own closure's pin and theirs are gone.
 
+use super::allocations::Allocations;
 use super::allocator::Allocator;
+use super::block_set::BlockSet;
 use super::cache::ThreadCache;
 use super::class::SPAN_CHUNKS;
 use super::limbo::Retired;
@@ -104,6 +107,11 @@ impl<'a, M: Medium> Allocator<'a, M> {
         if let Some(found) = self.reclaim_rounds(&find)? {
             return Ok(Some(found));
         }
+        if self.retire_what_waits()
+            && let Some(found) = self.reclaim_rounds(&find)?
+        {
+            return Ok(Some(found));
+        }
         for _ in 0..GROWTHS_MAX {
             if !self.grow(wanted)? {
                 break;
@@ -118,6 +126,28 @@ impl<'a, M: Medium> Allocator<'a, M> {
             }
         }
         Ok(None)
+    }
+
+    /// Makes transactions durable that have freed space and returned before their sync, and retires that space. Returns
+    /// true if there was any.
+    fn retire_what_waits(self) -> bool {
+        let later = self.shared.later();
+        if !later.keep_freed() {
+            return false;
+        }
+        // After a failed sync nothing more is freed.
+        let _ = self.log.write_back_to(later.last());
+        let is_over = |sequence| self.log.written_back().is_some_and(|last| last.last() >= sequence);
+        let freed = later.take_freed(is_over);
+        let any = !freed.is_empty();
+        freed.into_iter().for_each(|(sequence, freed)| self.retire_freed(freed, sequence));
+        any
+    }
+
+    /// Retires the space that the transaction `sequence`, which is written back, has freed. The calling thread has not
+    /// locked its cache.
+    pub(crate) fn retire_freed(self, freed: BlockSet, sequence: u64) {
+        Allocations::of_freed(freed).publish(self, sequence);
     }
 
     /// Ends the oldest snapshot, if freed space waits for snapshots alone that may be what is wanted.

@@ -6,6 +6,7 @@ use super::evacuation::Evacuation;
 use super::limbo::{Limbo, SharedLimbo};
 use crate::error::{GrowthRefusal, HeapError};
 use crate::growth::Growth;
+use crate::later::LaterCommits;
 use crate::readers::Readers;
 use crate::snapshot::{OpenList, Snapshots};
 use lode_layout::PoolOffset;
@@ -21,6 +22,7 @@ pub(crate) struct Shared {
     limbo: Mutex<SharedLimbo>,
     readers: Readers,
     snapshots: Snapshots,
+    later: LaterCommits,
     /// The caches of all threads that have one.
     caches: Mutex<Vec<Arc<ThreadCache>>>,
     /// Held by the thread that reclaims. Threads only try it, and never block on it.
@@ -40,7 +42,7 @@ impl Shared {
     pub(crate) fn new() -> Shared {
         let limbo = Mutex::new(SharedLimbo::default());
         let (central, readers, reclaiming) = (Central::default(), Readers::new(), SpinMutex::new(()));
-        let snapshots = Snapshots::new();
+        let (snapshots, later) = (Snapshots::new(), LaterCommits::new());
         let (caches, is_scarce, reclaim_waiters) =
             (Mutex::new(Vec::new()), AtomicBool::new(false), AtomicUsize::new(0));
         let (growth, refusal) = (OnceLock::new(), Mutex::new(None));
@@ -49,6 +51,7 @@ impl Shared {
             limbo,
             readers,
             snapshots,
+            later,
             caches,
             reclaiming,
             is_scarce,
@@ -95,6 +98,12 @@ impl Shared {
     #[inline]
     pub(crate) fn snapshots(&self) -> &Snapshots {
         &self.snapshots
+    }
+
+    /// Returns the transactions that returned before their sync.
+    #[inline]
+    pub(crate) fn later(&self) -> &LaterCommits {
+        &self.later
     }
 
     /// Locks the list of open snapshots. A thread that opens one holds it until all lanes were held, so the caller holds

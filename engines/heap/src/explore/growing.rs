@@ -2,6 +2,7 @@
 
 use super::heap::{Contents, Engine, HeapSubject, Mismatch, Step, UUID, log_epoch};
 use super::opened::{Unusable, format_pool};
+use super::waiting::Waiting;
 use crate::growth::{Growth, GrowthError, Install, Wanted};
 use crate::heap::Heap;
 use lode_layout::{CHUNK, PoolOffset};
@@ -79,12 +80,13 @@ impl Subject for GrowingSubject {
     }
 
     fn run(&self, engine: &Engine, actor: &mut Actor<'_, Step>) {
+        let mut waiting = Waiting::default();
         for _ in 0..actor.operations {
             if actor.rng.u8(..GROW_ONE_IN) == 0 {
                 // A failure shows in the next commit.
                 let _ = engine.heap.grow(CHUNK);
             }
-            self.heap.run_one(engine, actor);
+            self.heap.run_one(engine, actor, &mut waiting);
         }
     }
 

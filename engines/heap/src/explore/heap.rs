@@ -1,5 +1,6 @@
 //! The heap: a root with slots, whose objects transactions allocate, rewrite, replace, copy and free.
 
+use super::waiting::Waiting;
 use crate::check::{MarkResult, Report, Severity, SpaceMap, check_log, check_slots};
 use crate::error::HeapError;
 use crate::heap::Heap;
@@ -34,6 +35,8 @@ pub struct HeapSubject {
     pub size: u64,
     /// Number of object sizes in use, smallest first.
     pub sizes: usize,
+    /// True if half of the transactions return before their sync.
+    pub later: bool,
 }
 
 /// The heap while it is used.
@@ -259,21 +262,30 @@ impl HeapSubject {
     }
 
     /// Runs one operation.
-    pub(super) fn run_one(&self, engine: &Engine, actor: &mut Actor<'_, Step>) {
+    pub(super) fn run_one(&self, engine: &Engine, actor: &mut Actor<'_, Step>, waiting: &mut Waiting) {
+        if self.later {
+            waiting.look(&engine.heap, actor);
+        }
         if actor.rng.u8(..CHECKPOINT_ONE_IN) == 0 {
             // A failure shows in the next commit.
             let _ = engine.heap.log().checkpoint();
         }
         let plan = self.plan(engine, actor);
+        let is_later = self.later && actor.rng.bool();
         let writes = plan.slots.iter().map(|slot| (*slot, plan.value())).collect();
         let ticket = actor.begin(Step { reads: Vec::new(), writes });
-        let result = engine.heap.run(|tx| {
+        let closure = |tx: &Tx<'_, Arc<SimMedium>>| {
             let step = engine.step(tx, &plan)?;
             actor.revise(ticket, step);
             if plan.fails { Err(HeapError::NestedFailed) } else { Ok(()) }
-        });
+        };
+        let result = match is_later {
+            true => engine.heap.run_later(closure).map(|((), position)| Some(position)),
+            false => engine.heap.run(closure).map(|()| None),
+        };
         match result {
-            Ok(()) => actor.returned(ticket),
+            Ok(Some(position)) => waiting.add(ticket, position),
+            Ok(None) => actor.returned(ticket),
             Err(HeapError::InDoubt(_)) => actor.in_doubt(ticket),
             Err(_) => actor.refused(ticket),
         }
@@ -348,8 +360,9 @@ impl Subject for HeapSubject {
     }
 
     fn run(&self, engine: &Engine, actor: &mut Actor<'_, Step>) {
+        let mut waiting = Waiting::default();
         for _ in 0..actor.operations {
-            self.run_one(engine, actor);
+            self.run_one(engine, actor, &mut waiting);
         }
     }
 

@@ -6,8 +6,9 @@
 //!   read    load the word; if a transaction after S has kept it, its first image is the word at S
 //! ```
 //!
-//! 1. *S is a moment.* A transaction holds its lane from before its number to the end of its write-backs. So with all
-//!    lanes held each transaction up to S is written back, and no later one has a number.
+//! 1. *S is a moment.* A transaction holds its lane from before its number to the end of its write-backs. Records of those
+//!    that return before their sync are written back by the thread that holds all lanes, in `Log::between_commits`. So
+//!    each transaction up to S is written back, and no later one has a number.
 //! 2. *S is a moment of the serial order.* Reads are validated before the number is drawn. A transaction that has
 //!    validated its reads when a snapshot is opened, and has no lane yet, starts again: otherwise the snapshot could
 //!    see the transaction that overwrites its reads, and not itself.
@@ -77,7 +78,8 @@ pub struct SnapshotStats {
 }
 
 impl<M: Medium> Heap<M> {
-    /// Opens a snapshot of the heap: all transactions that have returned, and none that begins to commit later.
+    /// Opens a snapshot of the heap: all transactions that have returned, and none that begins to commit later. Those of
+    /// [`run_later`](Heap::run_later) are made durable first.
     ///
     /// # Errors
     /// [`HeapError::InTransaction`] inside of a transaction on this heap, whose changes it would not see.

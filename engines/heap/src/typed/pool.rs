@@ -55,7 +55,7 @@ impl<B: Brand> TypedPool<B> {
     /// As [`Pool::open`] and [`Pool::typed`].
     ///
     /// # Durability
-    /// Every transaction that had returned in an earlier log epoch is there.
+    /// As [`Pool::open`].
     pub fn open(path: &Path, options: &OpenOptions) -> Result<TypedPool<B>, OpenError> {
         Pool::open(path, options)?.typed()
     }

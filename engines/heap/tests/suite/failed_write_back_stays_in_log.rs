@@ -118,7 +118,7 @@ fn record_stays_at_any_ring_position() {
     }
 }
 
-/// A checkpoint that began before waits for the lane of the transaction.
+/// A checkpoint that began before waits for the write-back of the transaction.
 #[test]
 fn record_stays_during_checkpoint() {
     for durability in DURABILITIES {
@@ -222,4 +222,26 @@ fn in_doubt_spill_space_is_not_allocated() {
                 .equals(at, &words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<_>>()))
             .unwrap()
     );
+}
+
+/// The memory of one of two transactions that wait is lost. The one before it is durable, and not in doubt.
+#[test]
+fn position_before_the_lost_write_back_is_durable() {
+    let mut pool = Pool::new(Durability::Commit);
+    let heap = pool.open().unwrap();
+    let [small, large] = objects(&heap);
+    let fill_later = |at| {
+        let filled = heap.run_later(|tx| {
+            tx.lock(at)?;
+            tx.store8(at, 7);
+            Ok::<_, HeapError>(())
+        });
+        filled.unwrap().1
+    };
+    let (intact, lost) = (fill_later(small), fill_later(large));
+    pool.lose(large);
+    assert!(is_failed_write_back(heap.make_durable(lost)));
+    assert!(!heap.is_durable(lost), "it is in doubt");
+    assert_eq!((heap.make_durable(intact), heap.is_durable(intact)), (Ok(()), true));
+    assert!(is_failed_write_back(heap.make_durable(lost)), "the answer stays");
 }

@@ -214,9 +214,17 @@ impl Ring<'_> {
     }
 
     /// Returns the record at `offset` that one flipped bit makes whole, and the candidate flips. Its number is in
-    /// `sequences`.
-    fn find_bit_flip(&self, offset: u64, sequences: &Range<u64>) -> Option<(RecordPosition, Vec<BitFlip>)> {
-        let words_max = self.words_max(offset);
+    /// `sequences`, and it ends at `end` or before.
+    ///
+    /// # Cost
+    /// A checksum of all words up to `end`. So the time for a torn batch with many holes grows with its length alone.
+    fn find_bit_flip(
+        &self,
+        offset: u64,
+        end: u64,
+        sequences: &Range<u64>,
+    ) -> Option<(RecordPosition, Vec<BitFlip>)> {
+        let words_max = self.words_max(offset).min((end - offset) / WORD);
         let (first, sequence) = (self.memory.load8(self.start.plus(offset)), self.sequence_at(offset));
         // Most places hold zeros, or old records that no single bit turns into a wanted one.
         let as_it_is = sequences.contains(&sequence);
@@ -273,7 +281,7 @@ impl Ring<'_> {
             let sequences = before.sequence + 1..next.sequence;
             let found = starts
                 .filter(|start| *start != next.offset)
-                .find_map(|start| self.find_bit_flip(start, &sequences));
+                .find_map(|start| self.find_bit_flip(start, self.end_before(start, &next), &sequences));
             match found {
                 Some((position, _)) if position.sequence <= self.checkpoint => before = position,
                 Some((position, flips)) => {
@@ -295,9 +303,16 @@ impl Ring<'_> {
             return None;
         }
         if !certain {
-            return self.gap_ending_at(next, self.checkpoint + 1..next.sequence);
+            // The record lies between the two, unless the ring's end does.
+            let from = if before.end() <= next.offset { before.end() } else { 0 };
+            return self.gap_ending_at(next, from, self.checkpoint + 1..next.sequence);
         }
         Some(Gap { at: self.start.plus(before.end() % self.len), proven: true, flips: Vec::new() })
+    }
+
+    /// Returns the greatest end of a record at `start` that comes before `next` in the ring.
+    fn end_before(&self, start: u64, next: &RecordPosition) -> u64 {
+        if start < next.offset { next.offset } else { self.len }
     }
 
     /// Returns true if records before the oldest needed one, at `oldest`, may have been overwritten since. That is so
@@ -315,7 +330,8 @@ impl Ring<'_> {
     /// Returns the gap before `next` when no sound record is older. `is_followed`: a batch after that of `next` is there.
     fn gap_before(&self, next: RecordPosition, is_followed: bool) -> Option<Gap> {
         if self.misses_record(0, next) && is_followed {
-            let flips = self.find_bit_flip(0, &(self.checkpoint + 1..next.sequence));
+            let end = self.end_before(0, &next);
+            let flips = self.find_bit_flip(0, end, &(self.checkpoint + 1..next.sequence));
             let (at, flips) = flips.map_or((0, Vec::new()), |(position, flips)| (position.offset, flips));
             return Some(Gap { at: self.start.plus(at), proven: true, flips });
         }
@@ -323,14 +339,14 @@ impl Ring<'_> {
             return None;
         }
         let sequences = self.checkpoint + 1..next.sequence;
-        if let Some((position, flips)) = self.find_bit_flip(0, &sequences) {
+        if let Some((position, flips)) = self.find_bit_flip(0, next.offset, &sequences) {
             return Some(Gap { at: self.start.plus(position.offset), proven: !self.shared, flips });
         }
-        self.gap_ending_at(next, sequences)
+        self.gap_ending_at(next, 0, sequences)
     }
 
-    /// Returns the gap of a record that ends at `next` and that a flipped bit makes whole.
-    fn gap_ending_at(&self, next: RecordPosition, sequences: Range<u64>) -> Option<Gap> {
+    /// Returns the gap of a record that begins at `from` or later, ends at `next`, and that a flipped bit makes whole.
+    fn gap_ending_at(&self, next: RecordPosition, from: u64, sequences: Range<u64>) -> Option<Gap> {
         let lines = (1..=next.offset / LINE).map(|back| next.offset - back * LINE);
         let fits = |offset: &u64| {
             let lines = (next.offset - offset) / LINE;
@@ -339,8 +355,10 @@ impl Ring<'_> {
                 |body: u64| (body + RECORD_HEADER_WORDS as u64).div_ceil(RECORD_LINE_WORDS as u64) == lines;
             of_len(header) || (0..32).any(|bit| of_len(header ^ 1 << bit))
         };
-        let mut near = lines.take_while(|offset| next.offset - offset <= self.len / 4).filter(fits);
-        let (position, flips) = near.find_map(|offset| self.find_bit_flip(offset, &sequences))?;
+        let is_near = |offset: &u64| *offset >= from && next.offset - offset <= self.len / 4;
+        let mut near = lines.take_while(is_near).filter(fits);
+        let (position, flips) =
+            near.find_map(|offset| self.find_bit_flip(offset, next.offset, &sequences))?;
         (position.end() == next.offset).then(|| Gap {
             at: self.start.plus(position.offset),
             proven: !self.shared,
@@ -356,7 +374,7 @@ impl Ring<'_> {
             let sequences = known + 1..self.checkpoint.max(known).saturating_add(SEQUENCE_DISTANCE_MAX);
             let starts = last.iter().flat_map(|last| self.next_offsets(last)).chain([0]);
             let (position, flips) =
-                starts.filter_map(|start| self.find_bit_flip(start, &sequences)).next()?;
+                starts.filter_map(|start| self.find_bit_flip(start, self.len, &sequences)).next()?;
             if position.sequence > self.checkpoint {
                 return Some(Gap { at: self.start.plus(position.offset), proven: false, flips });
             }

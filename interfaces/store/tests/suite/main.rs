@@ -11,6 +11,7 @@ mod dropped_trees_give_space_back;
 mod errors_say_what_to_do;
 mod fixed_values_are_their_bytes;
 mod handles_are_send;
+mod later_transactions;
 mod other_processes_follow;
 mod place;
 mod savepoints_take_back;

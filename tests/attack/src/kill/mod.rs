@@ -12,6 +12,7 @@
 //! journal is written after a transaction has returned, so the pool has at most one transaction more than the
 //! journal, and never fewer.
 
+mod later;
 mod ledger;
 mod pairs;
 mod trees;
@@ -46,11 +47,13 @@ pub enum Work {
     Ledger,
     /// Named trees of a store, through the library `lodestone`.
     Trees,
+    /// Transactions of a store that return before they are durable, among others.
+    Later,
 }
 
 impl Work {
     /// All works.
-    pub const ALL: [Work; 3] = [Work::Pairs, Work::Ledger, Work::Trees];
+    pub const ALL: [Work; 4] = [Work::Pairs, Work::Ledger, Work::Trees, Work::Later];
 }
 
 impl fmt::Display for Work {
@@ -59,6 +62,7 @@ impl fmt::Display for Work {
             Work::Pairs => "pairs",
             Work::Ledger => "ledger",
             Work::Trees => "trees",
+            Work::Later => "later",
         })
     }
 }
@@ -68,7 +72,7 @@ impl FromStr for Work {
 
     fn from_str(text: &str) -> Result<Work, String> {
         let work = Work::ALL.into_iter().find(|work| work.to_string() == text);
-        work.ok_or_else(|| format!("there is no work {text:?}; choose pairs, ledger or trees"))
+        work.ok_or_else(|| format!("there is no work {text:?}; choose pairs, ledger, trees or later"))
     }
 }
 
@@ -105,7 +109,7 @@ impl Journal {
         Ok(self.0.write_all_at(&number.to_le_bytes(), thread * 8)?)
     }
 
-    fn acknowledged(&self, thread: u64) -> Result<u64> {
+    pub(crate) fn acknowledged(&self, thread: u64) -> Result<u64> {
         let mut word = [0; 8];
         self.0.read_exact_at(&mut word, thread * 8)?;
         Ok(u64::from_le_bytes(word))
@@ -142,6 +146,7 @@ pub fn child(kills: &Kills, pool: &Path, journal: &Path) -> Result<()> {
         Work::Pairs => pairs::child(kills, pool, &journal),
         Work::Ledger => ledger::child(kills, pool, &journal),
         Work::Trees => trees::child(kills, pool, &journal),
+        Work::Later => later::child(kills, pool, &journal),
     }
 }
 
@@ -174,6 +179,7 @@ pub fn attack(kills: &Kills, program: &Path, found: &mut dyn FnMut(Finding)) -> 
             Work::Pairs => pairs::create(kills, &pool)?,
             Work::Ledger => ledger::create(kills, &pool)?,
             Work::Trees => trees::create(kills, &pool)?,
+            Work::Later => later::create(kills, &pool)?,
         };
         for _ in 0..KILLS_PER_POOL.min(kills.count - killed) {
             let mut child = start(kills, program, &pool, &journal)?;

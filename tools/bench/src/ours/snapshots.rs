@@ -62,7 +62,7 @@ impl Scanned {
         let geometry = Geometry::plan(len)?;
         Heap::format(&medium, &geometry, &[1; 16], [1, 1])?;
         let (heap, _) = Heap::open(medium, &geometry, [1; 16], [2, 2])?;
-        let root = heap.run(|tx| Tree::create(tx))?;
+        let root = heap.run(Tree::create)?;
         let tree = Tree::open(&heap, root)?;
         for place in 0..pairs.len() {
             let (key, value) = pairs.pair(place);

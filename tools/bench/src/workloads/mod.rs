@@ -1,6 +1,7 @@
 //! The workloads, group by group.
 
 mod databases;
+mod later;
 mod load;
 mod read_while_writing;
 mod reopen;
@@ -46,6 +47,7 @@ pub(crate) fn run(selection: &Selection, size: &Size, seed: u64, folder: &Path) 
             comparisons
         }
         Group::Put => stores::one_thread(size, seed, folder)?,
+        Group::Later => later::one_thread(size, seed, folder)?,
         Group::PutMany => stores::many_threads(selection, size, seed, folder)?,
         Group::Counter => stores::counter(size, folder)?,
         Group::TxPuts => return tx_puts::run(selection, size, seed, folder),

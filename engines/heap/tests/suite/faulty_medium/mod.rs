@@ -1,7 +1,7 @@
 //! A mapping whose log writes can be made to fail, and whose stores can be listened to.
 
 use lode_layout::PoolOffset;
-use lode_pmem::{Mapping, Medium, SyncError};
+use lode_pmem::{Event, Mapping, Medium, SyncError};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -51,6 +51,12 @@ impl FaultyMedium {
         *self.waiting.lock().expect("a lock") = Some(Box::new(waiting));
     }
 
+    fn tell_waiting(&self) {
+        if let Some(waiting) = &*self.waiting.lock().expect("a lock") {
+            waiting();
+        }
+    }
+
     fn tell(&self, at: PoolOffset, len: u64) {
         // Taken out for the call, so that other threads' stores don't wait for it.
         let listener = self.listener.lock().expect("a lock").take();
@@ -80,9 +86,11 @@ impl lode_pmem::Layer for FaultyMedium {
         if self.refuses.load(Ordering::SeqCst) { Err(SyncError { errno: 5 }) } else { Ok(()) }
     }
     fn relax(&self, round: u32) {
-        if let Some(waiting) = &*self.waiting.lock().expect("a lock") {
-            waiting();
-        }
+        self.tell_waiting();
         self.inner().relax(round);
+    }
+    fn wait_while(&self, event: &Event, blocked: &mut dyn FnMut() -> bool) {
+        self.tell_waiting();
+        self.inner().wait_while(event, blocked);
     }
 }
