@@ -2,8 +2,8 @@
 //!
 //! At durability commit a transaction waits for a sync while its record lies in the log already. From that moment on it
 //! becomes durable, or no later transaction does. So its locks go to the next transaction at once, with the words that
-//! it has changed; see [`pending_words`](crate::pending_words). A transaction that has taken or freed spans of chunks, or
-//! is longer than a record, keeps its locks: others find spans by what lies in the pool.
+//! it has changed; see [`pending_words`](crate::pending_words). A transaction that has freed spans of chunks or made
+//! huge objects, or is longer than a record, keeps its locks. Superblocks that it has made are known before.
 
 use crate::alloc::allocations::Allocations;
 use crate::heap::Heap;
@@ -87,6 +87,7 @@ impl<M: Medium> CommitHooks for HeapHooks<'_, M> {
         if !bugs::HANDED_ON_WITHOUT_WORDS.is_active() {
             pending.add(record, entries);
         }
+        self.space.register_superblocks(self.heap.shared());
         let (locks, number) = (self.heap.locks(), self.heap.number_of(record.sequence));
         let handed = &mut self.handed;
         self.held.truncate(0, |stripe| {

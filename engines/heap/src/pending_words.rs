@@ -90,7 +90,8 @@ fn mask_of(range: &Range<usize>) -> u64 {
 impl Change {
     const NO_BYTES: Change = Change::Bytes { mask: 0, words: [0; LINE_WORDS] };
 
-    /// Returns true if both are changes of bytes, or of bits in one word. No word has both: bitmaps change by bits.
+    /// Returns true if both are changes of bytes, or of bits in one word. A word with both gets its bytes first: with the
+    /// header of its superblock.
     fn is_like(&self, other: &Change) -> bool {
         match (self, other) {
             (Change::Bytes { .. }, Change::Bytes { .. }) => true,

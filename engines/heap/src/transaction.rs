@@ -128,7 +128,7 @@ impl<M: Medium> Heap<M> {
     /// [`make_durable`](Heap::make_durable), and at a checkpoint. At other durabilities than commit they are durable on
     /// return, as those of `run`: the one drain is all that there is to wait for.
     ///
-    /// It waits all the same if it takes or frees spans of chunks, changes more than 64 KiB or no word under a lock, or if
+    /// It waits all the same if it makes or frees huge objects, changes more than 64 KiB or no word under a lock, or if
     /// more of the log waits than [`set_waiting_max`](Heap::set_waiting_max) allows.
     ///
     /// # Errors
@@ -413,6 +413,7 @@ impl<M: Medium> Committing<'_, '_, M> {
     #[cold]
     fn leave(&mut self, mut noted: NotedEnd) {
         let (space, _) = self.attempt.space_and_writes();
+        space.publish_taken(self.heap.allocator(self.session));
         noted.freed = space.take_freed();
         self.session.note_waits_for(noted.sequence);
         self.heap.later().push(noted);

@@ -12,6 +12,7 @@ use super::central::{BlockOrSpan, FreeBlocks, Key};
 use super::class::Class;
 use super::limbo::Retired;
 use super::new_spans::{NewHuge, NewSpans, NewSuperblock};
+use super::shared::Shared;
 use super::space::{Block, FoundObject, Space, Span};
 use crate::error::HeapError;
 use crate::writes::write_set::WriteSet;
@@ -92,9 +93,17 @@ impl Allocations {
         self.publishes_span = true;
     }
 
-    /// Returns true if the transaction makes no span of free chunks an object or a superblock, and frees none.
+    /// Returns true if the transaction makes no span of free chunks an object, and frees none. It may make superblocks.
     pub(crate) fn keeps_spans(&self) -> bool {
-        self.new_spans.is_empty() && self.freed_spans.is_empty() && !self.publishes_span
+        !self.new_spans.has_huge() && self.freed_spans.is_empty() && !self.publishes_span
+    }
+
+    /// Makes the transaction's superblocks known, so that blocks of them can be freed. Their free blocks stay with the
+    /// transaction.
+    pub(crate) fn register_superblocks(&self, shared: &Shared) {
+        for NewSuperblock { span, shape, key, .. } in self.new_spans.superblocks() {
+            shared.central.add_superblock(*span, *shape, *key, FreeBlocks::none(shape));
+        }
     }
 
     /// Takes space for an object that the end of the transaction does not give back. Returns it, and the object's
@@ -232,7 +241,7 @@ impl Allocations {
             return self.free_span(allocator, writes, huge.span, none);
         }
         let Allocator { space, shared, .. } = allocator;
-        match space.find(memory, at)? {
+        match space.find(&writes.below(memory), at)? {
             FoundObject::Block { block, span, class, shape } => {
                 if !self.is_allocated(memory, writes, block)? {
                     return Err(none);
@@ -294,7 +303,7 @@ impl Allocations {
             let there = !self.freed_spans.contains_key(&huge.span.start);
             return if there { Ok((huge.size, huge.type_number)) } else { Err(none) };
         }
-        match space.find(memory, at)? {
+        match space.find(&writes.below(memory), at)? {
             FoundObject::Block { block, shape, .. }
                 if !self.freed.contains(block) && self.is_allocated(memory, writes, block)? =>
             {
@@ -318,6 +327,15 @@ impl Allocations {
     /// and the space that it freed to a limbo.
     #[inline]
     pub(crate) fn publish<M: Medium>(&mut self, allocator: Allocator<'_, M>, sequence: u64) {
+        self.publish_taken(allocator);
+        if !self.freed.is_empty() || !self.freed_spans.is_empty() {
+            self.retire(allocator, sequence);
+        }
+    }
+
+    /// Publishes what the transaction has left free of its superblocks. No other transaction gets what it has taken.
+    #[inline]
+    pub(crate) fn publish_taken<M: Medium>(&mut self, allocator: Allocator<'_, M>) {
         if !self.new_spans.is_empty() {
             for superblock in self.new_spans.take_superblocks() {
                 let NewSuperblock { span, shape, key, free, next, taken: _ } = superblock;
@@ -327,9 +345,6 @@ impl Allocations {
             self.new_spans.clear();
         }
         self.taken.clear();
-        if !self.freed.is_empty() || !self.freed_spans.is_empty() {
-            self.retire(allocator, sequence);
-        }
     }
 
     /// Takes the blocks that the transaction freed, to be published later. It keeps its spans.

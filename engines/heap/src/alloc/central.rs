@@ -56,6 +56,20 @@ impl FreeBlocks {
         FreeBlocks { words, count }
     }
 
+    /// Returns none of the blocks of `shape`.
+    pub(crate) fn none(shape: &Superblock) -> FreeBlocks {
+        FreeBlocks { words: vec![0; shape.bitmap_words() as usize], count: 0 }
+    }
+
+    /// Adds the blocks in `more`, of the same superblock.
+    fn add(&mut self, more: &FreeBlocks) {
+        for (bits, more) in self.words.iter_mut().zip(&more.words) {
+            debug_assert_eq!(*bits & more, 0, "a block is free once");
+            *bits |= more;
+        }
+        self.count += more.count;
+    }
+
     /// Moves up to `want` of them to `into`: the first ones of the superblock `shape` at `span`.
     pub(crate) fn take(&mut self, span: PoolOffset, shape: &Superblock, want: usize, into: &mut Vec<Block>) {
         let mut wanted = want.min(self.count as usize);
@@ -269,7 +283,8 @@ impl Central {
         self.lock_state().release_span(span);
     }
 
-    /// Adds a superblock that is on the medium. Its blocks `free` belong to no thread.
+    /// Adds a superblock that is on the medium, or will be before all that follows. Its blocks `free` belong to no thread;
+    /// another call may add more of them.
     pub(crate) fn add_superblock(&self, span: Span, shape: Superblock, key: Key, free: FreeBlocks) {
         self.lock_state().add(span, shape, key, free);
     }
@@ -309,7 +324,9 @@ impl State {
         if free.count > 0 && !self.is_evacuated(span.start) {
             self.partial.entry(key).or_default().push(span.start);
         }
-        self.known.insert(span.start, KnownSuperblock { span, shape, key, free });
+        let known = self.known.entry(span.start);
+        let none = || KnownSuperblock { span, shape, key, free: FreeBlocks::none(&shape) };
+        known.or_insert_with(none).free.add(&free);
     }
 
     /// Takes a free span that has lost no byte, and none of its descriptors: a lost one looks like that of a free chunk.

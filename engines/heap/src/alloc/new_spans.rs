@@ -75,6 +75,17 @@ impl NewSpans {
         self.superblocks.is_empty() && self.huge.is_empty()
     }
 
+    /// Returns true if there is a huge object.
+    #[inline]
+    pub(super) fn has_huge(&self) -> bool {
+        !self.huge.is_empty()
+    }
+
+    /// Returns the superblocks.
+    pub(super) fn superblocks(&self) -> &[NewSuperblock] {
+        &self.superblocks
+    }
+
     /// Adds a superblock.
     pub(super) fn add_superblock(&mut self, superblock: NewSuperblock) {
         let index = u32::try_from(self.superblocks.len()).expect("superblocks fit in a pool");

@@ -8,7 +8,6 @@ use lode_layout::{
 };
 use lode_pmem::Readable;
 use lode_pmem::sync::{AtomicU64, AtomicUsize, Ordering};
-use zerocopy::IntoBytes;
 
 const EXTENTS_MAX: usize = 32;
 
@@ -67,6 +66,19 @@ pub(crate) enum SpanKind {
     Free,
     Superblock(Superblock),
     Huge(Huge),
+}
+
+/// The words of a pool: those in memory, or with changes laid over them.
+pub(crate) trait LoadWords {
+    /// Returns the aligned word at `at`.
+    fn load8(&self, at: PoolOffset) -> u64;
+}
+
+impl LoadWords for Readable {
+    #[inline]
+    fn load8(&self, at: PoolOffset) -> u64 {
+        Readable::load8(self, at)
+    }
 }
 
 /// The extents of a pool. They only grow.
@@ -163,19 +175,19 @@ impl Space {
     /// Returns the block or huge object that begins at `at`. Does not look at the block's bit, so the block may be
     /// free.
     #[inline]
-    pub(crate) fn find(&self, memory: &Readable, at: PoolOffset) -> Result<FoundObject, HeapError> {
+    pub(crate) fn find(&self, words: &impl LoadWords, at: PoolOffset) -> Result<FoundObject, HeapError> {
         let none = HeapError::NoObject { at };
         let extent = self.extent_of(at).ok_or(none)?;
         let chunk = (at.get() - extent.start.get()) / CHUNK;
-        let (head, descriptor) = span_head(memory, &extent, chunk)?;
+        let (head, descriptor) = span_head(words, &extent, chunk)?;
         let span = extent.start.plus(head * CHUNK);
         match descriptor {
             ChunkDescriptor::Superblock { chunks } => {
-                let (block, class, shape) = block_at(memory, span, chunks, at).ok_or(none)?;
+                let (block, class, shape) = block_at(words, span, chunks, at).ok_or(none)?;
                 Ok(FoundObject::Block { block, span, class, shape })
             }
             ChunkDescriptor::Huge { chunks } => {
-                let object = read_huge(memory, Span { start: span, chunks })?;
+                let object = read_huge(words, Span { start: span, chunks })?;
                 let span = Span { start: span, chunks };
                 if span.start.plus(object.data_off) == at {
                     Ok(FoundObject::Huge { span, object })
@@ -232,7 +244,11 @@ pub(crate) fn span_kind(
 
 /// Returns the first chunk of the span that `chunk` is part of, and its descriptor. A span begins at the chunk
 /// itself, or at one aligned to a superblock's length.
-fn span_head(memory: &Readable, extent: &Extent, chunk: u64) -> Result<(u64, ChunkDescriptor), HeapError> {
+fn span_head(
+    words: &impl LoadWords,
+    extent: &Extent,
+    chunk: u64,
+) -> Result<(u64, ChunkDescriptor), HeapError> {
     for step in [1, SPAN_CHUNKS[1], SPAN_CHUNKS[0]] {
         let head = lode_layout::align_down(chunk, step);
         if head < extent.table_len / CHUNK {
@@ -240,7 +256,7 @@ fn span_head(memory: &Readable, extent: &Extent, chunk: u64) -> Result<(u64, Chu
             break;
         }
         let at = extent.start.plus(head * WORD);
-        match ChunkDescriptor::decode(memory.load8(at)) {
+        match ChunkDescriptor::decode(words.load8(at)) {
             None => return Err(HeapError::Corrupt { what: "the chunk descriptor", at }),
             Some(ChunkDescriptor::Free) => {}
             Some(found) if found.chunks() > chunk - head => return Ok((head, found)),
@@ -254,18 +270,18 @@ fn span_head(memory: &Readable, extent: &Extent, chunk: u64) -> Result<(u64, Chu
 /// and `check` proves the header.
 #[inline]
 fn block_at(
-    memory: &Readable,
+    words: &impl LoadWords,
     span: PoolOffset,
     chunks: u64,
     at: PoolOffset,
 ) -> Option<(Block, Class, Superblock)> {
-    let shape = memory.load8(span.plus(8));
+    let shape = words.load8(span.plus(8));
     let (block_size, block_count) = (shape & u64::from(u32::MAX), shape >> 32);
     let superblock = Superblock {
         block_size,
         block_count,
-        data_off: memory.load8(span.plus(16)),
-        type_number: memory.load8(span.plus(24)),
+        data_off: words.load8(span.plus(16)),
+        type_number: words.load8(span.plus(24)),
     };
     let class = Class::of_block_size(block_size)?;
     let into = at.get().checked_sub(span.get())?.checked_sub(superblock.data_off)?;
@@ -275,10 +291,8 @@ fn block_at(
     (exact && into < chunks * CHUNK).then_some((block, class, superblock))
 }
 
-fn header_words(memory: &Readable, span: Span) -> [u64; 8] {
-    let mut words = [0; 8];
-    memory.read(span.start, words.as_mut_bytes());
-    words
+fn header_words(words: &impl LoadWords, span: Span) -> [u64; 8] {
+    std::array::from_fn(|index| words.load8(span.start.plus(index as u64 * WORD)))
 }
 
 fn read_superblock(memory: &Readable, span: Span) -> Result<Superblock, HeapError> {
@@ -286,9 +300,9 @@ fn read_superblock(memory: &Readable, span: Span) -> Result<Superblock, HeapErro
     Superblock::decode(&header_words(memory, span), span.start.get(), span.len()).ok_or(damaged)
 }
 
-fn read_huge(memory: &Readable, span: Span) -> Result<Huge, HeapError> {
+fn read_huge(words: &impl LoadWords, span: Span) -> Result<Huge, HeapError> {
     let damaged = HeapError::Corrupt { what: "the header of the object", at: span.start };
-    Huge::decode(&header_words(memory, span), span.start.get(), span.len()).ok_or(damaged)
+    Huge::decode(&header_words(words, span), span.start.get(), span.len()).ok_or(damaged)
 }
 
 /// Returns the words of a superblock's bitmap, in which the bits of allocated blocks are set.

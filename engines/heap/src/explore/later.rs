@@ -18,6 +18,12 @@ const WORDS: usize = 5;
 /// The word that counts transactions. Of those that count, the oracle knows the order, so none may be there without those
 /// before it.
 const COUNT: usize = 0;
+/// The word that lies in an object, made by the transaction that stored it. All others lie in the root.
+const IN_OBJECT: usize = WORDS - 1;
+/// Words of that object.
+const OBJECT_WORDS: usize = 6;
+/// Types of such objects. Each type has superblocks of its own.
+const OBJECT_TYPES: u64 = 4;
 /// One in this many operations follows a checkpoint that its thread requested.
 const CHECKPOINT_ONE_IN: u8 = 24;
 
@@ -48,12 +54,41 @@ fn word_at(root: PoolOffset, word: usize) -> PoolOffset {
     root.plus(word as u64 * LINE)
 }
 
+/// Returns the word as `load` loads it.
+fn load_word<E>(
+    root: PoolOffset,
+    word: usize,
+    load: impl Fn(PoolOffset) -> Result<u64, E>,
+) -> Result<u64, E> {
+    let value = load(word_at(root, word))?;
+    if word == IN_OBJECT { load(PoolOffset::new(value)) } else { Ok(value) }
+}
+
+/// Makes an object with the value, and stores its offset to the root.
+fn make_object(tx: &Tx<'_, Arc<SimMedium>>, root: PoolOffset, value: u64) -> Result<(), HeapError> {
+    let object = tx.alloc_with(&[value; OBJECT_WORDS], LINE, TYPE + 1 + value % OBJECT_TYPES)?;
+    tx.store8(word_at(root, IN_OBJECT), object.get());
+    Ok(())
+}
+
 impl Engine {
+    /// Stores a word whose lock the transaction holds.
+    fn store(&self, tx: &Tx<'_, Arc<SimMedium>>, word: usize, value: u64) -> Result<(), HeapError> {
+        let at = word_at(self.root, word);
+        if word == IN_OBJECT {
+            let old = PoolOffset::new(tx.load8(at));
+            make_object(tx, self.root, value)?;
+            return tx.free(old);
+        }
+        tx.store8(at, value);
+        Ok(())
+    }
+
     /// Adds one word to others, and perhaps one to the count.
     fn add(&self, tx: &Tx<'_, Arc<SimMedium>>, words: &[usize], is_counted: bool) -> Result<Step, HeapError> {
         let mut step = Step::default();
         let read = |step: &mut Step, word| -> Result<u64, HeapError> {
-            let value = tx.read8(word_at(self.root, word))?;
+            let value = load_word(self.root, word, |at| tx.read8(at))?;
             step.reads.push((word, value));
             Ok(value)
         };
@@ -61,9 +96,8 @@ impl Engine {
         let added = words[1..].iter().map(|word| (*word, from | 1));
         for (word, added) in added.chain(is_counted.then_some((COUNT, 1))) {
             let value = read(&mut step, word)?.wrapping_add(added);
-            let at = word_at(self.root, word);
-            tx.lock(at)?;
-            tx.store8(at, value);
+            tx.lock(word_at(self.root, word))?;
+            self.store(tx, word, value)?;
             step.writes.push((word, value));
         }
         Ok(step)
@@ -85,9 +119,11 @@ impl Engine {
     /// Reads a word outside of transactions, which is durable.
     fn read_plainly(&self, word: usize) -> Result<Step, HeapError> {
         let at = word_at(self.root, word);
+        let _pin = self.heap.pin();
         for round in 0.. {
             if let Some(mark) = self.heap.begin_read(at) {
-                let value = self.heap.memory().reading(|memory| memory.load8(at))?;
+                let load = |at| self.heap.memory().reading(|memory| memory.load8(at));
+                let value = load_word(self.root, word, load)?;
                 if self.heap.is_unchanged(at, mark) {
                     return Ok(Step { reads: vec![(word, value)], writes: Vec::new(), is_plain: true });
                 }
@@ -103,9 +139,10 @@ impl Engine {
         let reads = snapshot.try_reading(|view| {
             let load = |word| {
                 self.heap.medium().relax(0);
-                (word, view.load8(word_at(self.root, word)))
+                let value = load_word(self.root, word, |at| Ok::<_, HeapError>(view.load8(at)))?;
+                Ok::<_, HeapError>((word, value))
             };
-            Ok::<_, HeapError>((0..WORDS).map(load).collect())
+            (0..WORDS).map(load).collect()
         })?;
         Ok(Step { reads, ..Step::default() })
     }
@@ -142,6 +179,7 @@ impl Subject for LaterSubject {
         let heap = format_heap(medium, self.size, UUID)?;
         heap.run(|tx| {
             let root = tx.alloc_zeroed(WORDS as u64 * LINE, LINE, TYPE)?;
+            make_object(tx, root, 0)?;
             tx.set_root(root);
             Ok::<_, HeapError>(())
         })?;
@@ -199,9 +237,10 @@ impl Subject for LaterSubject {
     fn recover(&self, medium: Arc<SimMedium>) -> Result<Vec<u64>, HeapError> {
         let heap = open_heap(medium, self.size, UUID, 4)?;
         let root = heap.root()?;
-        Ok(heap
-            .memory()
-            .reading(|memory| (0..WORDS).map(|word| memory.load8(word_at(root, word))).collect())?)
+        let object = heap.memory().reading(|memory| memory.load8(word_at(root, IN_OBJECT)))?;
+        heap.object(PoolOffset::new(object))?;
+        let load = |at| heap.memory().reading(|memory| memory.load8(at));
+        Ok((0..WORDS).map(|word| load_word(root, word, load)).collect::<Result<_, _>>()?)
     }
 
     fn legal(&self, history: &HistoryPrefix<Step>) -> Self::Legal {

@@ -89,8 +89,6 @@ fn read_of_waiting_words_returns_at_once_or_durable() {
 #[test]
 fn returned_offset_leads_to_content() {
     let (heap, root) = gated();
-    // A transaction that makes a superblock waits.
-    heap.run(|tx| tx.alloc(16, 16, 2)).unwrap();
     let (at, position) = heap
         .run_later(|tx| {
             let at = tx.alloc_with(&[7, 8], 16, 2)?;
@@ -102,6 +100,46 @@ fn returned_offset_leads_to_content() {
     assert!(!heap.is_durable(position));
     assert_eq!(heap.run_later(|tx| Ok::<_, HeapError>(tx.load8(at.plus(8)))).unwrap().0, 8);
     assert_eq!(heap.run(|tx| Ok::<_, HeapError>(tx.load8(at))), Ok(7));
+}
+
+/// Superblocks are used, and their objects are found and freed, before anything of them lies in the pool.
+#[test]
+fn objects_of_waiting_superblocks_are_used() {
+    let (heap, root) = gated();
+    let before = log_writes(&heap);
+    let alloc = |number| {
+        let made = heap.run_later(|tx| {
+            tx.lock(root)?;
+            let at = tx.alloc_with(&[number; 20], 16, 2)?;
+            tx.store8(root, at.get());
+            Ok::<_, HeapError>(at)
+        });
+        made.unwrap().0
+    };
+    let objects: Vec<PoolOffset> = (0..300).map(alloc).collect();
+    let (sizes, _) = heap
+        .run_later(|tx| objects.iter().map(|at| tx.usable_size(*at)).collect::<Result<Vec<u64>, HeapError>>())
+        .unwrap();
+    assert!(sizes.iter().all(|size| *size >= 160), "{sizes:?}");
+    let free = |at: &PoolOffset| {
+        heap.run_later(|tx| {
+            tx.lock(root)?;
+            tx.store8(root, 0);
+            tx.free(*at)
+        })
+    };
+    for at in &objects[1..] {
+        free(at).unwrap();
+    }
+    assert_eq!(free(&objects[1]).err(), Some(HeapError::NoObject { at: objects[1] }));
+    let writes = log_writes(&heap) - before;
+    assert_eq!(writes, 1, "the failed transaction alone has waited");
+    let again: Vec<PoolOffset> = (0..300).map(alloc).collect();
+    heap.make_durable(heap.log_position()).unwrap();
+    let content = |at: &PoolOffset| in_memory(&heap, at.plus(152));
+    let expected: Vec<u64> = (0..300).collect();
+    assert_eq!((content(&objects[0]), again.iter().map(content).collect()), (0, expected));
+    assert_eq!(heap.objects().filter(|object| object.as_ref().unwrap().type_number == 2).count(), 301);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 
 use super::overlay::Overlay;
 use super::own_spans::{OwnSpans, chunk_parts};
-use crate::alloc::space::Span;
+use crate::alloc::space::{LoadWords, Span};
 use crate::pending_words::{PendingView, PendingWords};
 use lode_layout::{ENTRY_WORDS_MAX, Entries, Entry, PoolOffset, Record, SpanHeaderWords, WORD};
 use lode_pmem::{Medium, Readable};
@@ -76,6 +76,19 @@ pub(crate) struct WriteSet {
     /// Number of pending writes that reads have looked at.
     #[cfg(test)]
     visits: u64,
+}
+
+/// The words of the pool as a transaction sees them without its own changes.
+pub(crate) struct WordsBelow<'a> {
+    writes: &'a WriteSet,
+    memory: &'a Readable,
+}
+
+impl LoadWords for WordsBelow<'_> {
+    #[inline]
+    fn load8(&self, at: PoolOffset) -> u64 {
+        self.writes.load8_below(self.memory, at)
+    }
 }
 
 impl WriteSet {
@@ -324,8 +337,15 @@ impl WriteSet {
     }
 
     /// Returns the word at `at` without the transaction's own changes.
+    #[inline]
     pub(crate) fn load8_below(&self, memory: &Readable, at: PoolOffset) -> u64 {
         self.pending.as_ref().map_or_else(|| memory.load8(at), |pending| pending.load8(memory, at))
+    }
+
+    /// Returns the words of the pool without the transaction's own changes.
+    #[inline]
+    pub(crate) fn below<'a>(&'a self, memory: &'a Readable) -> WordsBelow<'a> {
+        WordsBelow { writes: self, memory }
     }
 
     /// Reads the range from `at` without the transaction's own changes.
