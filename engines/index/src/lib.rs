@@ -77,6 +77,7 @@ mod children;
 mod count;
 mod cursor;
 mod delete;
+mod delete_sorted;
 mod descend;
 mod direction;
 mod error;

@@ -429,9 +429,9 @@ impl<M: Medium> Change<M> for Delete<'_> {
 
     #[inline]
     fn attempt<V: View>(&mut self, attempt: &Attempt<'_, '_, M, V>) -> Result<bool, Retry> {
-        let found = attempt.find_removal(self.key)?;
-        if let Some((leaf, removal)) = &found {
-            abort_on_error(attempt.tx, attempt.remove(*leaf, removal))?;
+        let found = attempt.find_removal(&[self.key])?;
+        if let Some(removal) = &found {
+            abort_on_error(attempt.tx, attempt.remove(removal))?;
         }
         Ok(found.is_some())
     }

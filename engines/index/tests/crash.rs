@@ -13,24 +13,24 @@ fn tree_survives_power_cuts() {
             let failing_drains = machine.durability == Durability::Commit;
             let operations = 90 / threads as u64;
             let setup = Setup { machine, threads, operations, budget, failing_drains, ..Setup::default() };
-            let report = explore(&TreeSubject { size: 0x80000, inserts_sorted: false }, &setup);
+            let report = explore(&TreeSubject { size: 0x80000, in_batches: false }, &setup);
             println!("tree, {machine}, {threads} threads: {report}");
             assert!(report.violation.is_none(), "{}", report.violation.expect("just seen"));
         }
     }
 }
 
-/// The same for transactions whose insertions come in one batch, after deletions and beside other threads.
+/// The same for transactions with a batch of deletions and one of insertions, beside other threads.
 #[test]
-fn sorted_inserts_survive_power_cuts() {
+fn batches_survive_power_cuts() {
     for machine in Machine::ALL {
         for threads in 1..=3 {
             let budget = Budget::scaled(5_000, 50.0);
             let failing_drains = machine.durability == Durability::Commit;
             let operations = 60 / threads as u64;
             let setup = Setup { machine, threads, operations, budget, failing_drains, ..Setup::default() };
-            let report = explore(&TreeSubject { size: 0x80000, inserts_sorted: true }, &setup);
-            println!("sorted inserts, {machine}, {threads} threads: {report}");
+            let report = explore(&TreeSubject { size: 0x80000, in_batches: true }, &setup);
+            println!("batches, {machine}, {threads} threads: {report}");
             assert!(report.violation.is_none(), "{}", report.violation.expect("just seen"));
         }
     }
@@ -91,7 +91,7 @@ fn tree_survives_lost_lines() {
             let budget = Budget::scaled(200, 100.0);
             let setup =
                 Setup { machine, threads, operations: 40 / threads as u64, budget, ..Setup::default() };
-            let report = explore_poison(&TreeSubject { size: 0x80000, inserts_sorted: false }, &setup);
+            let report = explore_poison(&TreeSubject { size: 0x80000, in_batches: false }, &setup);
             println!("tree, {machine}, {threads} threads: {report}");
             assert!(report.violation.is_none(), "{}", report.violation.expect("just seen"));
             assert!(report.poisoned_runs > 0 && report.refused > 0, "{report}");

@@ -22,7 +22,7 @@ fn is_found(bug: &'static Bug, subject: &(impl Subject + Sync), threads: usize) 
     println!("{bug}: {violation}");
 }
 
-const TREE: TreeSubject = TreeSubject { size: 0x80000, inserts_sorted: false };
+const TREE: TreeSubject = TreeSubject { size: 0x80000, in_batches: false };
 const TREES: TreesSubject = TreesSubject { size: 0x80000 };
 const SHRINKING: ShrinkingSubject = ShrinkingSubject { size: 0x180000 };
 

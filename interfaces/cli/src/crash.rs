@@ -134,7 +134,7 @@ const TREE: [Workload; 3] = [
     Workload {
         name: "tree",
         operations: 90,
-        explore: |setup| explore(&TreeSubject { size: 0x80000, inserts_sorted: false }, setup),
+        explore: |setup| explore(&TreeSubject { size: 0x80000, in_batches: false }, setup),
     },
     Workload {
         name: "trees that are made and dropped",

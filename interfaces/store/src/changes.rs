@@ -1,5 +1,6 @@
 //! The changes of a running transaction, and the steps that take them back to a savepoint.
 
+use crate::deferred_deletes::DeferredDeletes;
 use crate::entries::take_entries;
 use crate::error::{Error, Kind, Result};
 use crate::key_range::KeyBounds;
@@ -28,6 +29,10 @@ pub(crate) struct Changes<'t> {
     /// Root objects of trees that the transaction has dropped, or whose creation it has rolled back.
     gone: RefCell<Vec<PoolOffset>>,
     undo: RefCell<UndoLog>,
+    /// Deletions that the trees do not show yet. Whatever else the transaction does comes after them.
+    deferred: RefCell<DeferredDeletes>,
+    /// Number of changes, deferred ones too.
+    edits: Cell<u64>,
     has_dropped: Cell<bool>,
     was_full: Cell<bool>,
 }
@@ -61,8 +66,8 @@ impl fmt::Debug for Changes<'_> {
 
 impl<'t> Changes<'t> {
     pub(crate) fn new(shared: &'t Shared, tx: EngineTx<'t>) -> Changes<'t> {
-        let (gone, undo, has_dropped, was_full) = Default::default();
-        Changes { shared, tx, gone, undo, has_dropped, was_full }
+        let (gone, undo, deferred, edits, has_dropped, was_full) = Default::default();
+        Changes { shared, tx, gone, undo, deferred, edits, has_dropped, was_full }
     }
 
     pub(crate) fn shared(&self) -> &'t Shared {
@@ -104,12 +109,23 @@ impl<'t> Changes<'t> {
         &self,
         step: impl FnOnce(&Trees<'_, Medium>, &Tx<'_, Medium>) -> EngineResult<R>,
     ) -> Result<R> {
+        self.apply_deferred()?;
         let trees = self.shared.trees();
         let done = trees.and_then(|trees| self.step(|tx| step(&trees, tx)));
         done.map_err(|error| self.failed(error))
     }
 
     fn in_tree<R>(
+        &self,
+        root: PoolOffset,
+        step: impl FnOnce(&Tree<'_, Medium>, &Tx<'_, Medium>) -> EngineResult<R>,
+    ) -> Result<R> {
+        self.apply_deferred()?;
+        self.in_tree_as_it_is(root, step)
+    }
+
+    /// Does a step in a tree that does not show the deletions that were deferred.
+    fn in_tree_as_it_is<R>(
         &self,
         root: PoolOffset,
         step: impl FnOnce(&Tree<'_, Medium>, &Tx<'_, Medium>) -> EngineResult<R>,
@@ -122,9 +138,42 @@ impl<'t> Changes<'t> {
         done.map_err(|error| self.failed(error))
     }
 
-    /// Returns a number that grows with each change.
-    pub(crate) fn changes(&self) -> u64 {
+    /// Makes the deletions that were deferred. After an error the transaction will be rolled back, since the caller was
+    /// told that they are made.
+    #[inline]
+    pub(crate) fn apply_deferred(&self) -> Result<()> {
+        if self.deferred.borrow().is_empty() { Ok(()) } else { self.apply_deferred_now() }
+    }
+
+    fn apply_deferred_now(&self) -> Result<()> {
+        let mut deferred = self.deferred.take();
+        let delete = |tree: &Tree<'_, _>, tx: &Tx<'_, _>| tree.delete_sorted_in(tx, &deferred.sorted_keys());
+        let deleted = self.in_tree_as_it_is(deferred.root(), delete);
+        deferred.clear();
+        self.deferred.replace(deferred);
+        deleted.map(drop).inspect_err(|_| self.set_rollback_only())
+    }
+
+    fn set_rollback_only(&self) {
+        let _ = self.step(|tx| {
+            tx.set_rollback_only();
+            Ok(())
+        });
+    }
+
+    /// Returns a number that grows with each change of the engine.
+    #[cfg(test)]
+    pub(crate) fn engine_changes(&self) -> u64 {
         self.step(|tx| Ok(tx.changes())).unwrap_or(0)
+    }
+
+    /// Returns a number that grows with each change.
+    pub(crate) fn edits(&self) -> u64 {
+        self.edits.get()
+    }
+
+    fn note_edit(&self) {
+        self.edits.set(self.edits.get() + 1);
     }
 
     pub(crate) fn find(&self, name: &str) -> Result<Option<NamedTree>> {
@@ -136,6 +185,7 @@ impl<'t> Changes<'t> {
     }
 
     pub(crate) fn create(&self, name: &str, types: [&str; 2]) -> Result<NamedTree> {
+        self.note_edit();
         let tree = self.in_table(|trees, tx| trees.create_in(tx, name, types[0], types[1]))?;
         self.gone.borrow_mut().retain(|gone| *gone != tree.root);
         self.record(|| Undo::Created { name: name.to_owned(), root: tree.root });
@@ -143,6 +193,7 @@ impl<'t> Changes<'t> {
     }
 
     pub(crate) fn drop_tree(&self, name: &str) -> Result<bool> {
+        self.note_edit();
         let Some(tree) = self.in_table(|trees, tx| trees.drop_in(tx, name))? else { return Ok(false) };
         self.has_dropped.set(true);
         self.gone.borrow_mut().push(tree.root);
@@ -151,6 +202,7 @@ impl<'t> Changes<'t> {
     }
 
     pub(crate) fn rename(&self, old: &str, new: &str) -> Result<bool> {
+        self.note_edit();
         let was_there = self.in_table(|trees, tx| trees.rename_in(tx, old, new))?;
         if was_there {
             self.record(|| Undo::Renamed { old: old.to_owned(), new: new.to_owned() });
@@ -166,6 +218,7 @@ impl<'t> Changes<'t> {
         self.in_tree(root, |tree, tx| tree.count_in(tx))
     }
 
+    /// Passes the entries between the bounds to `take`, until that returns false. Shows no deletion that was deferred.
     pub(crate) fn scan(
         &self,
         root: PoolOffset,
@@ -173,7 +226,7 @@ impl<'t> Changes<'t> {
         direction: Direction,
         take: &mut dyn FnMut(Entry) -> bool,
     ) -> Result<()> {
-        self.in_tree(root, |tree, tx| take_entries(tree.range_in(tx, bounds)?, direction, take))
+        self.in_tree_as_it_is(root, |tree, tx| take_entries(tree.range_in(tx, bounds)?, direction, take))
     }
 
     /// Gives `key` a value. Returns true if it had one.
@@ -183,6 +236,7 @@ impl<'t> Changes<'t> {
 
     /// Gives keys that ascend, and that the tree has not, their values.
     pub(crate) fn put_sorted(&self, root: PoolOffset, pairs: &[(&[u8], &[u8])]) -> Result<()> {
+        self.note_edit();
         self.in_tree(root, |tree, tx| tree.insert_sorted_in(tx, pairs))?;
         for (key, _) in pairs {
             self.record(|| Undo::Key { root, key: key.to_vec(), old: None });
@@ -195,12 +249,27 @@ impl<'t> Changes<'t> {
         self.change_key(root, key, |tree, tx| tree.delete_in(tx, key))
     }
 
+    /// Removes `key`, which the transaction has read, before it does anything else, scans apart that end before the key or
+    /// begin after it.
+    pub(crate) fn delete_later(&self, root: PoolOffset, key: &[u8]) -> Result<()> {
+        if self.is_recording() {
+            return self.delete(root, key).map(drop);
+        }
+        if !self.deferred.borrow().has_room(root) {
+            self.apply_deferred()?;
+        }
+        self.note_edit();
+        self.deferred.borrow_mut().push(root, key);
+        Ok(())
+    }
+
     fn change_key(
         &self,
         root: PoolOffset,
         key: &[u8],
         change: impl FnOnce(&Tree<'_, Medium>, &Tx<'_, Medium>) -> EngineResult<bool>,
     ) -> Result<bool> {
+        self.note_edit();
         let old = if self.is_recording() { Some(self.get(root, key)?) } else { None };
         let was_there = self.in_tree(root, change)?;
         if let Some(old) = old {
@@ -240,14 +309,12 @@ impl<'t> Changes<'t> {
         };
         steps.into_iter().rev().try_for_each(|step| self.take_back(step)).inspect_err(|_| {
             // A part was taken back.
-            let _ = self.step(|tx| {
-                tx.set_rollback_only();
-                Ok(())
-            });
+            self.set_rollback_only();
         })
     }
 
     fn take_back(&self, step: Undo) -> Result<()> {
+        self.note_edit();
         match step {
             // The tree may have been dropped since the change; its drop was taken back before.
             Undo::Key { root, key, old: Some(old) } => {

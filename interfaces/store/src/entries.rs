@@ -10,6 +10,7 @@ use crate::tree_def::{decode_key, decode_value};
 use crate::value::Value;
 use lode_index::{Direction, Entry, IndexError, exclude};
 use std::collections::VecDeque;
+use std::mem;
 use std::ops::Bound;
 
 /// Entries of the first batch, and of the longest one.
@@ -19,7 +20,8 @@ const BATCH_LEN: usize = 256 << 10;
 
 /// A tree that can be scanned.
 pub(crate) trait Scan {
-    /// Passes the entries between the bounds to `take`, in this direction, until that returns false.
+    /// Passes the entries between the bounds to `take`, in this direction, until that returns false. Shows no deletion that
+    /// was deferred.
     fn scan(
         &self,
         bounds: KeyBounds,
@@ -27,8 +29,11 @@ pub(crate) trait Scan {
         take: &mut dyn FnMut(Entry) -> bool,
     ) -> Result<()>;
 
-    /// Returns a number that changes with each change that later scans see.
-    fn changes(&self) -> u64;
+    /// Makes the deletions that were deferred.
+    fn apply_deferred(&self) -> Result<()>;
+
+    /// Returns a number that changes with each change, deferred or not.
+    fn edits(&self) -> u64;
 }
 
 /// Passes the entries of a scan to `take`, until that returns false.
@@ -55,36 +60,47 @@ pub(crate) struct Batches {
     front: VecDeque<Entry>,
     back: VecDeque<Entry>,
     batch: usize,
-    changes: u64,
+    edits: u64,
+    /// True if deletions that were deferred may be in the range. The others are of entries that were handed out.
+    is_new: bool,
     /// The part of the range that was not handed out.
     left: KeyBounds,
 }
 
 impl Batches {
-    pub(crate) fn new(bounds: KeyBounds, changes: u64) -> Batches {
+    pub(crate) fn new(bounds: KeyBounds, edits: u64) -> Batches {
         let (front, back) = Default::default();
-        Batches { left: bounds.clone(), rest: bounds, is_done: false, front, back, batch: BATCH.0, changes }
+        Batches {
+            left: bounds.clone(),
+            rest: bounds,
+            is_done: false,
+            front,
+            back,
+            batch: BATCH.0,
+            edits,
+            is_new: true,
+        }
     }
 
     /// Returns the entries of a whole tree for a caller that may want only the first one.
     pub(crate) fn one_by_one(scan: &impl Scan) -> Batches {
         let bounds = (Bound::Unbounded, Bound::Unbounded);
-        Batches { batch: 1, ..Batches::new(bounds, scan.changes()) }
+        Batches { batch: 1, ..Batches::new(bounds, scan.edits()) }
     }
 
     /// Returns true if the transaction has made no change but those that are known.
-    pub(crate) fn knows_changes(&self, scan: &impl Scan) -> bool {
-        self.changes == scan.changes()
+    pub(crate) fn knows_edits(&self, scan: &impl Scan) -> bool {
+        self.edits == scan.edits()
     }
 
     /// Takes the caller's own changes for known: they do not change what the batches hold.
-    pub(crate) fn know_changes(&mut self, scan: &impl Scan) {
-        self.changes = scan.changes();
+    pub(crate) fn know_edits(&mut self, scan: &impl Scan) {
+        self.edits = scan.edits();
     }
 
     /// Returns the next entry from one end.
     pub(crate) fn next(&mut self, scan: &impl Scan, direction: Direction) -> Option<Result<Entry>> {
-        if !self.knows_changes(scan) {
+        if !self.knows_edits(scan) {
             self.forget(scan);
         }
         let is_forward = direction == Direction::Forward;
@@ -118,6 +134,9 @@ impl Batches {
     }
 
     fn fill(&mut self, scan: &impl Scan, direction: Direction) -> Result<()> {
+        if mem::take(&mut self.is_new) {
+            scan.apply_deferred()?;
+        }
         let (limit, mut len) = (self.batch, 0);
         let own = if direction == Direction::Forward { &mut self.front } else { &mut self.back };
         let mut is_full = false;
@@ -139,11 +158,12 @@ impl Batches {
     /// Forgets what was read and not handed out, since it may have changed.
     #[cold]
     fn forget(&mut self, scan: &impl Scan) {
-        self.changes = scan.changes();
+        self.edits = scan.edits();
         self.front.clear();
         self.back.clear();
         self.rest = self.left.clone();
         self.is_done = false;
+        self.is_new = true;
         self.batch = BATCH.0;
     }
 }

@@ -3,6 +3,7 @@
 
 mod changes;
 mod copy;
+mod deferred_deletes;
 mod entries;
 mod error;
 mod fixed;

@@ -360,7 +360,8 @@ impl Store {
             let heap = self.shared.heap();
             let closure = |tx: &Tx<'_, _>| {
                 let transaction = Transaction::of_closure(&self.shared, tx);
-                let result = closure(&transaction);
+                let result = closure(&transaction)
+                    .and_then(|result| Ok(transaction.apply_deferred().map(|()| result)?));
                 has_dropped.set(transaction.has_dropped());
                 was_full.set(transaction.was_full());
                 result.map_err(Failure::Closure)

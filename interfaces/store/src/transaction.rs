@@ -63,6 +63,11 @@ impl<'s> Transaction<'s> {
         self.changes.was_full()
     }
 
+    /// Makes the changes that the transaction has deferred.
+    pub(crate) fn apply_deferred(&self) -> Result<()> {
+        self.changes.apply_deferred()
+    }
+
     /// Returns a tree, which is made if there is none of that name.
     ///
     /// # Errors
@@ -157,6 +162,7 @@ impl<'s> Transaction<'s> {
     /// # Durability
     /// Durable on return.
     pub fn commit(self) -> Result<()> {
+        self.apply_deferred()?;
         let (shared, has_dropped) = (self.changes.shared(), self.has_dropped());
         match self.changes.into_engine() {
             EngineTx::Open(tx) => tx.commit().map_err(|error| shared.located(error))?,
@@ -178,6 +184,7 @@ impl<'s> Transaction<'s> {
     /// # Cost
     /// That of [`Store::write_later`](crate::Store::write_later).
     pub fn commit_later(self) -> Result<Ticket> {
+        self.apply_deferred()?;
         let (shared, has_dropped) = (self.changes.shared(), self.has_dropped());
         let position = match self.changes.into_engine() {
             EngineTx::Open(tx) => tx.commit_later().map_err(|error| shared.located(error))?,

@@ -53,8 +53,12 @@ impl Scan for ChangedTree<'_> {
         scanned.map_err(|error| error.in_tree(&self.name))
     }
 
-    fn changes(&self) -> u64 {
-        self.changes.changes()
+    fn apply_deferred(&self) -> Result<()> {
+        self.changes.apply_deferred().map_err(|error| error.in_tree(&self.name))
+    }
+
+    fn edits(&self) -> u64 {
+        self.changes.edits()
     }
 }
 
@@ -94,6 +98,11 @@ impl ChangedTree<'_> {
         self.changes.delete(self.root, key).map_err(|error| error.in_tree(&self.name))
     }
 
+    /// Removes `key`, which was read, before the transaction does anything else; see [`Changes::delete_later`].
+    fn delete_later(&self, key: &[u8]) -> Result<()> {
+        self.changes.delete_later(self.root, key).map_err(|error| error.in_tree(&self.name))
+    }
+
     fn encode_value<'v, V: Value>(
         &self,
         value: &'v (impl AsValue<V> + ?Sized),
@@ -104,6 +113,7 @@ impl ChangedTree<'_> {
     /// Returns the first entry in a direction.
     fn end(&self, direction: Direction) -> Result<Option<EngineEntry>> {
         let mut found = None;
+        self.apply_deferred()?;
         self.scan((Bound::Unbounded, Bound::Unbounded), direction, &mut |entry| {
             found = Some(entry);
             false
@@ -126,7 +136,7 @@ impl<'t, K: Key, V: Value> WriteTree<'t, K, V> {
 
     #[cfg(test)]
     pub(crate) fn changes(&self) -> u64 {
-        self.tree.changes.changes()
+        self.tree.changes.engine_changes()
     }
 
     fn decode_entry(&self, entry: EngineEntry) -> Result<(K, V)> {
@@ -184,7 +194,8 @@ impl<'t, K: Key, V: Value> WriteTree<'t, K, V> {
     /// Those of [changes](WriteTree).
     ///
     /// # Cost
-    /// Pops that follow each other read the tree in batches, at most about twice as many entries as they return.
+    /// Pops that follow each other read the tree in batches, at most about twice as many entries as they return, and are
+    /// made together: before the transaction does anything else.
     pub fn pop_first(&self) -> Result<Option<(K, V)>> {
         self.pop(Direction::Forward)
     }
@@ -198,12 +209,12 @@ impl<'t, K: Key, V: Value> WriteTree<'t, K, V> {
     }
 
     fn pop(&self, direction: Direction) -> Result<Option<(K, V)>> {
-        let known = self.ends.take().filter(|ends| ends.knows_changes(&self.tree));
+        let known = self.ends.take().filter(|ends| ends.knows_edits(&self.tree));
         let mut ends = known.unwrap_or_else(|| Batches::one_by_one(&self.tree));
         let Some(entry) = ends.next(&self.tree, direction).transpose()? else { return Ok(None) };
         let decoded = self.decode_entry(entry)?;
-        self.tree.delete(ends.last_key(direction))?;
-        ends.know_changes(&self.tree);
+        self.tree.delete_later(ends.last_key(direction))?;
+        ends.know_edits(&self.tree);
         self.ends.replace(Some(ends));
         Ok(Some(decoded))
     }
@@ -224,7 +235,7 @@ impl<'t, K: Key, V: Value> WriteTree<'t, K, V> {
     }
 
     fn between(&self, bounds: KeyBounds) -> WriteRange<'t, K, V> {
-        let batches = Batches::new(bounds, self.tree.changes());
+        let batches = Batches::new(bounds, self.tree.edits());
         WriteRange { tree: self.tree.clone(), batches, types: PhantomData }
     }
 
@@ -325,16 +336,26 @@ impl<'t, K: Key, V: Value> WriteTree<'t, K, V> {
     /// # Errors
     /// Those of [changes](WriteTree).
     pub fn retain(&self, keys: impl KeyRange<K>, mut keep: impl FnMut(&K, &V) -> bool) -> Result<u64> {
+        let WriteRange { tree, mut batches, .. } = self.range(keys);
         let mut removed = 0;
-        for entry in self.extract_if(keys, |key, value| !keep(key, value)) {
-            entry?;
-            removed += 1;
+        while let Some(entry) = batches.next(&tree, Direction::Forward) {
+            let (key, value) = decode(entry?).map_err(|error| tree.located(error))?;
+            if !keep(&key, &value) {
+                tree.delete_later(batches.last_key(Direction::Forward))?;
+                batches.know_edits(&tree);
+                removed += 1;
+            }
         }
+        tree.apply_deferred()?;
         Ok(removed)
     }
 
     /// Removes the entries in `keys` for which `is_extracted` returns true, and returns them. An entry is removed when the
     /// iterator returns it, so those that it has not come to stay.
+    ///
+    /// # Errors
+    /// Those of [changes](WriteTree). Removals are made together, at the latest by the next read of another iterator or by
+    /// the commit, which fails if one of them does.
     pub fn extract_if<F: FnMut(&K, &V) -> bool>(
         &self,
         keys: impl KeyRange<K>,
@@ -348,12 +369,12 @@ impl<'t, K: Key, V: Value> WriteTree<'t, K, V> {
     /// # Errors
     /// Those of [changes](WriteTree).
     pub fn clear(&self) -> Result<()> {
-        let mut batches = Batches::new((Bound::Unbounded, Bound::Unbounded), self.tree.changes());
+        let mut batches = Batches::new((Bound::Unbounded, Bound::Unbounded), self.tree.edits());
         while let Some(entry) = batches.next(&self.tree, Direction::Forward) {
-            self.tree.delete(&entry?.key)?;
-            batches.know_changes(&self.tree);
+            self.tree.delete_later(&entry?.key)?;
+            batches.know_edits(&self.tree);
         }
-        Ok(())
+        self.tree.apply_deferred()
     }
 
     /// Adds entries that are sorted by their keys, and come after all keys of the tree. Returns their number.
@@ -439,18 +460,19 @@ impl<K: Key, V: Value, F: FnMut(&K, &V) -> bool> ExtractIf<'_, K, V, F> {
     fn next_from(&mut self, direction: Direction) -> Option<Result<(K, V)>> {
         loop {
             let WriteRange { tree, batches, .. } = &mut self.range;
-            let entry = match batches.next(tree, direction)? {
-                Ok(entry) => entry,
-                Err(error) => return Some(Err(error)),
+            let entry = match batches.next(tree, direction) {
+                Some(Ok(entry)) => entry,
+                Some(Err(error)) => return Some(Err(error)),
+                None => return tree.apply_deferred().err().map(Err),
             };
             let (key, value) = match decode(entry) {
                 Ok(pair) => pair,
                 Err(error) => return Some(Err(tree.located(error))),
             };
             if (self.is_extracted)(&key, &value) {
-                let removed = tree.delete(batches.last_key(direction));
-                batches.know_changes(tree);
-                return Some(removed.map(|_| (key, value)));
+                let removed = tree.delete_later(batches.last_key(direction));
+                batches.know_edits(tree);
+                return Some(removed.map(|()| (key, value)));
             }
         }
     }

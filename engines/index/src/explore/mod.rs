@@ -30,8 +30,9 @@ const CHECKPOINT_ONE_IN: u8 = 24;
 pub struct TreeSubject {
     /// Bytes of the medium.
     pub size: u64,
-    /// True if the insertions of a transaction come in one batch after its deletions, and transactions have more changes.
-    pub inserts_sorted: bool,
+    /// True if the insertions of a transaction come in one batch after that of its deletions, and transactions have more
+    /// changes.
+    pub in_batches: bool,
 }
 
 /// A tree that is in use.
@@ -105,17 +106,17 @@ impl Engine {
         &self,
         changes: &[(u64, Option<usize>)],
         fails: bool,
-        inserts_sorted: bool,
+        in_batches: bool,
         note: impl Fn(Step),
     ) -> Result<(), IndexError> {
         let tree = Tree::open(&self.heap, self.root)?;
         self.heap.run(|tx| {
             let mut step = Step::default();
-            let mut batch = Vec::new();
+            let (mut batch, mut deleted) = (Vec::new(), Vec::new());
             for (key, words) in changes {
                 let new = self.number.add(1);
                 match words {
-                    Some(words) if inserts_sorted => {
+                    Some(words) if in_batches => {
                         batch.push((bytes(*key), value(new, *words)));
                         step.writes.push((*key, Some(new)));
                     }
@@ -128,6 +129,10 @@ impl Engine {
                         step.reads.push((*key, old));
                         step.writes.push((*key, Some(new)));
                     }
+                    None if in_batches => {
+                        deleted.push(bytes(*key));
+                        step.writes.push((*key, None));
+                    }
                     None => {
                         if tree.delete_in(tx, &bytes(*key))? {
                             step.writes.push((*key, None));
@@ -135,7 +140,10 @@ impl Engine {
                     }
                 }
             }
-            if inserts_sorted {
+            if in_batches {
+                deleted.sort();
+                let keys: Vec<&[u8]> = deleted.iter().map(Vec::as_slice).collect();
+                tree.delete_sorted_in(tx, &keys)?;
                 batch.sort();
                 let pairs: Vec<(&[u8], &[u8])> =
                     batch.iter().map(|(key, value)| (key.as_slice(), value.as_slice())).collect();
@@ -220,7 +228,7 @@ impl Subject for TreeSubject {
             }
             // Inserts come first, so that nodes grow; then as many deletions.
             let mut count = [1, 1, 1, 2, 3][actor.rng.usize(..5)];
-            if self.inserts_sorted {
+            if self.in_batches {
                 count = (count * 3).min(keys as usize);
             }
             let mut changes: Vec<(u64, Option<usize>)> = Vec::new();
@@ -233,7 +241,7 @@ impl Subject for TreeSubject {
             }
             let fails = actor.rng.u8(..10) == 0;
             let ticket = actor.begin(Step::default());
-            match engine.step(&changes, fails, self.inserts_sorted, |step| actor.revise(ticket, step)) {
+            match engine.step(&changes, fails, self.in_batches, |step| actor.revise(ticket, step)) {
                 Ok(()) => actor.returned(ticket),
                 Err(IndexError::Heap(HeapError::InDoubt(_))) => actor.in_doubt(ticket),
                 Err(_) => actor.refused(ticket),

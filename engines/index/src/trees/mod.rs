@@ -233,9 +233,7 @@ impl<'h, M: Medium> Trees<'h, M> {
             let tree = Tree::open_in(heap, tx, root)?;
             let keys = tree.range_in::<&[u8]>(tx, ..)?.take(keys_max.max(1));
             let keys = keys.map(|entry| Ok(entry?.key)).collect::<Result<Vec<_>, IndexError>>()?;
-            for key in &keys {
-                tree.delete_in(tx, key)?;
-            }
+            tree.delete_sorted_in(tx, &keys.iter().map(Vec::as_slice).collect::<Vec<_>>())?;
             if keys.is_empty() {
                 self.table.delete_in(tx, &entry.key)?;
                 if bugs::DROPPED_ROOT_LEAKED.is_active() {

@@ -17,6 +17,7 @@ mod nodes_grow_and_shrink;
 mod number_of_readers_is_unlimited;
 mod repair_keeps_sound_keys;
 mod snapshots_do_not_change;
+mod sorted_deletes_match_model;
 mod sorted_inserts_match_model;
 mod stalled_writer_is_not_corruption;
 mod store_image;

@@ -1,7 +1,7 @@
 //! Calls of trees take what stands for keys and values, and iterate over typed pairs.
 
 use crate::place::Place;
-use lodestone::{Result, TreeDef};
+use lodestone::{Result, Transaction, TreeDef};
 use std::collections::BTreeSet;
 
 const SAMPLES: TreeDef<(String, i64), Vec<u8>> = TreeDef::new("samples");
@@ -105,6 +105,71 @@ fn pops_see_changes_between_them() -> Result<()> {
         }
         Ok(())
     })
+}
+
+const NUMBERS: TreeDef<u32, u32> = TreeDef::new("numbers");
+
+/// Removes some entries from both ends, does something else, and goes on.
+fn remove_and_look(tx: &Transaction<'_>, model: &mut BTreeSet<u32>, round: u32) -> Result<()> {
+    let (tree, other) = (tx.tree(NUMBERS)?, tx.tree(NUMBERS)?);
+    let mut extracted = tree.extract_if(.., |number, _| number % 3 == 0);
+    for _ in 0..30 {
+        assert!(model.remove(&extracted.next().unwrap()?.0));
+        assert!(model.remove(&extracted.next_back().unwrap()?.0));
+    }
+    match round {
+        0 => assert_eq!(other.count()?, model.len() as u64),
+        1 => assert!(other.iter().map(|entry| entry.unwrap().0).eq(model.iter().copied())),
+        2 => assert_eq!(other.first()?.map(|entry| entry.0), model.first().copied()),
+        3 => assert_eq!(other.pop_first()?.map(|entry| entry.0), model.pop_first()),
+        4 => assert_eq!(other.retain(.., |number, _| number % 2 == 0)?, {
+            let before = model.len();
+            model.retain(|number| number % 2 == 0);
+            (before - model.len()) as u64
+        }),
+        5 => assert_eq!(other.put(0, 0)?, !model.insert(0)),
+        6 => {
+            let savepoint = tx.savepoint();
+            assert!(extracted.next().is_some() && other.pop_last()?.is_some());
+            tx.roll_back_to(savepoint)?;
+        }
+        7 => assert!(tx.tree(WORDS)?.get("a")?.is_none()),
+        // The removals are the last that the transaction does.
+        _ => return Ok(()),
+    }
+    assert!(model.remove(&extracted.next().unwrap()?.0));
+    Ok(())
+}
+
+/// Removals are made together, but whatever follows them sees them: reads, scans and changes of all handles, and the commit.
+#[test]
+fn removals_show_to_what_follows() -> Result<()> {
+    let place = Place::new();
+    let store = place.open();
+    let mut model: BTreeSet<u32> = (0..3000).collect();
+    store.write(|tx| tx.tree(NUMBERS)?.append(model.iter().map(|number| (*number, 0))))?;
+    for round in 0..=8 {
+        if round % 2 == 0 {
+            let tx = store.begin()?;
+            remove_and_look(&tx, &mut model, round)?;
+            tx.commit()?;
+        } else {
+            store.write(|tx| remove_and_look(tx, &mut model, round))?;
+        }
+        let numbers = store.snapshot()?.tree(NUMBERS)?;
+        assert!(numbers.iter().map(|entry| entry.unwrap().0).eq(model.iter().copied()), "round {round}");
+        assert_eq!(numbers.count()?, model.len() as u64);
+    }
+    store.write(|tx| {
+        let tree = tx.tree(NUMBERS)?;
+        assert_eq!(tree.pop_first()?.map(|entry| entry.0), model.first().copied());
+        tx.drop_tree("numbers")?;
+        assert!(tree.pop_first().is_err_and(|error| error.is_no_tree()));
+        Ok(())
+    })?;
+    store.close()?;
+    place.check(0);
+    Ok(())
 }
 
 #[cfg(feature = "serde")]

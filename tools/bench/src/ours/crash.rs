@@ -24,6 +24,6 @@ pub(super) fn log_image_rate(seconds: f64) -> Result<f64> {
 /// Returns a note with the crash images per second of a heap and of a tree.
 pub(super) fn other_image_rates(seconds: f64) -> Result<String> {
     let heap = rate(&HeapSubject { size: 0x30000, sizes: 5, later: false }, 120, seconds)?;
-    let tree = rate(&TreeSubject { size: 0x80000, inserts_sorted: false }, 90, seconds)?;
+    let tree = rate(&TreeSubject { size: 0x80000, in_batches: false }, 90, seconds)?;
     Ok(format!("crash-images: {heap:.0} images/s of a heap, {tree:.0} of a tree"))
 }
