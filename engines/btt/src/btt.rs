@@ -1,12 +1,12 @@
 //! The handle of a table.
 
 use crate::error::BttError;
-use crate::lock::hold;
 use crate::open::{self, FoundTable};
 use crate::plan::Plan;
 use crate::table::Table;
 use lode_nvdimm::BttBlockState;
 use lode_pmem::Medium;
+use lode_pmem::hold;
 use lode_pmem::sync::SpinMutex;
 use std::sync::OnceLock;
 

@@ -12,8 +12,8 @@
 use crate::arena::Arena;
 use crate::bugs;
 use crate::error::BttError;
-use crate::lock::hold;
 use lode_nvdimm::{BttBlockState, BttMapEntry};
+use lode_pmem::hold;
 use lode_pmem::sync::SpinMutex;
 use lode_pmem::{Medium, Readable};
 use std::collections::BTreeMap;

@@ -64,7 +64,6 @@ mod error;
 pub mod explore;
 mod found;
 mod lanes;
-mod lock;
 mod open;
 mod plan;
 mod pool;

@@ -4,11 +4,11 @@ use crate::arena::Arena;
 use crate::bugs;
 use crate::cache::{Cache, Entries};
 use crate::error::BttError;
-use crate::lock::hold;
 use crate::table::Table;
 use crate::write::in_doubt;
 use lode_nvdimm::{BttBlockState, BttMapEntry};
 use lode_pmem::Medium;
+use lode_pmem::hold;
 
 impl Table {
     /// Writes a block to the cache.

@@ -15,10 +15,10 @@ use crate::arena::Arena;
 use crate::bugs;
 use crate::error::{BttError, InDoubtCause};
 use crate::lanes::LaneState;
-use crate::lock::hold;
 use crate::undrained::Undrained;
 use lode_layout::{PoolOffset, WORD};
 use lode_nvdimm::{BttBlockState, BttDialect, BttFlogEntry, BttMapEntry};
+use lode_pmem::hold;
 use lode_pmem::{FaultScope, Medium};
 
 /// Runs stores of which nothing is known if one of them meets lost memory.

@@ -37,6 +37,12 @@ pub static PAYLOAD_UNCHECKED: Bug =
 /// Rule 7: the payload of an earlier record is not checked.
 pub static OVERWRITTEN_PAYLOAD_CHECKED: Bug =
     Bug::new("overwritten-payload-checked", "a record is dropped because its payload was changed later");
+/// Rule 7: in a shared ring, the payload of each record of the last batch is checked.
+pub static LAST_PAYLOAD_ONLY: Bug =
+    Bug::new("last-payload-only", "a block has content that was never written");
+/// Rule 4: a checkpoint stores what deferred records change.
+pub static DEFERRED_NOT_WRITTEN_BACK: Bug =
+    Bug::new("deferred-not-written-back", "a checkpoint covers records that were never written back");
 /// Rule 7: what a long transaction wrote outside of the log is durable before its record.
 pub static SPILL_NOT_DRAINED: Bug =
     Bug::new("spill-not-drained", "an object of a long transaction has content that was never written");
@@ -102,7 +108,7 @@ pub static TICKET_BEFORE_SYNC: Bug =
 pub static TICKET_AFTER_FAILED_SYNC: Bug =
     Bug::new("ticket-after-failed-sync", "a transaction is lost whose ticket said that it is durable");
 
-/// Every bug of this crate.
+/// Every bug of this crate that the heap's tests find.
 pub static ALL: [&Bug; 33] = [
     &WRITE_BACK_BEFORE_DRAIN,
     &EPOCH_NOT_IN_CHECKSUM,
@@ -138,3 +144,6 @@ pub static ALL: [&Bug; 33] = [
     &TICKET_BEFORE_SYNC,
     &TICKET_AFTER_FAILED_SYNC,
 ];
+
+/// Bugs that the tests of `lode-blocks` find: no other engine has payloads in a shared ring, or defers write-backs.
+pub static OF_PAYLOADS: [&Bug; 2] = [&LAST_PAYLOAD_ONLY, &DEFERRED_NOT_WRITTEN_BACK];

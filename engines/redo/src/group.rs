@@ -11,7 +11,7 @@ use crate::hooks::AppendedRecord;
 use crate::written_back::WrittenBack;
 use lode_layout::{ChecksumSeed, PoolOffset, RECORD_HEADER_WORDS, Record, WORD, align_up};
 use lode_pmem::sync::{AtomicBool, AtomicU64, Mutex, MutexGuard, Ordering};
-use lode_pmem::{Event, Fault, FaultScope, Medium, SyncError, checksum};
+use lode_pmem::{Event, Fault, FaultScope, Medium, Readable, SyncError, checksum};
 use rustix::io::Errno;
 use std::mem;
 use std::ops::Range;
@@ -63,6 +63,15 @@ struct State {
     faults: Vec<(u64, Fault)>,
     /// Buffer of a written batch, for reuse.
     spare: Vec<u64>,
+    /// Durable records that the next checkpoint writes back, in their order, if write-backs are deferred.
+    deferred: Vec<DeferredRecord>,
+}
+
+/// A durable record that is not written back.
+#[derive(Debug)]
+struct DeferredRecord {
+    body: Vec<u64>,
+    continued: Vec<ContinuedRange>,
 }
 
 /// A record that was appended to a batch and is not ready to be written back. It is ready when this is dropped.
@@ -92,6 +101,19 @@ pub(crate) struct Group {
     /// True while a thread gathers, writes or writes back a batch. Changes under the lock of the state.
     writing: AtomicBool,
     written: Event,
+    /// True if checkpoints write records back, and a drain makes a batch durable.
+    is_deferring: bool,
+}
+
+impl Batch {
+    /// Takes the records out, for a later write-back.
+    fn deferred(&mut self) -> impl Iterator<Item = DeferredRecord> {
+        let words = &self.words;
+        self.records.drain(..).map(|BatchRecord { body, continued, .. }| DeferredRecord {
+            body: words[body].to_vec(),
+            continued,
+        })
+    }
 }
 
 impl Group {
@@ -107,6 +129,7 @@ impl Group {
             failed: None,
             faults: Vec::new(),
             spare: Vec::new(),
+            deferred: Vec::new(),
         };
         Group {
             checksum_seed,
@@ -115,7 +138,13 @@ impl Group {
             unready: [AtomicU64::new(0), AtomicU64::new(0)],
             writing: AtomicBool::new(false),
             written: Event::new(),
+            is_deferring: false,
         }
+    }
+
+    /// Leaves write-backs to checkpoints from now on.
+    pub(crate) fn defer_write_backs(&mut self) {
+        self.is_deferring = true;
     }
 
     /// Moves the empty ring to `ring`, and returns the position of the next record. The caller holds all lanes, so no
@@ -260,10 +289,13 @@ impl Group {
             last.inspect(|last| self.written_back.advance(*last));
         }
         let written = self.write(medium, ring, &mut batch);
-        if written.is_ok() && !bugs::GROUP_COMMIT_BEFORE_SYNC.is_active() {
+        if written.is_ok() && !self.is_deferring && !bugs::GROUP_COMMIT_BEFORE_SYNC.is_active() {
             self.write_back(medium, &batch, &mut faults);
         }
         let mut state = self.lock_state();
+        if written.is_ok() && self.is_deferring {
+            state.deferred.extend(batch.deferred());
+        }
         if written.is_ok() {
             state.written_to = batch.start + batch_len(&batch, medium.log_block());
         }
@@ -349,13 +381,34 @@ impl Group {
             if !part.is_empty() && written.is_ok() {
                 // ORDER: the records are durable before any thread that waits for them returns or writes back.
                 // Stop here: each record of the batch is whole or absent, and none was acknowledged.
-                written = medium.log_write(ring.plus(at), part.as_bytes());
+                written = self.write_part(medium, ring.plus(at), part.as_bytes());
                 if bugs::FAILED_SYNC_IGNORED.is_active() {
                     written = Ok(());
                 }
             }
         }
         written
+    }
+
+    /// Writes a part of a batch to the ring, durably. If write-backs are deferred, no page of the pool but those of payloads
+    /// and of the log is dirty, and one sync takes both.
+    fn write_part<M: Medium>(&self, medium: &M, at: PoolOffset, bytes: &[u8]) -> Result<(), SyncError> {
+        if !self.is_deferring {
+            // ORDER: told at the call.
+            return medium.log_write(at, bytes);
+        }
+        medium.copy(at, bytes);
+        // ORDER: told at the call. The payloads that the records name are durable with them. Stop here: a record without
+        // its payload is dropped.
+        medium.drain()
+    }
+
+    /// Writes deferred records back, in their order. They become durable with the next drain.
+    pub(crate) fn write_back_deferred<M: Medium>(&self, medium: &M, memory: &Readable) {
+        let deferred = mem::take(&mut self.lock_state().deferred);
+        for record in &deferred {
+            apply_all(medium, memory, &record.body, &record.continued, None, true);
+        }
     }
 
     fn lock_state(&self) -> MutexGuard<'_, State> {

@@ -146,6 +146,17 @@ impl<M: Medium> Log<M> {
         self.fail();
     }
 
+    /// Leaves write-backs to checkpoints from now on, at durability commit; at the others commits go on to write back.
+    /// A record is then visible in the pool after the next checkpoint only: the caller keeps what it needs of it until
+    /// [`checkpointed`](Log::checkpointed) covers its number. For callers whose payloads lie outside of the log: a batch
+    /// becomes durable by one [`drain`](Medium::drain), together with all payloads that were copied before, and no page with
+    /// a write-back is dirty then.
+    pub fn defer_write_backs(&mut self) {
+        if let Some(group) = &mut self.group {
+            group.defer_write_backs();
+        }
+    }
+
     /// Returns true if the log refuses records because its medium must not be changed.
     #[inline]
     pub fn is_read_only(&self) -> bool {
@@ -605,6 +616,11 @@ impl<M: Medium> Log<M> {
         // ORDER: asked after all lanes were held: a commit whose write-backs met lost memory called `fail` before it
         // released its lane. Stop here: the old slot counts, and the record is replayed.
         self.check_accepts_records()?;
+        if let Some(group) = &self.group
+            && !bugs::DEFERRED_NOT_WRITTEN_BACK.is_active()
+        {
+            group.write_back_deferred(&self.medium, scope.memory(self.medium.memory()));
+        }
         if self.medium.durability() != Durability::None {
             self.persist_write_backs(scope, &checkpointer.dirty)?;
         }

@@ -21,11 +21,18 @@ pub struct ReplayRecord {
     pub(crate) sequence: u64,
     pub(crate) ring: u32,
     at: PoolOffset,
+    /// True if a later record shows that the record and its payload were durable.
+    is_proven: bool,
     pub(crate) body: Vec<u64>,
     pub(crate) continued: Vec<u64>,
 }
 
 impl ReplayRecord {
+    /// Returns the entries of the record, those that continue outside of its ring included.
+    pub fn entries(&self) -> impl Iterator<Item = Entry<'_>> {
+        [&self.body, &self.continued].into_iter().flat_map(|body| Entries::new(body).map_while(Result::ok))
+    }
+
     /// Returns true if content outside of the ring became durable with the record.
     fn has_external_content(&self) -> bool {
         let is_outside = |entry| matches!(entry, Entry::Payload { .. } | Entry::Continue { .. });
@@ -130,11 +137,12 @@ impl LogScan {
         for Gap { at, proven, flips } in scan.gaps {
             self.add_corruption(CorruptionKind::Record, at, proven, flips);
         }
-        for position in scan.needed {
+        for (index, position) in scan.needed.into_iter().enumerate() {
             let (at, body) = (ring.start.plus(position.offset), ring.body(&position));
             if is_writable(&body, area, ring.memory) {
                 let (sequence, continued) = (position.sequence, Vec::new());
-                self.records.push(ReplayRecord { sequence, ring: number, at, body, continued });
+                let is_proven = index < scan.proven;
+                self.records.push(ReplayRecord { sequence, ring: number, at, is_proven, body, continued });
             } else {
                 self.add_corruption(CorruptionKind::Entries, at, true, Vec::new());
             }
@@ -144,7 +152,8 @@ impl LogScan {
     /// Loads the entries that continue outside of the rings. Drops the last record of a ring if its content outside
     /// of the ring did not become durable with it: its transaction was never acknowledged.
     ///
-    /// An earlier record of a ring was followed by another, so its drain returned. Later records may have changed the
+    /// An earlier record of a ring was followed by another, so its drain returned; in a shared ring, one of an earlier
+    /// batch. Later records may have changed the
     /// content whose checksum it holds. For the same reason a record is believed if a later one of any ring writes to
     /// the range: the later transaction could do so only after this one released its locks.
     fn verify_payloads(&mut self, memory: &Readable, area: LogArea) {
@@ -165,7 +174,11 @@ impl LogScan {
                 let range = entry_range(&entry);
                 let (crc, what, exempt) = match entry {
                     Entry::Payload { crc, .. } => {
-                        let exempt = (!is_last || later.overlaps(&range))
+                        let is_proven = match bugs::LAST_PAYLOAD_ONLY.is_active() {
+                            true => !is_last,
+                            false => record.is_proven,
+                        };
+                        let exempt = (is_proven || later.overlaps(&range))
                             && !bugs::OVERWRITTEN_PAYLOAD_CHECKED.is_active();
                         (crc, CorruptionKind::Payload, exempt || bugs::PAYLOAD_UNCHECKED.is_active())
                     }

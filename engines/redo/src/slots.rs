@@ -77,6 +77,6 @@ pub fn newest(copies: &[SlotCopy; 4]) -> Option<CheckpointSlot> {
 }
 
 /// Reads the newest slot that has a whole copy.
-pub(crate) fn read(memory: &Readable, uuid: &[u8; 16]) -> Option<CheckpointSlot> {
+pub fn read(memory: &Readable, uuid: &[u8; 16]) -> Option<CheckpointSlot> {
     newest(&copies(memory, uuid))
 }

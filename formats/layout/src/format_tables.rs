@@ -1,7 +1,9 @@
 //! The list of all tables. Only tests and printers use it: no format imports it.
 
 use crate::format_table::FormatTable;
-use crate::{checkpoint_slot, header, pmdk_blk, pmdk_header, record, span, tree_entry, tree_leaf, tree_node};
+use crate::{
+    blocks, checkpoint_slot, header, pmdk_blk, pmdk_header, record, span, tree_entry, tree_leaf, tree_node,
+};
 
 /// Every format that has a table.
 pub const FORMAT_TABLES: &[FormatTable] = &[
@@ -18,4 +20,5 @@ pub const FORMAT_TABLES: &[FormatTable] = &[
     tree_entry::TABLE,
     pmdk_header::TABLE,
     pmdk_blk::TABLE,
+    blocks::TABLE,
 ];

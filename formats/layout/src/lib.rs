@@ -1,7 +1,7 @@
 //! Layer 0: every format of pools, as bytes and as validated values.
 //!
-//! It does: encode and decode offsets, headers, checkpoint slots, log records, heap words, tree nodes and leaves, and
-//! the headers of PMDK's pools. It does not: read a file, map memory, or know an instruction. So a tool can print a broken pool without opening it.
+//! It does: encode and decode offsets, headers, checkpoint slots, log records, heap words, tree nodes and leaves,
+//! descriptors and map words of blocks, and the headers of PMDK's pools. It does not: read a file, map memory, or know an instruction. So a tool can print a broken pool without opening it.
 #![forbid(unsafe_code)]
 
 // The other crates need more than the formats do. They all depend on this crate, so a build for a target that they do not
@@ -13,6 +13,7 @@ compile_error!("Lodestone maps whole pools into memory: build for a target with 
 #[cfg(not(target_endian = "little"))]
 compile_error!("media are little-endian, and so must the CPU be: words are loaded where they lie");
 
+mod blocks;
 pub mod bug;
 mod checkpoint_slot;
 mod chunk;
@@ -38,6 +39,7 @@ mod tree_node;
 mod tree_slot;
 mod word;
 
+pub use blocks::{BlockMapWord, BlocksDescriptor, BlocksDescriptorError};
 pub use checkpoint_slot::{
     CHECKPOINT_COPY_STRIDE, CHECKPOINT_SLOT_WORDS, CHECKPOINT_SLOTS_OFF, CheckpointSlot,
 };

@@ -101,6 +101,8 @@ pub(crate) struct Gap {
 pub(crate) struct RingScan {
     /// Sound records above the checkpoint, by their numbers.
     pub(crate) needed: Vec<RecordPosition>,
+    /// Number of the needed records, the first ones, that became durable before a later one was written.
+    pub(crate) proven: usize,
     pub(crate) gaps: Vec<Gap>,
     /// True if the search ended early: more looked like records than there can be.
     pub(crate) too_many_records: bool,
@@ -113,7 +115,7 @@ impl Ring<'_> {
         sound.sort_unstable_by_key(|position| position.sequence);
         let old = sound.partition_point(|position| position.sequence <= self.checkpoint);
         let needed = sound.split_off(old);
-        let mut scan = RingScan { needed, gaps: Vec::new(), too_many_records };
+        let mut scan = RingScan { needed, proven: 0, gaps: Vec::new(), too_many_records };
         let mut before = sound.last().copied();
         let mut end = scan.needed.len();
         let newest = scan.needed.last().map_or(0, RecordPosition::end);
@@ -139,6 +141,10 @@ impl Ring<'_> {
         }
         scan.gaps.extend(self.gap_after(before));
         scan.needed.truncate(end);
+        // A ring of one writer at a time has one record a drain. In a shared one, padding ends a batch.
+        let followed = scan.needed.len().saturating_sub(1);
+        scan.proven =
+            if self.shared { last_padded.map_or(0, |last| last + 1).min(followed) } else { followed };
         scan
     }
 

@@ -1,0 +1,249 @@
+//! The handle of atomic blocks.
+
+use crate::bugs;
+use crate::cache::Cache;
+use crate::change::Change;
+use crate::error::{BlocksError, Damage};
+use crate::readers::Readers;
+use crate::spares::Spares;
+use crate::stripes::Stripes;
+use lode_layout::BlocksDescriptor;
+use lode_pmem::Medium;
+use lode_redo::Log;
+
+/// The atomic blocks of a pool: read and written whole, by any number of threads.
+///
+/// # Durability
+/// Without a [volatile cache](Blocks::has_volatile_cache), a write is durable when it returns. With one it is visible then,
+/// and durable after the next [`flush`](Blocks::flush). Either way a block is its old self or its new self after a power
+/// cut, never a mixture.
+///
+/// # Locks
+/// Writes of one block wait for each other, and a write waits for readers of the data block that it writes to, which no map
+/// word names any more. Reads wait for no write.
+#[derive(Debug)]
+pub struct Blocks<M: Medium> {
+    pub(crate) log: Log<M>,
+    pub(crate) descriptor: BlocksDescriptor,
+    pub(crate) spares: Spares,
+    pub(crate) readers: Readers,
+    pub(crate) stripes: Stripes,
+    /// The volatile cache; `None` where stores become durable by flushes of lines.
+    pub(crate) cache: Option<Cache>,
+}
+
+impl<M: Medium> Blocks<M> {
+    /// Returns the medium.
+    pub fn medium(&self) -> &M {
+        self.log.medium()
+    }
+
+    /// Returns the size of a block in bytes.
+    pub fn block_size(&self) -> usize {
+        self.descriptor.block_size as usize
+    }
+
+    /// Returns the number of blocks.
+    pub fn block_count(&self) -> u64 {
+        self.descriptor.block_count
+    }
+
+    /// Returns the number of data blocks that no map word names.
+    pub fn spare_count(&self) -> u64 {
+        self.descriptor.spare_count
+    }
+
+    /// Returns true if writes are durable after a flush only.
+    pub fn has_volatile_cache(&self) -> bool {
+        self.cache.is_some()
+    }
+
+    /// Reads a block.
+    ///
+    /// # Errors
+    /// Fails if there is no such block, if its content is not what was written, or if memory is lost. Other blocks can still
+    /// be read. The content of `into` has no meaning then.
+    ///
+    /// # Cost
+    /// No drain; two loads of the map word, and the checksum of the content.
+    pub fn read(&self, lba: u64, into: &mut [u8]) -> Result<(), BlocksError> {
+        let Some((at, crc)) = self.copy_out(lba, into)? else { return Ok(()) };
+        if crc32c::crc32c(into) == crc {
+            return Ok(());
+        }
+        Err(Damage::Rotten { lba, at, len: into.len() as u64 }.into())
+    }
+
+    /// Reads a block without a look at the checksum of its content.
+    ///
+    /// # Errors
+    /// As [`read`](Blocks::read), apart from content that is not what was written.
+    ///
+    /// # Cost
+    /// No drain; two loads of the map word.
+    pub fn read_unchecked(&self, lba: u64, into: &mut [u8]) -> Result<(), BlocksError> {
+        self.copy_out(lba, into).map(drop)
+    }
+
+    /// Copies the content of a block. Returns the place and the checksum of the content, or `None` for zeros.
+    fn copy_out(
+        &self,
+        lba: u64,
+        into: &mut [u8],
+    ) -> Result<Option<(lode_layout::PoolOffset, u32)>, BlocksError> {
+        self.check_range(lba, 1)?;
+        self.check_length(into.len())?;
+        self.medium().memory().try_reading(|memory| {
+            let Some(mut seen) = self.word(memory, lba)? else {
+                into.fill(0);
+                return Ok(None);
+            };
+            let announcement = self.readers.announce(self.medium(), seen.block);
+            loop {
+                let again = self.word(memory, lba)?;
+                if again == Some(seen) || bugs::READ_NOT_REPEATED.is_active() {
+                    break;
+                }
+                let Some(newer) = again else {
+                    into.fill(0);
+                    return Ok(None);
+                };
+                announcement.replace(newer.block);
+                seen = newer;
+            }
+            // Nothing below calls the medium: without this, no other thread would run between note and copy.
+            #[cfg(lode_bugs)]
+            lode_pmem::scheduled::step();
+            let at = self.descriptor.data_at(seen.block);
+            memory.read(at, into);
+            drop(announcement);
+            Ok(Some((at, seen.crc)))
+        })
+    }
+
+    /// Returns true if a block was never written, or was made zeros. It takes no data block then.
+    ///
+    /// # Errors
+    /// Fails if there is no such block, or if its map word can't be used.
+    pub fn is_zero(&self, lba: u64) -> Result<bool, BlocksError> {
+        self.check_range(lba, 1)?;
+        self.medium().memory().try_reading(|memory| Ok(self.word(memory, lba)?.is_none()))
+    }
+
+    /// Writes a block.
+    ///
+    /// # Errors
+    /// With [`BlocksError::InDoubt`] the write may or may not be there after the pool is opened again, and the handle
+    /// accepts no more writes. With any other error nothing was changed.
+    ///
+    /// # Durability
+    /// See [`Blocks`].
+    ///
+    /// # Cost
+    /// One drain without a volatile cache, none with one. A checkpoint if there is no spare data block.
+    pub fn write(&self, lba: u64, from: &[u8]) -> Result<(), BlocksError> {
+        self.write_batch(&[(lba, from)])
+    }
+
+    /// Writes blocks. If a block is there twice, the last content counts. Each block is written whole or not at all; blocks
+    /// are independent of each other.
+    ///
+    /// # Errors
+    /// As [`write`](Blocks::write), apart from this: some of the blocks may be written. Errors of the arguments are found
+    /// first.
+    ///
+    /// # Durability
+    /// See [`Blocks`].
+    ///
+    /// # Cost
+    /// Without a volatile cache, one drain for as many blocks as have room in a record, at least 50, and as there are spare
+    /// data blocks; with one, none.
+    pub fn write_batch(&self, writes: &[(u64, &[u8])]) -> Result<(), BlocksError> {
+        for (lba, from) in writes {
+            self.check_range(*lba, 1)?;
+            self.check_length(from.len())?;
+        }
+        self.log.check_accepts_records()?;
+        match &self.cache {
+            Some(cache) => writes.iter().try_for_each(|(lba, from)| self.write_cached(cache, *lba, from)),
+            None if writes.len() == 1 => self.write_through(writes),
+            None => self.write_through(&last_of_each(writes)),
+        }
+    }
+
+    /// Makes `count` blocks from `first` on read as zeros, and frees their data blocks.
+    ///
+    /// # Errors
+    /// As [`write_batch`](Blocks::write_batch).
+    ///
+    /// # Durability
+    /// See [`Blocks`].
+    ///
+    /// # Cost
+    /// That of a batch of the blocks that are not zeros, without contents.
+    pub fn zero(&self, first: u64, count: u64) -> Result<(), BlocksError> {
+        self.check_range(first, count)?;
+        self.log.check_accepts_records()?;
+        let mut lbas = Vec::new();
+        for lba in first..first + count {
+            if !self.is_zero(lba)? {
+                lbas.push(lba);
+            }
+        }
+        match &self.cache {
+            Some(cache) => {
+                lbas.iter().try_for_each(|lba| self.change_cached(cache, Change { lba: *lba, word: None }))
+            }
+            None => self.zero_through(&lbas),
+        }
+    }
+
+    /// Makes all writes durable that have returned.
+    ///
+    /// # Errors
+    /// Fails if a sync does, now or before. What was not flushed before may or may not be there after the pool is opened
+    /// again.
+    ///
+    /// # Cost
+    /// One sync if anything waits in the volatile cache; otherwise none.
+    pub fn flush(&self) -> Result<(), BlocksError> {
+        match &self.cache {
+            Some(cache) if !self.log.is_read_only() => self.settle(cache),
+            Some(_) => Ok(()),
+            None if self.log.is_read_only() => Ok(()),
+            None => Ok(self.log.check_accepts_records()?),
+        }
+    }
+
+    /// Makes all writes durable and stores all map words, so the next opening has nothing to replay. Blocks that are dropped
+    /// instead leave what a crash would leave.
+    ///
+    /// # Errors
+    /// As [`flush`](Blocks::flush).
+    pub fn close(self) -> Result<(), BlocksError> {
+        self.flush()?;
+        Ok(self.log.close()?)
+    }
+
+    fn check_range(&self, first: u64, len: u64) -> Result<(), BlocksError> {
+        let count = self.block_count();
+        match first.checked_add(len) {
+            Some(end) if end <= count && first < count => Ok(()),
+            _ => Err(BlocksError::NoBlock { lba: first.max(count), count }),
+        }
+    }
+
+    fn check_length(&self, len: usize) -> Result<(), BlocksError> {
+        let want = self.block_size();
+        if len == want { Ok(()) } else { Err(BlocksError::Length { len, want }) }
+    }
+}
+
+/// Returns the last write of each block.
+fn last_of_each<'w>(writes: &[(u64, &'w [u8])]) -> Vec<(u64, &'w [u8])> {
+    let mut last = writes.to_vec();
+    // Stable, so the writes of one block keep their order.
+    last.sort_by_key(|(lba, _)| *lba);
+    let is_last = |index: usize| last.get(index + 1).is_none_or(|next| next.0 != last[index].0);
+    (0..last.len()).filter(|index| is_last(*index)).map(|index| last[index]).collect()
+}

@@ -1,0 +1,67 @@
+//! The two copies of the descriptor on a medium.
+
+use crate::error::Damage;
+use lode_layout::{BlocksDescriptor, Geometry, PoolOffset};
+use lode_pmem::{FaultScope, Medium};
+
+/// A copy of the descriptor: where it is, and what it says.
+pub(crate) type Copy = (PoolOffset, Result<BlocksDescriptor, Damage>);
+
+/// Reads both copies.
+pub(crate) fn copies<M: Medium>(medium: &M, geometry: &Geometry) -> [Copy; 2] {
+    let extent = &geometry.extents()[0];
+    let first = BlocksDescriptor::place(extent);
+    [first, first.plus(BlocksDescriptor::COPY_STRIDE)].map(|at| {
+        let mut bytes = [0; BlocksDescriptor::LEN];
+        let read = medium.memory().reading(|memory| memory.read(at, &mut bytes));
+        let decode = || BlocksDescriptor::decode(bytes, extent);
+        (
+            at,
+            read.map_err(Damage::Memory)
+                .and_then(|()| decode().map_err(|error| Damage::Descriptor { at, error })),
+        )
+    })
+}
+
+/// Reads the descriptor.
+///
+/// # Errors
+/// Fails if neither copy is valid.
+pub(crate) fn read<M: Medium>(medium: &M, geometry: &Geometry) -> Result<BlocksDescriptor, Damage> {
+    let [(_, first), (_, second)] = copies(medium, geometry);
+    first.or_else(|error| second.map_err(|_| error))
+}
+
+/// Stores both copies. They become durable with the next drain.
+///
+/// # Errors
+/// Fails if they can't be stored.
+pub(crate) fn write<M: Medium>(
+    medium: &M,
+    geometry: &Geometry,
+    descriptor: &BlocksDescriptor,
+) -> Result<(), lode_pmem::Fault> {
+    let bytes = descriptor.encode();
+    FaultScope::run(|| {
+        for (at, _) in copies(medium, geometry) {
+            medium.copy(at, &bytes);
+        }
+    })
+}
+
+/// Makes all blocks zeros. Durable with the next drain.
+///
+/// # Errors
+/// Fails if the map can't be stored.
+pub(crate) fn clear_map<M: Medium>(
+    medium: &M,
+    descriptor: &BlocksDescriptor,
+) -> Result<(), lode_pmem::Fault> {
+    const ZEROS: [u8; 4096] = [0; 4096];
+    let (start, end) = (descriptor.map_off.get(), descriptor.data_off.get());
+    FaultScope::run(|| {
+        for at in (start..end).step_by(ZEROS.len()) {
+            medium.copy(PoolOffset::new(at), &ZEROS);
+        }
+    })
+}

@@ -1,0 +1,45 @@
+//! Map words: the newest of each block.
+
+use crate::blocks::Blocks;
+use crate::error::{BlocksError, Damage};
+use lode_layout::{BlockMapWord, BlocksDescriptor};
+use lode_pmem::{Medium, Readable};
+
+/// Decodes the map word of a block.
+///
+/// # Errors
+/// Fails if its data block does not exist.
+pub(crate) fn decode(
+    descriptor: &BlocksDescriptor,
+    lba: u64,
+    word: u64,
+) -> Result<Option<BlockMapWord>, Damage> {
+    BlockMapWord::decode(word, descriptor.data_count()).map_err(|error| Damage::MapWord {
+        lba,
+        at: descriptor.word_at(lba),
+        error,
+    })
+}
+
+impl<M: Medium> Blocks<M> {
+    /// Returns the newest map word of a block.
+    ///
+    /// # Errors
+    /// Fails if its data block does not exist.
+    #[inline]
+    pub(crate) fn word(&self, memory: &Readable, lba: u64) -> Result<Option<BlockMapWord>, BlocksError> {
+        let cached = self.cache.as_ref().and_then(|cache| cache.word(self.medium(), lba));
+        let word = cached.unwrap_or_else(|| memory.load8(self.descriptor.word_at(lba)));
+        Ok(decode(&self.descriptor, lba, word)?)
+    }
+
+    /// Returns the map word of a block that the pool has.
+    ///
+    /// # Errors
+    /// Fails if it can't be read, or if its data block does not exist.
+    pub(crate) fn pool_word(&self, lba: u64) -> Result<Option<BlockMapWord>, BlocksError> {
+        self.medium().memory().try_reading(|memory| {
+            Ok(decode(&self.descriptor, lba, memory.load8(self.descriptor.word_at(lba)))?)
+        })
+    }
+}

@@ -1,0 +1,169 @@
+//! The atomic blocks of a pool in a file or on a device.
+
+use crate::blocks::Blocks;
+use crate::error::BlocksError;
+use lode_layout::{BlocksDescriptor, LayoutName};
+use lode_pmem::{Mapping, Medium};
+use lode_pool::{Access, CreateOptions, OpenOptions, PoolError, PoolFile};
+use lode_redo::Recovery;
+use rustix::rand::{GetRandomFlags, getrandom};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// An open pool of layout `blocks`. The blocks store through `M`: the mapping, or a medium around it, such as
+/// [`Counted`](lode_pmem::Counted).
+///
+/// Dropping it instead of [`close`](BlockPool::close) is no damage: a crash does the same.
+#[derive(Debug)]
+pub struct BlockPool<M: Medium = Arc<Mapping>> {
+    // In this order: the blocks are dropped before the lock on the file.
+    blocks: Blocks<M>,
+    file: PoolFile,
+    recovery: Recovery,
+}
+
+/// The reason why a pool of blocks could not be made, opened or closed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BlockPoolError {
+    /// An error of its file or its headers.
+    #[error(transparent)]
+    Pool(#[from] PoolError),
+    /// An error of its blocks.
+    #[error("{}: {error}", path.display())]
+    Blocks {
+        /// The file or device.
+        path: PathBuf,
+        /// The error of the blocks.
+        #[source]
+        error: BlocksError,
+    },
+    /// The pool has content of another layout.
+    #[error("{}: the layout of the pool is {layout}, not {}; open it with the program that made it", path.display(), BlocksDescriptor::LAYOUT)]
+    Layout {
+        /// The file or device.
+        path: PathBuf,
+        /// The layout of the pool.
+        layout: LayoutName,
+    },
+    /// The kernel gave no random bytes, which every epoch of a log needs.
+    #[error("getrandom: {}", std::io::Error::from_raw_os_error(*errno))]
+    Random {
+        /// The error number.
+        errno: i32,
+    },
+}
+
+impl BlockPool {
+    /// Returns the name of the layout.
+    pub fn layout() -> LayoutName {
+        LayoutName::new(BlocksDescriptor::LAYOUT).expect("the name is valid")
+    }
+
+    /// Makes a pool at `path` with blocks of `block_size` bytes, all zeros, and opens it. Its layout is that
+    /// of blocks, whatever `options` say, and the pool does not grow by itself.
+    ///
+    /// # Errors
+    /// [`BlockPoolError`]. No file is left then, and no pool on the device.
+    ///
+    /// # Durability
+    /// The pool and its name are durable on return. A crash before that leaves no pool or a whole one.
+    pub fn create(
+        path: &Path,
+        options: &CreateOptions,
+        block_size: u32,
+    ) -> Result<BlockPool, BlockPoolError> {
+        let log_epoch = random_log_epoch()?;
+        let options = CreateOptions { size_max: None, layout: BlockPool::layout(), ..options.clone() };
+        let file = PoolFile::create(path, &options, |mapping, header| {
+            let uuid = header.uuid.as_bytes();
+            Blocks::format(&mapping, &header.geometry, uuid, block_size, log_epoch)
+                .map_err(BlockPoolError::blocks(path))
+        })?;
+        BlockPool::over(file, |mapping| mapping)
+    }
+
+    /// Opens the pool at `path`. If it is opened for reading, the log of the last writer is replayed into a private view.
+    /// Nothing reaches the file then.
+    ///
+    /// # Errors
+    /// [`BlockPoolError`].
+    ///
+    /// # Durability
+    /// See [`Blocks::open`].
+    ///
+    /// # Cost
+    /// Reads the log and the map.
+    pub fn open(path: &Path, options: &OpenOptions) -> Result<BlockPool, BlockPoolError> {
+        BlockPool::open_through(path, options, |mapping| mapping)
+    }
+}
+
+impl<M: Medium> BlockPool<M> {
+    /// Opens a pool as [`open`](BlockPool::open) does; the blocks store through the medium that `wrap` makes of the mapping.
+    ///
+    /// # Errors
+    /// [`BlockPoolError`].
+    pub fn open_through(
+        path: &Path,
+        options: &OpenOptions,
+        wrap: impl FnOnce(Arc<Mapping>) -> M,
+    ) -> Result<BlockPool<M>, BlockPoolError> {
+        BlockPool::over(PoolFile::open(path, options)?, wrap)
+    }
+
+    fn over(file: PoolFile, wrap: impl FnOnce(Arc<Mapping>) -> M) -> Result<BlockPool<M>, BlockPoolError> {
+        let header = file.header();
+        if header.layout.as_str() != BlocksDescriptor::LAYOUT {
+            return Err(BlockPoolError::Layout { path: file.path().to_owned(), layout: header.layout });
+        }
+        let medium = wrap(Arc::clone(file.medium()));
+        let opened = Blocks::open(medium, &header.geometry, header.uuid.into_bytes(), random_log_epoch()?);
+        let (blocks, recovery) = opened.map_err(BlockPoolError::blocks(file.path()))?;
+        Ok(BlockPool { blocks, file, recovery })
+    }
+
+    /// Returns the blocks.
+    pub fn blocks(&self) -> &Blocks<M> {
+        &self.blocks
+    }
+
+    /// Returns the file, for operations on the headers alone.
+    pub fn file(&self) -> &PoolFile {
+        &self.file
+    }
+
+    /// Returns the result of the recovery at opening.
+    pub fn recovery(&self) -> Recovery {
+        self.recovery
+    }
+
+    /// Closes the pool: all writes are durable, and the next opening has nothing to replay.
+    ///
+    /// # Errors
+    /// [`BlockPoolError::Blocks`] if a sync failed, now or before; the errors of [`PoolFile::close`].
+    pub fn close(self) -> Result<(), BlockPoolError> {
+        let BlockPool { blocks, file, .. } = self;
+        if file.access() == Access::ReadWrite {
+            blocks.close().map_err(BlockPoolError::blocks(file.path()))?;
+        }
+        Ok(file.close()?)
+    }
+}
+
+impl BlockPoolError {
+    fn blocks(path: &Path) -> impl FnOnce(BlocksError) -> BlockPoolError {
+        move |error| BlockPoolError::Blocks { path: path.to_owned(), error }
+    }
+}
+
+/// Returns a number that no other epoch of any log has.
+fn random_log_epoch() -> Result<[u64; 2], BlockPoolError> {
+    let mut bytes = [[0; 8]; 2];
+    for half in &mut bytes {
+        // The kernel delivers so few bytes whole, or not at all.
+        getrandom(half, GetRandomFlags::empty())
+            .map_err(|errno| BlockPoolError::Random { errno: errno.raw_os_error() })?;
+    }
+    Ok(bytes.map(u64::from_le_bytes))
+}

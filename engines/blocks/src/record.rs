@@ -1,0 +1,41 @@
+//! Records of changes.
+
+use crate::bugs;
+use crate::change::Change;
+use lode_layout::{BlocksDescriptor, Entry, RECORD_HEADER_WORDS, Record};
+use std::cell::Cell;
+
+/// Words of a record for one change: payload and map word.
+const WORDS: usize = 5;
+
+thread_local! {
+    /// The buffer of the thread's last record.
+    static BUFFER: Cell<Option<Record>> = const { Cell::new(None) };
+}
+
+/// Calls `with` with the record of these changes.
+pub(crate) fn with_record<R>(
+    descriptor: &BlocksDescriptor,
+    changes: &[Change],
+    with: impl FnOnce(&mut Record) -> R,
+) -> R {
+    let mut record = BUFFER.take().unwrap_or_default();
+    record.clear();
+    for change in changes {
+        if let Some(word) = change.word
+            && !bugs::RECORD_WITHOUT_PAYLOAD.is_active()
+        {
+            let (at, len) = (descriptor.data_at(word.block), descriptor.block_size.into());
+            record.push(Entry::Payload { at, len, crc: word.crc });
+        }
+        record.push_word(descriptor.word_at(change.lba), change.stored_word());
+    }
+    let result = with(&mut record);
+    BUFFER.set(Some(record));
+    result
+}
+
+/// Returns the number of changes of which a record of `words` words has room.
+pub(crate) fn changes_max(words: usize) -> usize {
+    ((words - RECORD_HEADER_WORDS) / WORDS).max(1)
+}

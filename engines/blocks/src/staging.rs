@@ -1,0 +1,77 @@
+//! Contents on their way: the data block that each takes, and the change of its map word.
+
+use crate::blocks::Blocks;
+use crate::bugs;
+use crate::change::Change;
+use crate::error::BlocksError;
+use lode_layout::BlockMapWord;
+use lode_pmem::{FaultScope, Medium, hold};
+
+impl<M: Medium> Blocks<M> {
+    /// Copies the content of a block to the data block `block`, past the cache.
+    ///
+    /// # Errors
+    /// Fails if the data block lies in lost memory. It is left out from then on.
+    pub(crate) fn stage(&self, block: u32, lba: u64, from: &[u8]) -> Result<Change, BlocksError> {
+        self.readers.wait_for_readers(self.medium(), block);
+        let summed = if bugs::CHECKSUM_OF_A_PART.is_active() { &from[..from.len() / 2] } else { from };
+        let word = BlockMapWord { block, crc: crc32c::crc32c(summed) };
+        let copied = FaultScope::run(|| self.medium().copy(self.descriptor.data_at(block), from));
+        copied.inspect_err(|_| self.spares.lose(self.medium()))?;
+        Ok(Change { lba, word: Some(word) })
+    }
+
+    /// Makes the data blocks of changes spares again that no record names.
+    pub(crate) fn unstage(&self, changes: &[Change]) {
+        for word in changes.iter().filter_map(|change| change.word) {
+            self.spares.put_back(self.medium(), word.block);
+        }
+    }
+
+    /// Takes a data block that can be written. Waits for other writers, and makes a checkpoint, if there is none.
+    ///
+    /// # Errors
+    /// [`BlocksError::NoSpare`], and the errors of a flush and of a checkpoint.
+    ///
+    /// # Cost
+    /// A checkpoint, for all data blocks that were freed since the last one. At durability `commit` a flush before it.
+    pub(crate) fn take(&self) -> Result<u32, BlocksError> {
+        self.log.check_accepts_records()?;
+        match self.try_take() {
+            Some(block) => Ok(block),
+            None => self.reclaim(),
+        }
+    }
+
+    /// Takes a data block that can be written now, if there is one.
+    pub(crate) fn try_take(&self) -> Option<u32> {
+        self.spares.take(self.medium(), self.log.checkpointed())
+    }
+
+    #[cold]
+    fn reclaim(&self) -> Result<u32, BlocksError> {
+        for round in 0.. {
+            let one = hold(&self.spares.reclaiming, self.medium());
+            // The writer that held the lock before may have freed some.
+            if let Some(block) = self.try_take() {
+                return Ok(block);
+            }
+            self.log.check_accepts_records()?;
+            self.flush()?;
+            if self.spares.has_retired(self.medium()) {
+                self.log.checkpoint()?;
+                if let Some(block) = self.try_take() {
+                    return Ok(block);
+                }
+            }
+            drop(one);
+            // A data block that is not lost comes back: no writer waits while it has one.
+            let lost = self.spares.lost(self.medium());
+            if lost >= self.descriptor.spare_count {
+                return Err(BlocksError::NoSpare { count: lost });
+            }
+            self.medium().relax(round);
+        }
+        unreachable!("the loop ends with a data block")
+    }
+}

@@ -1,0 +1,69 @@
+//! A power cut leaves each block whole: its old content or its new one.
+
+use lode_blocks::explore::BlocksSubject;
+use lode_pmem::Durability;
+use lode_sim::{Budget, Cpu, Machine, Setup, WriteCache, explore, explore_poison};
+
+/// Size of the smallest pool: 8 blocks of 512 bytes, and 8 spares.
+const SMALL: u64 = 64 << 10;
+
+fn subject(machine: Machine, size: u64, block_size: u32) -> BlocksSubject {
+    let is_cached = machine.durability == Durability::Commit;
+    let cache = if is_cached { WriteCache::Volatile } else { WriteCache::None };
+    BlocksSubject { size, block_size, cache, large_request: 0 }
+}
+
+fn survives_power_cuts(size: u64, block_size: u32, operations: u64, images: u64) {
+    for machine in Machine::ALL {
+        for threads in 1..=3 {
+            let subject = subject(machine, size, block_size);
+            let budget = Budget::scaled(images, 60.0);
+            let operations = operations / threads as u64;
+            let failing_drains = machine.durability == Durability::Commit;
+            let setup = Setup { machine, threads, operations, budget, failing_drains, ..Setup::default() };
+            let report = explore(&subject, &setup);
+            println!("{subject:?}, {machine}, {threads} threads: {report}");
+            assert!(report.violation.is_none(), "{}", report.violation.expect("just seen"));
+        }
+    }
+}
+
+#[test]
+fn blocks_are_never_torn_or_lost() {
+    survives_power_cuts(SMALL, 512, 60, 3_000);
+}
+
+#[test]
+fn blocks_of_several_sectors_are_never_torn() {
+    survives_power_cuts(2 * SMALL, 1024, 36, 1_000);
+}
+
+/// A flush of so many writes needs several records, which one sync makes durable.
+#[test]
+fn several_records_of_one_flush_are_never_torn() {
+    let machine = Machine { cpu: Cpu::X86, durability: Durability::Commit };
+    let subject = BlocksSubject { large_request: 110, ..subject(machine, 160 << 10, 512) };
+    for threads in 1..=2 {
+        let budget = Budget::scaled(1_000, 60.0);
+        let setup =
+            Setup { machine, threads, operations: 8, budget, failing_drains: true, ..Setup::default() };
+        let report = explore(&subject, &setup);
+        println!("{subject:?}, {machine}, {threads} threads: {report}");
+        assert!(report.violation.is_none(), "{}", report.violation.expect("just seen"));
+    }
+}
+
+/// A line of a block, of the map or of the log is lost while threads use the blocks.
+#[test]
+fn lost_line_is_reported_and_loses_nothing_else() {
+    for machine in Machine::ALL {
+        for threads in 1..=3 {
+            let subject = subject(machine, SMALL, 512);
+            let budget = Budget::scaled(300, 60.0);
+            let setup = Setup { machine, threads, operations: 12, budget, ..Setup::default() };
+            let report = explore_poison(&subject, &setup);
+            println!("{machine}, {threads} threads: {report}");
+            assert!(report.violation.is_none(), "{}", report.violation.expect("just seen"));
+        }
+    }
+}

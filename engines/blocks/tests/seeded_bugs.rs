@@ -1,0 +1,79 @@
+//! The explorer finds every seeded bug of the blocks. Built with `--cfg lode_bugs`.
+#![cfg(lode_bugs)]
+
+use lode_blocks::bugs;
+use lode_blocks::explore::BlocksSubject;
+use lode_layout::bug::Bug;
+use lode_pmem::Durability;
+use lode_redo::bugs as log_bugs;
+use lode_sim::{Budget, Cpu, Machine, Setup, WriteCache, explore};
+
+const LINE: Machine = Machine { cpu: Cpu::X86, durability: Durability::Line };
+const COMMIT: Machine = Machine { cpu: Cpu::X86, durability: Durability::Commit };
+
+/// The smallest pool, and one with requests for which a flush needs several records: size, blocks of a large request.
+const SMALL: (u64, usize) = (64 << 10, 0);
+const LARGE: (u64, usize) = (160 << 10, 110);
+
+fn is_found(bug: &'static Bug, (size, large_request): (u64, usize), machine: Machine, threads: usize) {
+    let is_commit = machine.durability == Durability::Commit;
+    let cache = if is_commit { WriteCache::Volatile } else { WriteCache::None };
+    let subject = BlocksSubject { size, block_size: 512, cache, large_request };
+    let report = bug.plant(|| {
+        (1..=40).map(|seed| seed * 1000).find_map(|seed| {
+            let budget = Budget { images: 5_000, seconds: 20.0 };
+            let operations = if large_request > 0 { 8 } else { 60 / threads as u64 };
+            let setup = Setup {
+                machine,
+                threads,
+                operations,
+                budget,
+                seed,
+                failing_drains: is_commit,
+                ..Setup::default()
+            };
+            explore(&subject, &setup).violation
+        })
+    });
+    assert!(bug.was_reached(), "{bug}: the wrong code was never run");
+    let violation = report.unwrap_or_else(|| panic!("{bug}: not found"));
+    println!("{bug}: {violation}");
+}
+
+macro_rules! found {
+    ($($test:ident: $from:ident::$bug:ident in $pool:ident on $machine:ident with $threads:literal;)+) => {
+        $(#[test]
+        fn $test() {
+            is_found(&$from::$bug, $pool, $machine, $threads);
+        })+
+
+        #[test]
+        fn every_seeded_bug_has_a_test() {
+            let tested = [$($from::$bug.name()),+];
+            for bug in bugs::ALL.iter().chain(&log_bugs::OF_PAYLOADS) {
+                assert!(tested.contains(&bug.name()), "{bug}");
+            }
+        }
+    };
+}
+
+found! {
+    map_before_record: bugs::MAP_BEFORE_RECORD in SMALL on LINE with 1;
+    reused_before_checkpoint: bugs::REUSED_BEFORE_CHECKPOINT in SMALL on LINE with 3;
+    checksum_of_a_part: bugs::CHECKSUM_OF_A_PART in SMALL on LINE with 1;
+    record_without_payload: bugs::RECORD_WITHOUT_PAYLOAD in SMALL on LINE with 1;
+    record_without_payload_with_cache: bugs::RECORD_WITHOUT_PAYLOAD in SMALL on COMMIT with 1;
+    payload_unchecked: log_bugs::PAYLOAD_UNCHECKED in SMALL on LINE with 3;
+    last_payload_only: log_bugs::LAST_PAYLOAD_ONLY in LARGE on COMMIT with 1;
+    deferred_not_written_back: log_bugs::DEFERRED_NOT_WRITTEN_BACK in SMALL on COMMIT with 1;
+    lane_slot_reused_before_slot: log_bugs::REUSE_BEFORE_SLOT in SMALL on LINE with 3;
+    readers_not_awaited: bugs::READERS_NOT_AWAITED in SMALL on COMMIT with 3;
+    read_not_repeated: bugs::READ_NOT_REPEATED in SMALL on COMMIT with 3;
+    zero_not_logged: bugs::ZERO_NOT_LOGGED in SMALL on LINE with 1;
+    stripes_not_held: bugs::STRIPES_NOT_HELD in SMALL on LINE with 3;
+    flush_of_own_writes: bugs::FLUSH_OF_OWN_WRITES in SMALL on COMMIT with 3;
+    flush_not_awaited: bugs::FLUSH_NOT_AWAITED in SMALL on COMMIT with 3;
+    freed_while_settling: bugs::FREED_WHILE_SETTLING in SMALL on COMMIT with 3;
+    forgotten_before_checkpoint: bugs::FORGOTTEN_BEFORE_CHECKPOINT in SMALL on COMMIT with 1;
+    old_word_of_pool: bugs::OLD_WORD_OF_POOL in SMALL on COMMIT with 1;
+}

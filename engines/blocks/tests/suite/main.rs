@@ -1,0 +1,11 @@
+//! What atomic blocks promise: a module for each promise.
+//!
+//! One program, because each program of tests compiles the engine anew.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod blocks_are_read_as_written;
+mod damage_is_reported;
+mod disk;
+mod full_pools_stay_writable;
+mod pools_in_files;
+mod readers_and_writers_share_blocks;
