@@ -59,6 +59,7 @@ mod btt;
 pub mod bugs;
 mod cache;
 mod check;
+mod describe;
 mod error;
 #[cfg(feature = "explore")]
 pub mod explore;
@@ -75,6 +76,7 @@ mod write;
 
 pub use btt::Btt;
 pub use check::{Finding, check};
+pub use describe::{Description, TableFormat, describe};
 pub use error::{BttError, InDoubtCause};
 pub use plan::Plan;
 pub use repair::{Repair, repair};

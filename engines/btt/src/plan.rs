@@ -15,11 +15,11 @@ const ZEROS: [u8; BLOCK as usize] = [0; BLOCK as usize];
 /// A table that is to be made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
-    uuid: Uuid,
+    pub(crate) uuid: Uuid,
     parent_uuid: Uuid,
     version: BttVersion,
     dialect: BttDialect,
-    arenas: Vec<(u64, BttGeometry)>,
+    pub(crate) arenas: Vec<(u64, BttGeometry)>,
     /// The header of the pool of PMDK that is made with the table.
     new_pool: Option<PmdkHeader>,
     is_on_zeros: bool,

@@ -1,6 +1,6 @@
 //! Making a pool in a new file, or on a device.
 
-use crate::file::{OpenOptions, checked_size_max, detected_durability, map, open_locked, reserve_for};
+use crate::file::{OpenOptions, checked_size_max, detected_durability, map, reserve_for};
 use crate::lock::LockedFile;
 use crate::{Access, HeaderCopy, HeaderCopyError, PoolError, PoolFile, format};
 use lode_layout::{Durability, Geometry, Header, HeaderError, LayoutName};
@@ -129,7 +129,7 @@ fn create_on_device<E>(
     content: impl FnOnce(&Mapping, &Header) -> Result<(), E>,
 ) -> Result<PoolFile, Failure<E>> {
     let geometry = Geometry::plan(options.size).map_err(PoolError::Geometry)?;
-    let file = open_locked(path, Access::ReadWrite)?;
+    let file = LockedFile::open(path, Access::ReadWrite)?;
     let mapping = map(&file, path, &options.open_options(), None)?;
     if !options.overwrite_device && has_header(&mapping) {
         return Err(PoolError::Exists.into());

@@ -10,10 +10,9 @@ use lode_layout::{
 use lode_pmem::{DurabilityEvidence, Mapping, Medium, PmemError, Sysfs, deallocate, file_size_limit};
 use rustix::fs::fsync;
 use rustix::io::retry_on_intr;
-use std::fs::{self, File};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::{FileExt, FileTypeExt};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -99,7 +98,7 @@ impl PoolFile {
     }
 
     fn open_without_path(path: &Path, options: &OpenOptions) -> Result<PoolFile, PoolError> {
-        let file = open_locked(path, options.access)?;
+        let file = LockedFile::open(path, options.access)?;
         let mapping =
             map(&file, path, options, options.grow_to.or_else(|| reserve_of(&file, options.access)))?;
         let headers = Headers::read(&mapping)?;
@@ -462,18 +461,6 @@ fn reserve_of(file: &LockedFile, access: Access) -> Option<u64> {
     });
     let Header { geometry, size_max, .. } = *Headers::from_copies(copies).ok()?.current();
     reserve_for(geometry.size(), size_max)
-}
-
-/// Opens a file or character device, with the lock for `access`.
-pub(crate) fn open_locked(path: &Path, access: Access) -> Result<LockedFile, PoolError> {
-    // Checked before opening: the open of a pipe waits, and the open of some devices has side effects.
-    let kind = fs::metadata(path).map_err(PoolError::std("stat"))?.file_type();
-    if !kind.is_file() && !kind.is_char_device() {
-        return Err(PoolError::NotAFile);
-    }
-    let write = access == Access::ReadWrite;
-    let file = File::options().read(true).write(write).open(path).map_err(PoolError::std("open"))?;
-    LockedFile::lock(file, access)
 }
 
 /// Maps an open pool. A volatile medium is mapped at durability `none`; the header then decides if the pool may be

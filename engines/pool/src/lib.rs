@@ -38,6 +38,6 @@ pub use file::{Grower, OpenOptions, PoolFile};
 pub use format::format;
 pub use header_copy::{HeaderCopy, HeaderCopyError};
 pub use headers::{Headers, Publish};
-pub use lock::Access;
+pub use lock::{Access, LockedFile};
 pub use lock_holder::LockHolder;
 pub use unchecked::{UncheckedPool, map_for_repair, map_unchecked};

@@ -8,7 +8,9 @@
 use crate::{LockHolder, PoolError};
 use rustix::fs::{FlockOperation, flock, fstat};
 use rustix::io::Errno;
-use std::fs::File;
+use std::fs::{self, File};
+use std::os::unix::fs::FileTypeExt;
+use std::path::Path;
 use std::process;
 
 /// The operations that a handle allows on a pool.
@@ -20,19 +22,34 @@ pub enum Access {
     ReadOnly,
 }
 
-/// An open file, with the lock on it.
+/// An open file, with the lock on it. PMDK takes the same lock on its pools, so its programs and ours exclude each other.
 #[derive(Debug)]
-pub(crate) struct LockedFile {
+pub struct LockedFile {
     file: File,
     locked_by: u32,
 }
 
 impl LockedFile {
+    /// Opens a file or character device, and takes the lock for `access`.
+    ///
+    /// # Errors
+    /// [`PoolError::NotAFile`], and as [`lock`](LockedFile::lock).
+    pub fn open(path: &Path, access: Access) -> Result<LockedFile, PoolError> {
+        // Checked before opening: the open of a pipe waits, and the open of some devices has side effects.
+        let kind = fs::metadata(path).map_err(PoolError::std("stat"))?.file_type();
+        if !kind.is_file() && !kind.is_char_device() {
+            return Err(PoolError::NotAFile);
+        }
+        let write = access == Access::ReadWrite;
+        let file = File::options().read(true).write(write).open(path).map_err(PoolError::std("open"))?;
+        LockedFile::lock(file, access)
+    }
+
     /// Takes the lock, or reports a process that holds it. Does not wait.
     ///
     /// # Errors
     /// [`PoolError::InUse`] and [`PoolError::Io`].
-    pub(crate) fn lock(file: File, access: Access) -> Result<LockedFile, PoolError> {
+    pub fn lock(file: File, access: Access) -> Result<LockedFile, PoolError> {
         let operation = match access {
             Access::ReadWrite => FlockOperation::NonBlockingLockExclusive,
             Access::ReadOnly => FlockOperation::NonBlockingLockShared,
@@ -48,7 +65,7 @@ impl LockedFile {
     }
 
     /// Returns the file.
-    pub(crate) fn file(&self) -> &File {
+    pub fn file(&self) -> &File {
         &self.file
     }
 

@@ -1,7 +1,7 @@
 //! A mapped pool that may be too damaged to open.
 
 use crate::error::PoolError;
-use crate::file::{OpenOptions, map, open_locked};
+use crate::file::{OpenOptions, map};
 use crate::headers::Headers;
 use crate::lock::{Access, LockedFile};
 use lode_pmem::{Mapping, Medium, allocate};
@@ -47,7 +47,7 @@ impl Deref for UncheckedPool {
 /// # Errors
 /// [`PoolError::InUse`], [`PoolError::NotAFile`] and [`PoolError::Io`], in [`PoolError::At`].
 pub fn map_unchecked(path: &Path, options: &OpenOptions) -> Result<UncheckedPool, PoolError> {
-    let mapped = open_locked(path, options.access).and_then(|file| {
+    let mapped = LockedFile::open(path, options.access).and_then(|file| {
         let mapping = map(&file, path, options, None)?;
         Ok(UncheckedPool { mapping: Arc::new(mapping), _file: file })
     });
@@ -62,7 +62,7 @@ pub fn map_unchecked(path: &Path, options: &OpenOptions) -> Result<UncheckedPool
 /// As [`map_unchecked`]; [`PoolError::NoSpace`] when the disk has no room for the missing bytes: the file then has its old
 /// length. A device that is too short is mapped as it is.
 pub fn map_for_repair(path: &Path, options: &OpenOptions) -> Result<(UncheckedPool, u64), PoolError> {
-    let mapped = open_locked(path, Access::ReadWrite).and_then(|file| {
+    let mapped = LockedFile::open(path, Access::ReadWrite).and_then(|file| {
         let options = OpenOptions { access: Access::ReadWrite, ..options.clone() };
         let mapping = map(&file, path, &options, None)?;
         let found = mapping.memory().len();

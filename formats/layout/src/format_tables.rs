@@ -2,7 +2,8 @@
 
 use crate::format_table::FormatTable;
 use crate::{
-    blocks, checkpoint_slot, header, pmdk_blk, pmdk_header, record, span, tree_entry, tree_leaf, tree_node,
+    blocks, checkpoint_slot, header, pmdk_blk, pmdk_header, raw_volume, record, span, tree_entry, tree_leaf,
+    tree_node,
 };
 
 /// Every format that has a table.
@@ -21,4 +22,5 @@ pub const FORMAT_TABLES: &[FormatTable] = &[
     pmdk_header::TABLE,
     pmdk_blk::TABLE,
     blocks::TABLE,
+    raw_volume::TABLE,
 ];

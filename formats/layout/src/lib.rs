@@ -1,7 +1,8 @@
 //! Layer 0: every format of pools, as bytes and as validated values.
 //!
 //! It does: encode and decode offsets, headers, checkpoint slots, log records, heap words, tree nodes and leaves,
-//! descriptors and map words of blocks, and the headers of PMDK's pools. It does not: read a file, map memory, or know an instruction. So a tool can print a broken pool without opening it.
+//! descriptors and map words of blocks, and the headers of raw volumes and of PMDK's pools. It does not: read a file, map
+//! memory, or know an instruction. So a tool can print a broken pool without opening it.
 #![forbid(unsafe_code)]
 
 // The other crates need more than the formats do. They all depend on this crate, so a build for a target that they do not
@@ -31,6 +32,7 @@ mod layout_name;
 mod offset;
 mod pmdk_blk;
 mod pmdk_header;
+mod raw_volume;
 mod record;
 mod span;
 mod tree_entry;
@@ -57,6 +59,7 @@ pub use layout_name::{LayoutName, LayoutNameError};
 pub use offset::{BLOCK, LINE, PoolOffset, WORD, align_down, align_up};
 pub use pmdk_blk::PmdkBlk;
 pub use pmdk_header::{PmdkHeader, PmdkHeaderError, PmdkKind, PmdkShutdown, store_pmdk_checksum};
+pub use raw_volume::{RawVolume, RawVolumeError, VolumeClass, store_raw_volume_checksum};
 pub use record::{
     ChecksumSeed, ENTRY_WORDS_MAX, Entries, Entry, EntryError, RECORD_HEADER_WORDS, RECORD_LINE_WORDS,
     RECORD_LONG_WORDS, Record, record_checksum, rotate_sums,

@@ -11,6 +11,7 @@ use crate::kv::KvCommand;
 use crate::ndctl::{Daxctl, Ndctl};
 use crate::platform::PlatformCommand;
 use crate::pool::PoolCommand;
+use crate::volume::VolumeCommand;
 use clap::{Parser, Subcommand};
 use clap_complete::Shell;
 use lode_pmem::MASK_VARIABLE;
@@ -41,6 +42,9 @@ pub(crate) enum Command {
     /// Put, get and scan keys and values in a pool with the layout `kv`
     #[command(subcommand)]
     Kv(KvCommand),
+    /// Create, check and repair volumes of blocks, and copy their content
+    #[command(subcommand)]
+    Volume(VolumeCommand),
     /// Emulate machines with persistent memory: plan, rehearse and show configurations
     #[command(subcommand)]
     Platform(PlatformCommand),

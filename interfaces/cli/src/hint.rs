@@ -14,7 +14,9 @@ use lode_platform::namespace::NamespaceError;
 use lode_platform::plan::{PlanError, RuleError};
 use lode_platform::sysfs::SysfsError;
 use lode_platform::{DirectoryError, PlatformError};
+use lode_pmem::PmemError;
 use lode_pool::PoolError;
+use lode_volume::VolumeError;
 
 /// The hint for damage whose extent the error does not tell.
 pub(crate) const CHECK_POOL: &str = "; `lode pool check` shows how far";
@@ -44,6 +46,17 @@ pub(crate) fn pool_hint(error: &PoolError) -> &'static str {
         PoolError::Memory { .. } => " (`lode pool check`)",
         PoolError::DurabilityTooWeak { .. } => " with --durability",
         PoolError::NotDurable { .. } => " with --durability none",
+        _ => "",
+    }
+}
+
+/// Returns the hint that follows the message of an error of a volume.
+pub(crate) fn volume_hint(error: &VolumeError) -> &'static str {
+    match error.cause() {
+        VolumeError::Absent => "; make one with `lode volume create`",
+        VolumeError::Table(_) => "; `lode volume check` shows how far",
+        VolumeError::Medium(PmemError::Volatile { .. }) => " with --durability none",
+        VolumeError::Raw { .. } => "; restore the volume from a copy",
         _ => "",
     }
 }

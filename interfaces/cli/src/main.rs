@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   arguments   commands and flags: help, manual pages and completions come from it
-//!   pool kv platform ipmctl ndctl crash bench demo
+//!   pool kv volume platform ipmctl ndctl crash bench demo
 //!               one module for each command: calls the libraries, returns an Output
 //!   output      the output: text, or one JSON object               failure    errors and exit codes
 //!   hint        the next command after an error
@@ -31,6 +31,7 @@ mod platform;
 mod pool;
 mod progress;
 mod size;
+mod volume;
 
 use arguments::{Arguments, Command};
 use clap::Parser;
@@ -69,6 +70,7 @@ fn run(arguments: Arguments) -> Result<Output, Failure> {
     match arguments.command {
         Command::Pool(command) => pool::run(&command, options),
         Command::Kv(command) => kv::run(&command, options),
+        Command::Volume(command) => volume::run(&command, options),
         Command::Platform(command) => platform::run(&command),
         Command::Ipmctl(words) => ipmctl::run(&words),
         Command::Ndctl(ndctl) => ndctl::run(&ndctl),

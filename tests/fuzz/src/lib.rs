@@ -22,6 +22,7 @@ pub mod label;
 pub mod listing;
 pub mod machine_file;
 pub mod pmdk_header;
+pub mod raw_volume;
 pub mod record;
 pub mod smbios;
 pub mod store;
@@ -56,6 +57,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "listing", run: listing::run, seeds: listing::seeds },
     Target { name: "machine_file", run: machine_file::run, seeds: machine_file::seeds },
     Target { name: "pmdk_header", run: pmdk_header::run, seeds: pmdk_header::seeds },
+    Target { name: "raw_volume", run: raw_volume::run, seeds: raw_volume::seeds },
     Target { name: "record", run: record::run, seeds: record::seeds },
     Target { name: "smbios", run: smbios::run, seeds: smbios::seeds },
     Target { name: "store", run: store::run, seeds: store::seeds },

@@ -71,7 +71,8 @@ impl Pmdk {
 
 /// Compiles the program. `None` if PMDK is not installed.
 fn compile() -> Option<PathBuf> {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/pmdk/blocks.c");
+    // Tests of other crates use this module, too.
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../engines/btt/tests/pmdk/blocks.c");
     let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join("pmemblk-blocks");
     let new = program.with_extension(std::process::id().to_string());
     let has_pmempool = Command::new("pmempool").arg("--version").output().is_ok();

@@ -22,3 +22,4 @@ mod real_machine_listings;
 mod real_machine_plans;
 mod real_machines_are_rehearsed;
 mod sysfs_captures;
+mod volumes_keep_their_content;

@@ -1,0 +1,87 @@
+//! `lode volume create`.
+
+use crate::durability::DurabilityOption;
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::volume::failed;
+use crate::volume::info::{class_name, describe};
+use clap::{Args, ValueEnum};
+use lode_layout::VolumeClass;
+use lode_volume::{CreateVolume, VolumeFormat};
+use std::path::PathBuf;
+
+pub(crate) const FIELDS: &[(&str, &str)] = super::info::FIELDS;
+
+/// The value of `--format`.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum FormatOption {
+    /// A block translation table of version 1.1, as the kernel makes in a sector namespace
+    Btt,
+    /// A block translation table of version 2.0
+    Btt2,
+    /// A block pool of PMDK, for programs with libpmemblk
+    Pmemblk,
+    /// Plain blocks after a header
+    Raw,
+}
+
+/// The value of `--class`.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum ClassOption {
+    /// Programs map the volume: raw volumes only
+    Dax,
+    /// The volume is read and written by blocks
+    Block,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Create {
+    /// A file that does not exist yet
+    path: PathBuf,
+    /// Size of the file: 64MiB, 64M, 1GB, or a number of bytes. The blocks have a little less
+    #[arg(long, value_name = "SIZE", value_parser = crate::size::parse)]
+    size: u64,
+    /// Format of the volume, which is recognised ever after
+    #[arg(long, value_name = "FORMAT")]
+    format: FormatOption,
+    /// Size of a block; tables also have 520, 528, 4104, 4160 and 4224, with metadata of the user
+    #[arg(long, value_name = "SIZE", default_value = "4096", value_parser = crate::size::parse)]
+    block_size: u64,
+    /// Use of the volume, fixed for good
+    #[arg(long, value_name = "CLASS", default_value = "block")]
+    class: ClassOption,
+}
+
+pub(crate) fn run(create: &Create, durability: DurabilityOption) -> Result<Output, Failure> {
+    let format = match create.format {
+        FormatOption::Btt => VolumeFormat::Btt,
+        FormatOption::Btt2 => VolumeFormat::Btt2,
+        FormatOption::Pmemblk => VolumeFormat::Pmemblk,
+        FormatOption::Raw => VolumeFormat::Raw,
+    };
+    let class = match create.class {
+        ClassOption::Dax => VolumeClass::Dax,
+        ClassOption::Block => VolumeClass::Block,
+    };
+    if class == VolumeClass::Dax && format != VolumeFormat::Raw {
+        return Err(Failure::usage_error(format!(
+            "--class dax wants --format raw: a {format} volume moves its blocks, so programs can't map them"
+        )));
+    }
+    let options = CreateVolume {
+        size: create.size,
+        format,
+        block_size: create.block_size,
+        class,
+        durability: durability.forced(),
+    };
+    let info = lode_volume::create(&create.path, &options).map_err(failed("creating a volume"))?;
+    let text = format!(
+        "{}: a {format} volume of {} blocks of {} bytes, class {}\n",
+        create.path.display(),
+        info.block_count,
+        info.block_size,
+        class_name(info.class),
+    );
+    Ok(describe(Output::text(text), &create.path, &info))
+}

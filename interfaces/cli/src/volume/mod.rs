@@ -1,0 +1,128 @@
+//! `lode volume`: volumes of blocks.
+
+mod check;
+mod create;
+mod export;
+mod import;
+mod info;
+mod repair;
+
+use crate::failure::{DAMAGED, Failure};
+use crate::fields;
+use crate::global_options::GlobalOptions;
+use crate::hint::volume_hint;
+use crate::interrupt::Interrupt;
+use crate::output::Output;
+use crate::progress::Progress;
+use clap::{Args, Subcommand};
+use lode_volume::{TransferError, VolumeError, Watch};
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+
+/// The word on the command line for standard input and output.
+const STREAM: &str = "-";
+
+/// The commands of `lode volume`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum VolumeCommand {
+    /// Create a volume in a new, sparse file
+    ///
+    /// A block of the formats btt, btt2 and pmemblk is its old or its new self after a power cut, never a mixture; a block of
+    /// a raw volume may be a mixture. A DAX volume is a raw one that programs map while others read and write its blocks. It
+    /// gives up whole blocks: a store becomes visible to all at once, and durable at each program's own flush.
+    #[command(after_long_help = fields::help(create::FIELDS))]
+    Create(create::Create),
+    /// Print the properties of a volume, also of one that another process has open
+    #[command(after_long_help = fields::help(info::FIELDS))]
+    Info(VolumeArgs),
+    /// Check a volume for damage; write nothing
+    ///
+    /// A volume that a killed program left is not damaged: the next one that opens it finishes its writes. The content of
+    /// blocks has no checksum, so it is not checked.
+    #[command(after_long_help = fields::help(check::FIELDS))]
+    Check(VolumeArgs),
+    /// Rebuild structures that can be derived, and list the blocks that are lost
+    ///
+    /// A block is lost if its map entry is of no use. Reading it is an error until it is written again. If any block is lost,
+    /// the exit code is 3.
+    #[command(after_long_help = fields::help(repair::FIELDS))]
+    Repair(VolumeArgs),
+    /// Write the whole content of a volume from a file, or from standard input (-)
+    ///
+    /// A file must be as long as the volume's blocks; nothing is written otherwise. An import that ends early leaves blocks of
+    /// the input before those of the old content. Blocks of zeros take no space.
+    #[command(after_long_help = fields::help(import::FIELDS))]
+    Import(import::Import),
+    /// Copy the whole content of a volume to a new, sparse file, or to standard output (-)
+    #[command(after_long_help = fields::help(export::FIELDS))]
+    Export(export::Export),
+}
+
+/// Arguments of a command for one volume.
+#[derive(Args, Debug)]
+pub(crate) struct VolumeArgs {
+    /// The volume
+    path: PathBuf,
+}
+
+pub(crate) fn run(command: &VolumeCommand, options: &GlobalOptions) -> Result<Output, Failure> {
+    match command {
+        VolumeCommand::Create(create) => create::run(create, options.durability),
+        VolumeCommand::Info(args) => info::run(&args.path),
+        VolumeCommand::Check(args) => check::run(&args.path),
+        VolumeCommand::Repair(args) => repair::run(&args.path, options.durability),
+        VolumeCommand::Import(import) => import::run(import, options.durability),
+        VolumeCommand::Export(export) => export::run(export, options.json),
+    }
+}
+
+/// Returns a function that turns an error of a volume into the failure of `what`.
+fn failed(what: &'static str) -> impl Fn(VolumeError) -> Failure {
+    move |error| {
+        let why = format!("{error}{}", volume_hint(&error));
+        if error.is_damage() { Failure::damage(what, why) } else { Failure::new(what, why) }
+    }
+}
+
+/// Copies the content of the volume at `path` with a progress bar of `len` bytes. SIGINT ends the copy.
+fn transfer(
+    what: &'static str,
+    path: &Path,
+    len: u64,
+    interrupt: &Interrupt,
+    copy: impl FnOnce(&mut Watch<'_>) -> Result<(), TransferError>,
+) -> Result<(), Failure> {
+    let progress = Progress::of_bytes(what, len);
+    let mut watch = |bytes| {
+        progress.add(bytes);
+        if interrupt.is_set() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    };
+    copy(&mut watch).map_err(|error| match error {
+        TransferError::Output(error) => Failure::stdout(error),
+        error @ TransferError::Interrupted { .. } => {
+            Failure::interrupted(format!("{what}: {}: {error}", path.display()))
+        }
+        TransferError::Input { done, .. } if interrupt.is_set() => {
+            let path = path.display();
+            Failure::interrupted(format!("{what}: {path}: interrupted after {done} of {len} bytes"))
+        }
+        error @ TransferError::Block(_) => Failure::new(
+            what,
+            format_args!(
+                "{}: {error}; if the file system is full, free space; else see `lode volume check`",
+                path.display()
+            ),
+        ),
+        error => Failure::new(what, format_args!("{}: {error}", path.display())),
+    })
+}
+
+/// Returns the findings of a check, each in a line.
+fn lines<T: ToString>(all: &[T]) -> Vec<String> {
+    all.iter().map(ToString::to_string).collect()
+}
+
+/// Returns the exit code of a command that may have found damage.
+fn exit_code(is_damaged: bool) -> u8 {
+    if is_damaged { DAMAGED } else { 0 }
+}

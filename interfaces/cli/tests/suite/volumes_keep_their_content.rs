@@ -1,0 +1,408 @@
+//! Volumes: made, described, filled, copied, damaged and repaired by the program.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use crate::program::{RunResult, command, documented_fields, json_fields, lode, lode_with_stdin, text};
+use lode_layout::RawVolume;
+use lode_testing::{scaled, seed};
+use rustix::process::{Pid, Signal, kill_process};
+use std::fs::{self, File};
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::PathBuf;
+use std::process::{Child, Stdio};
+use std::thread;
+use std::time::Duration;
+use tempfile::TempDir;
+
+const FORMATS: [&str; 4] = ["btt", "btt2", "pmemblk", "raw"];
+const SIZE: u64 = 20 << 20;
+
+/// A folder with a volume in it.
+struct Fixture {
+    folder: TempDir,
+    path: PathBuf,
+}
+
+impl Fixture {
+    fn empty() -> Fixture {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("volume");
+        Fixture { folder, path }
+    }
+
+    fn new(format: &str, block_size: u64) -> Fixture {
+        let fixture = Fixture::empty();
+        fixture.create(&["--format", format, "--block-size", &block_size.to_string()]).success();
+        fixture
+    }
+
+    fn create(&self, options: &[&str]) -> RunResult {
+        let size = SIZE.to_string();
+        lode(["volume", "create", self.path(), "--size", &size].iter().chain(options))
+    }
+
+    fn path(&self) -> &str {
+        text(&self.path)
+    }
+
+    fn run(&self, verb: &str) -> RunResult {
+        lode(["--json", "volume", verb, self.path()])
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// Returns content for all blocks, and the file that has it. Every third block is zero.
+    fn content(&self, tag: u8) -> (Vec<u8>, PathBuf) {
+        let info = self.run("info").json();
+        let [block_size, blocks] = ["block_size", "blocks"].map(|field| info[field].as_u64().unwrap());
+        let block = |block: u64| {
+            (0..block_size).map(move |at| match block % 3 {
+                0 => 0,
+                _ => (block * 7 + at * 3 + u64::from(tag)) as u8,
+            })
+        };
+        let bytes: Vec<u8> = (0..blocks).flat_map(block).collect();
+        let file = self.file("content");
+        fs::write(&file, &bytes).unwrap();
+        (bytes, file)
+    }
+
+    fn import(&self, file: &str) -> RunResult {
+        lode(["--json", "volume", "import", self.path(), file])
+    }
+
+    fn exported(&self) -> Vec<u8> {
+        let file = self.file("exported");
+        let _ = fs::remove_file(&file);
+        lode(["volume", "export", self.path(), text(&file)]).success();
+        fs::read(file).unwrap()
+    }
+
+    /// Overwrites bytes of the volume's file.
+    fn damage(&self, at: u64, bytes: &[u8]) {
+        File::options().write(true).open(&self.path).unwrap().write_all_at(bytes, at).unwrap();
+    }
+}
+
+fn send(child: &Child, signal: Signal) {
+    // A child that has ended stays a zombie until it is waited for.
+    let _ = kill_process(Pid::from_child(child), signal);
+}
+
+#[test]
+fn content_round_trips_in_every_format() {
+    for format in FORMATS {
+        for block_size in [512, 4096, 4160] {
+            if format == "raw" && block_size == 4160 {
+                continue;
+            }
+            let fixture = Fixture::new(format, block_size);
+            let info = fixture.run("info").json();
+            assert_eq!((&info["format"], &info["block_size"]), (&format.into(), &block_size.into()));
+            assert_eq!((&info["class"], &info["size"]), (&"block".into(), &SIZE.into()));
+            assert_eq!(info["data_off"].is_null(), format != "raw");
+            let (bytes, file) = fixture.content(1);
+            assert_eq!(info["capacity"], bytes.len());
+            assert!(fixture.exported().iter().all(|byte| *byte == 0), "a new volume is zero");
+            fixture.import(text(&file)).success();
+            assert!(fixture.exported() == bytes, "{format}, {block_size}");
+            fixture.run("check").success();
+            // A second import through pipes, over the first.
+            let (bytes, _) = fixture.content(9);
+            lode_with_stdin(["volume", "import", fixture.path(), "-"], &bytes).success();
+            let out = command(["volume", "export", fixture.path(), "-"]).output().unwrap();
+            assert!(out.status.success() && out.stdout == bytes, "{format}, {block_size}");
+        }
+    }
+}
+
+#[test]
+fn volumes_and_exports_are_sparse() {
+    for format in FORMATS {
+        let fixture = Fixture::empty();
+        lode(["volume", "create", fixture.path(), "--size", "1GiB", "--format", format]).success();
+        let taken = |path| fs::metadata(path).unwrap().blocks() * 512;
+        assert!(taken(&fixture.path) < 1 << 20, "{format}: {}", taken(&fixture.path));
+        let info = fixture.run("info").json();
+        let input = fixture.file("zeros");
+        File::create_new(&input).unwrap().set_len(info["capacity"].as_u64().unwrap()).unwrap();
+        fixture.import(text(&input)).success();
+        // The map has an entry for each block of zeros.
+        assert!(taken(&fixture.path) < 4 << 20, "{format}: {}", taken(&fixture.path));
+        fixture.exported();
+        assert!(taken(&fixture.file("exported")) < 1 << 20, "{format}");
+    }
+}
+
+#[test]
+fn json_fields_of_volumes_are_documented() {
+    let fixture = Fixture::empty();
+    let size = SIZE.to_string();
+    let create = ["--json", "volume", "create", fixture.path(), "--size", &size, "--format", "btt"];
+    let created = lode(create).json();
+    assert_eq!(json_fields(&[created]), documented_fields(&["volume", "create"]));
+    for verb in ["info", "check", "repair"] {
+        assert_eq!(json_fields(&[fixture.run(verb).json()]), documented_fields(&["volume", verb]), "{verb}");
+    }
+    let (_, file) = fixture.content(1);
+    let imported = fixture.import(text(&file)).json();
+    assert_eq!(json_fields(&[imported]), documented_fields(&["volume", "import"]));
+    let exported = lode(["--json", "volume", "export", fixture.path(), text(&fixture.file("out"))]).json();
+    assert_eq!(json_fields(&[exported]), documented_fields(&["volume", "export"]));
+}
+
+#[test]
+fn class_of_a_volume_is_recorded() {
+    let fixture = Fixture::empty();
+    fixture.create(&["--format", "raw", "--class", "dax"]).success();
+    let info = fixture.run("info").json();
+    assert_eq!((&info["class"], &info["data_off"]), (&"dax".into(), &(2 << 20).into()));
+    let (bytes, file) = fixture.content(1);
+    fixture.import(text(&file)).success();
+    let media = fs::read(&fixture.path).unwrap();
+    assert!(media[2 << 20..][..bytes.len()] == bytes, "block 0 lies where `info` says");
+    for format in ["btt", "btt2", "pmemblk"] {
+        let other = Fixture::empty();
+        other.create(&["--format", format, "--class", "dax"]).failure(2, &["--class dax wants --format raw"]);
+        assert!(!other.path.exists());
+    }
+}
+
+#[test]
+fn nothing_is_overwritten_or_left_behind() {
+    let fixture = Fixture::new("raw", 4096);
+    let before = fs::read(&fixture.path).unwrap();
+    let exists = ["creating a volume", "exists already"];
+    fixture.create(&["--format", "btt"]).failure(1, &exists);
+    let (bytes, file) = fixture.content(1);
+    lode(["volume", "export", fixture.path(), text(&file)]).failure(1, &["exists already"]);
+    assert!(fs::read(&fixture.path).unwrap() == before && fs::read(&file).unwrap() == bytes);
+    fixture.import("/nowhere").failure(1, &["importing into a volume", "check the path"]);
+    let refused = Fixture::empty();
+    let none = || assert_eq!(fs::read_dir(refused.folder.path()).unwrap().count(), 0);
+    for (size, options, why) in [
+        ("1MiB", "--format btt", "a namespace of"),
+        ("8192", "--format raw", "size is 0x2000"),
+        ("64MiB", "--format btt --block-size 100", "block"),
+        ("64MiB", "--format raw --block-size 520", "a power of two"),
+        ("64MiB", "--format pmemblk --block-size 8GiB", "block_size"),
+        ("4EiB", "--format raw", "can't make a file"),
+    ] {
+        let words = ["volume", "create", refused.path(), "--size", size];
+        lode(words.into_iter().chain(options.split(' '))).failure(1, &["creating a volume", why]);
+        none();
+    }
+    let words = ["volume", "create", refused.path(), "--size", "64MiB"];
+    lode(words).failure(2, &["--format"]);
+    lode(words.into_iter().chain(["--format", "atomic"])).failure(2, &["atomic"]);
+    none();
+    lode(["--json", "volume", "export", fixture.path(), "-"]).failure(2, &["--json"]);
+}
+
+#[test]
+fn input_of_another_length_is_refused() {
+    for format in ["btt", "raw"] {
+        let fixture = Fixture::new(format, 4096);
+        let (bytes, file) = fixture.content(1);
+        fixture.import(text(&file)).success();
+        let (newer, file) = fixture.content(2);
+        for (len, word) in [(bytes.len() - 1, "nothing was written"), (0, "nothing was written")] {
+            fs::write(&file, &newer[..len]).unwrap();
+            fixture.import(text(&file)).failure(1, &["importing into a volume", word]);
+            assert!(fixture.exported() == bytes);
+        }
+        fs::write(&file, [&newer[..], b"x"].concat()).unwrap();
+        fixture.import(text(&file)).failure(1, &["nothing was written"]);
+        assert!(fixture.exported() == bytes);
+        // The length of a pipe is not known before its end.
+        let half = 5 * 4096 + 7;
+        let short = lode_with_stdin(["volume", "import", fixture.path(), "-"], &newer[..half]);
+        short.failure(1, &[&format!("the input ended after {half} bytes")]);
+        assert!(fixture.exported() == [&newer[..5 * 4096], &bytes[5 * 4096..]].concat(), "{format}");
+        let long = [&newer[..], b"x"].concat();
+        let long = lode_with_stdin(["volume", "import", fixture.path(), "-"], &long);
+        long.failure(1, &["the input is longer than"]);
+        assert!(fixture.exported() == newer, "{format}");
+    }
+}
+
+#[test]
+fn files_without_a_volume_are_refused() {
+    let fixture = Fixture::empty();
+    for bytes in [&b""[..], b"x", &[0; 70_000], &[0xff; 70_000]] {
+        fs::write(&fixture.path, bytes).unwrap();
+        for verb in ["info", "check", "repair"] {
+            fixture.run(verb).failure(1, &["there is no volume", "lode volume create"]);
+        }
+        lode(["volume", "export", fixture.path(), "-"]).failure(1, &["there is no volume"]);
+        lode(["volume", "import", fixture.path(), "/dev/null"]).failure(1, &["there is no volume"]);
+        assert!(fs::read(&fixture.path).unwrap() == bytes);
+    }
+    lode(["volume", "info", "/nowhere"]).failure(1, &["reading a volume", "/nowhere"]);
+    lode(["volume", "info", "/tmp"]).failure(1, &["neither an ordinary file"]);
+}
+
+/// Every byte of the headers, and random bytes of the rest: no command panics, and no damage is written over the rest.
+#[test]
+fn damaged_volumes_never_panic() {
+    let mut rng = fastrand::Rng::with_seed(seed(3));
+    for format in FORMATS {
+        let fixture = Fixture::new(format, 512);
+        let (_, file) = fixture.content(1);
+        fixture.import(text(&file)).success();
+        let sound = fs::read(&fixture.path).unwrap();
+        for round in 0..scaled(12) {
+            let mut bytes = sound.clone();
+            let starts = [0, 4096, 8192, rng.usize(..sound.len()), sound.len() - 8192];
+            let start = starts[rng.usize(..starts.len())];
+            for _ in 0..rng.usize(1..200) {
+                let at = start + rng.usize(..4096.min(sound.len() - start));
+                bytes[at] = rng.u8(..);
+            }
+            if rng.u8(..4) == 0 {
+                bytes.truncate(rng.usize(..sound.len()));
+            }
+            fs::write(&fixture.path, &bytes).unwrap();
+            let out = fixture.file("out");
+            let _ = fs::remove_file(&out);
+            for verb in ["info", "check"] {
+                let code = fixture.run(verb).code;
+                assert!(
+                    matches!(code, Some(0 | 1 | 3)),
+                    "{format} {verb} {round}: {code:?}, seed {}",
+                    seed(3)
+                );
+            }
+            let code = lode(["volume", "export", fixture.path(), text(&out)]).code;
+            assert!(matches!(code, Some(0 | 1 | 3)) && out.exists() == (code == Some(0)), "{format} {round}");
+            assert!(fs::read(&fixture.path).unwrap() == bytes, "{format} {round}: a reader changed it");
+            let repaired = fixture.run("repair");
+            assert!(matches!(repaired.code, Some(0 | 1 | 3)), "{format} {round}: {repaired:?}");
+            if repaired.code == Some(0) {
+                fixture.run("check").success();
+            }
+        }
+    }
+}
+
+#[test]
+fn damaged_headers_are_repaired() {
+    // Each format, an offset of one of two copies of its header, and the other.
+    for (format, places) in [("raw", [0, 4096]), ("btt", [4096, SIZE - 4096]), ("btt2", [0, SIZE - 4096])] {
+        for place in places {
+            let fixture = Fixture::new(format, 4096);
+            let (bytes, file) = fixture.content(1);
+            fixture.import(text(&file)).success();
+            let sound = fs::read(&fixture.path).unwrap();
+            fixture.damage(place + 20, b"damage");
+            let check = fixture.run("check");
+            assert_eq!((check.code, &check.json()["damaged"]), (Some(3), &true.into()), "{format} {place}");
+            assert_eq!(check.json()["format"], format);
+            assert!(fixture.exported() == bytes, "{format} {place}: the other copy serves");
+            fixture.run("repair").success();
+            assert!(fs::read(&fixture.path).unwrap() == sound, "{format} {place}");
+            fixture.run("check").success();
+            places.iter().for_each(|place| fixture.damage(place + 20, b"damage"));
+            fixture.run("info").failure(3, &["reading a volume"]);
+            assert_eq!(fixture.run("check").code, Some(3));
+            fixture.run("repair").failure(3, &["repairing a volume"]);
+        }
+    }
+}
+
+/// A raw volume whose guest writes headers of other formats stays a raw volume.
+#[test]
+fn guests_cannot_change_the_format() {
+    let table = Fixture::new("btt2", 4096);
+    let other = fs::read(&table.path).unwrap();
+    let fixture = Fixture::new("raw", 4096);
+    let capacity = fixture.run("info").json()["capacity"].as_u64().unwrap() as usize;
+    lode_with_stdin(["volume", "import", fixture.path(), "-"], &other[..capacity]).success();
+    assert_eq!(fixture.run("info").json()["format"], "raw");
+    // And a table of version 2.0 whose block lies at 4096, where the second header of a raw volume would.
+    let header = fs::read(&Fixture::new("raw", 512).path).unwrap()[..RawVolume::LEN].to_vec();
+    let capacity = table.run("info").json()["capacity"].as_u64().unwrap() as usize;
+    let content: Vec<u8> = header.iter().copied().cycle().take(capacity).collect();
+    lode_with_stdin(["volume", "import", table.path(), "-"], &content).success();
+    assert_eq!(table.run("info").json()["format"], "btt2");
+    table.run("check").success();
+}
+
+#[test]
+fn killed_imports_leave_sound_volumes() {
+    let mut rng = fastrand::Rng::with_seed(seed(1));
+    for format in FORMATS {
+        let fixture = Fixture::new(format, 4096);
+        let (old, file) = fixture.content(1);
+        fixture.import(text(&file)).success();
+        let (new, file) = fixture.content(2);
+        for round in 0..scaled(2) {
+            let mut child = command(["volume", "import", fixture.path(), text(&file)]);
+            let child = child.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+            thread::sleep(Duration::from_micros(rng.u64(..80_000)));
+            send(&child, if round % 2 == 0 { Signal::KILL } else { Signal::INT });
+            child.wait_with_output().unwrap();
+            fixture.run("check").success();
+            let found = fixture.exported();
+            for (index, block) in found.chunks(4096).enumerate() {
+                let at = index * 4096..index * 4096 + 4096;
+                assert!(block == &old[at.clone()] || block == &new[at], "{format}: block {index} is torn");
+            }
+        }
+        fixture.import(text(&file)).success();
+        assert!(fixture.exported() == new);
+    }
+}
+
+#[test]
+fn interrupted_creation_and_export_are_atomic() {
+    let mut rng = fastrand::Rng::with_seed(seed(2));
+    let fixture = Fixture::new("btt", 512);
+    let (bytes, file) = fixture.content(1);
+    fixture.import(text(&file)).success();
+    let folder = fixture.file("new");
+    fs::create_dir(&folder).unwrap();
+    let new = folder.join("new");
+    let create = ["volume", "create", text(&new), "--size", "64MiB", "--format", "pmemblk"];
+    let export = ["volume", "export", fixture.path(), text(&new)];
+    for round in 0..scaled(12) {
+        let words: &[&str] = if round % 2 == 0 { &create } else { &export };
+        let mut child = command(words);
+        let child = child.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        thread::sleep(Duration::from_micros(rng.u64(..40_000)));
+        send(&child, if round % 4 < 2 { Signal::KILL } else { Signal::INT });
+        child.wait_with_output().unwrap();
+        let left: Vec<_> = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+        assert!(left.is_empty() || left == [new.clone()], "{left:?}");
+        if left.is_empty() {
+            continue;
+        }
+        if round % 2 == 0 {
+            lode(["volume", "check", text(&new)]).success();
+        } else {
+            assert!(fs::read(&new).unwrap() == bytes);
+        }
+        fs::remove_file(&new).unwrap();
+    }
+}
+
+/// A limit on the size of files stands for a full disk.
+#[test]
+fn limit_on_file_size_leaves_nothing() {
+    let fixture = Fixture::new("raw", 4096);
+    let (_, file) = fixture.content(1);
+    fixture.import(text(&file)).success();
+    let run = |words: &str| {
+        let script = format!("ulimit -f 1024; exec {} {words}", env!("CARGO_BIN_EXE_lode"));
+        RunResult::of(std::process::Command::new("bash").args(["-c", &script]).output().unwrap())
+    };
+    let new = fixture.file("new");
+    for words in [
+        format!("volume create {} --size 64MiB --format btt", text(&new)),
+        format!("volume export {} {}", fixture.path(), text(&new)),
+    ] {
+        run(&words).failure(1, &["volume"]);
+        assert!(!new.exists());
+    }
+}

@@ -1,0 +1,69 @@
+//! The check of a volume, without a store to it.
+
+use crate::error::VolumeError;
+use crate::format::VolumeFormat;
+use crate::recognise::{Found, HeaderCopy, recognise};
+use crate::volume::map;
+use lode_layout::{RawVolume, RawVolumeError};
+use lode_pmem::Medium;
+use lode_pool::Access;
+use std::path::Path;
+
+/// A finding of the check.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum VolumeFinding {
+    /// A finding of a table.
+    #[error(transparent)]
+    Table(lode_btt::Finding),
+    /// A copy of the header of a raw volume is unusable. The other one serves.
+    #[error("the copy of the header at {at:#x} is unusable: {error}; a repair copies the other one")]
+    Header {
+        /// Offset of the copy in bytes.
+        at: u64,
+        /// The reason.
+        #[source]
+        error: RawVolumeError,
+    },
+    /// The copies of the header of a raw volume differ. The first one serves.
+    #[error("the copies of the header differ; a repair copies the first one")]
+    HeadersDiffer,
+    /// The volume can't be opened.
+    #[error(transparent)]
+    Unusable(VolumeError),
+}
+
+/// Checks the volume at `path`. Returns its format, if that is recognised, and the findings: none if it is sound. The traces
+/// of a crash are no damage.
+///
+/// # Errors
+/// [`VolumeError::At`] this path: [`VolumeError::Absent`], [`VolumeError::File`] if another handle writes it, and those of
+/// the medium. Damage is a finding.
+///
+/// # Cost
+/// Reads each map entry of a table, and no block.
+pub fn check(path: &Path) -> Result<(Option<VolumeFormat>, Vec<VolumeFinding>), VolumeError> {
+    let (_lock, medium) = map(path, Access::ReadOnly, None).map_err(|error| error.at(path))?;
+    match recognise(&medium) {
+        Ok(found) => Ok((Some(found.format()), findings(&medium, &found))),
+        Err(error) if error.is_damage() => Ok((None, vec![VolumeFinding::Unusable(error)])),
+        Err(error) => Err(error.at(path)),
+    }
+}
+
+/// Checks the volume that was found on `medium`.
+pub(crate) fn findings<M: Medium>(medium: &M, found: &Found) -> Vec<VolumeFinding> {
+    match found {
+        Found::Table(_) => lode_btt::check(medium).into_iter().map(VolumeFinding::Table).collect(),
+        Found::Raw(_, copies) => header_findings(copies),
+    }
+}
+
+fn header_findings(copies: &[HeaderCopy; 2]) -> Vec<VolumeFinding> {
+    let unusable = RawVolume::COPIES
+        .into_iter()
+        .zip(copies)
+        .filter_map(|(at, copy)| copy.err().map(|error| VolumeFinding::Header { at, error }));
+    let differ = matches!(copies, [Ok(first), Ok(second)] if first != second);
+    unusable.chain(differ.then_some(VolumeFinding::HeadersDiffer)).collect()
+}

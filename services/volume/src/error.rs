@@ -1,0 +1,143 @@
+//! The errors of volumes.
+
+use crate::device::BlockError;
+use crate::format::VolumeFormat;
+use lode_btt::BttError;
+use lode_layout::{InvalidField, RawVolumeError};
+use lode_nvdimm::InfoBlockError;
+use lode_pmem::{PmemError, SyncError};
+use lode_pool::PoolError;
+use std::path::{Path, PathBuf};
+
+/// The reason why an operation on a volume failed. The message ends with the next step for the user.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum VolumeError {
+    /// The error of the volume at `path`: every error of a function that takes a path is wrapped in this one.
+    #[error("{}: {error}", .path.display())]
+    At {
+        /// The file or device.
+        path: PathBuf,
+        /// The error itself.
+        #[source]
+        error: Box<VolumeError>,
+    },
+    /// A file exists at the path already.
+    #[error("exists already; choose another name, or remove it first")]
+    Exists,
+    /// The file can't be opened, or another handle has it open.
+    #[error(transparent)]
+    File(#[from] PoolError),
+    /// The file can't be mapped or made. The message names the path.
+    #[error("{0}")]
+    Medium(#[from] PmemError),
+    /// No format is recognised.
+    #[error(
+        "there is no volume: neither a block translation table, nor a block pool of PMDK, nor a raw volume"
+    )]
+    Absent,
+    /// The table is unusable.
+    #[error(transparent)]
+    Table(#[from] BttError),
+    /// Both copies of the header of a raw volume are unusable.
+    #[error("both headers of the raw volume are unusable, the first one: {first}; the second one: {second}")]
+    Raw {
+        /// Fault of the copy at 0.
+        #[source]
+        first: RawVolumeError,
+        /// Fault of the copy at 4096.
+        second: RawVolumeError,
+    },
+    /// The file ends before the volume does.
+    #[error(
+        "the volume ends at byte {end}, and the file has {len} bytes: it was cut short; restore its length"
+    )]
+    CutShort {
+        /// End of the last block in bytes.
+        end: u64,
+        /// Length of the file in bytes.
+        len: u64,
+    },
+    /// A volume of this size, with blocks of this size, can't be made.
+    #[error(
+        "can't make a {format} volume of {size} bytes with blocks of {block_size}: {error}; choose another size"
+    )]
+    Plan {
+        /// The format.
+        format: VolumeFormat,
+        /// Size of the file in bytes.
+        size: u64,
+        /// Size of a block in bytes.
+        block_size: u64,
+        /// The rule that is broken.
+        #[source]
+        error: InfoBlockError,
+    },
+    /// The format has no DAX class.
+    #[error(
+        "a {format} volume can't be mapped by programs, since a write moves its block; a DAX volume is a raw one"
+    )]
+    NoDax {
+        /// The format.
+        format: VolumeFormat,
+    },
+    /// The new file can't get its length.
+    #[error("can't make a file of {size} bytes: {error}; choose a smaller size, or another file system")]
+    Length {
+        /// The length in bytes.
+        size: u64,
+        /// The error of the system call.
+        #[source]
+        error: std::io::Error,
+    },
+    /// The structures of a new volume can't be stored.
+    #[error("the structures of the volume can't be stored: {error}; if the file system is full, free space")]
+    Format {
+        /// The reason.
+        #[source]
+        error: BttError,
+    },
+    /// A block can't be read or written.
+    #[error(transparent)]
+    Block(#[from] BlockError),
+    /// A sync failed.
+    #[error("{0}; look for errors of the device in the kernel's log")]
+    Sync(#[from] SyncError),
+}
+
+impl VolumeError {
+    /// Returns the error at this path, unless it names one already.
+    pub(crate) fn at(self, path: &Path) -> VolumeError {
+        match self {
+            error @ (VolumeError::At { .. }
+            | VolumeError::Medium(_)
+            | VolumeError::File(PoolError::At { .. })) => error,
+            error => VolumeError::At { path: path.to_owned(), error: Box::new(error) },
+        }
+    }
+
+    /// Returns the error without its path.
+    pub fn cause(&self) -> &VolumeError {
+        match self {
+            VolumeError::At { error, .. } => error.cause(),
+            error => error,
+        }
+    }
+
+    /// Returns true if the volume is damaged.
+    pub fn is_damage(&self) -> bool {
+        match self.cause() {
+            VolumeError::Table(error) => !matches!(error, BttError::Absent | BttError::ReadOnly { .. }),
+            VolumeError::Raw { first, second } => [first, second].iter().all(|error| {
+                !matches!(error, RawVolumeError::Version { .. } | RawVolumeError::Features { .. })
+            }),
+            VolumeError::CutShort { .. } => true,
+            _ => false,
+        }
+    }
+
+    /// Returns the error of a plan of a raw volume.
+    pub(crate) fn raw_plan(size: u64, block_size: u64, error: InvalidField) -> VolumeError {
+        VolumeError::Plan { format: VolumeFormat::Raw, size, block_size, error: error.into() }
+    }
+}

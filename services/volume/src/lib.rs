@@ -1,0 +1,57 @@
+//! Layer 5: volumes, blocks in a file or on persistent memory, behind one block device.
+//!
+//! ```text
+//!   lode volume                       create, info, check, repair, import, export
+//!        |
+//!   Volume: BlockDevice               requests in batches, buffers lent by the caller
+//!        |             \
+//!   Btt (lode-btt)     Raw            a table whose blocks are never torn | plain blocks after a header
+//!        |             /
+//!   Mapping (lode-pmem), LockedFile (lode-pool)
+//! ```
+//!
+//! It does: make volumes, recognise their format, lock, read, write, check and repair them, and copy all of their content.
+//! It does not: print, start a thread, or know a protocol.
+//!
+//! # Recognition
+//! The content tells the format, in this order, so that no guest can write itself another one:
+//! 1. A valid header of a raw volume at 0, unless a table of version 1.1 lies at 4096, which leaves 0 alone.
+//! 2. A table or a block pool of PMDK, as `lode-btt` finds it.
+//! 3. A valid second header of a raw volume at 4096, whose first one is damaged. In a table of version 2.0, 4096 belongs to a
+//!    block of its user, so this comes last.
+//!
+//! # Locks
+//! A volume that is open for writing has the lock of flock(2) that PMDK takes on its pools and the kernel's tools ignore:
+//! programs of PMDK and of ours exclude each other.
+//!
+//! # PMDK's shutdown state
+//! The header of a block pool of PMDK counts unsafe shutdowns of the modules below while a program has it open. This crate
+//! leaves that state as it is. With the dirty flag but without the modules' counts, which only PMDK's own sum can give, PMDK
+//! would refuse a sound pool on modules after a crash. A pool that PMDK left dirty on modules is refused by `lode-btt`.
+//!
+//! # Cost
+//! A batch on a raw volume costs one drain, or none at durability `commit` without FUA. A table costs what `lode-btt` says.
+#![forbid(unsafe_code)]
+
+mod check;
+mod create;
+mod device;
+mod error;
+mod format;
+mod info;
+mod raw;
+mod recognise;
+mod repair;
+mod table;
+mod transfer;
+mod volume;
+
+pub use check::{VolumeFinding, check};
+pub use create::{CreateVolume, create};
+pub use device::{Batch, BlockDevice, BlockError, BlockFault, Request};
+pub use error::VolumeError;
+pub use format::VolumeFormat;
+pub use info::{VolumeInfo, info};
+pub use repair::{VolumeRepair, repair};
+pub use transfer::{Source, TransferError, Watch, export, import};
+pub use volume::Volume;

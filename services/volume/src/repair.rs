@@ -1,0 +1,60 @@
+//! The repair of a volume.
+
+use crate::check::{VolumeFinding, findings};
+use crate::create::store_headers;
+use crate::error::VolumeError;
+use crate::recognise::{Found, recognise};
+use crate::volume::map;
+use lode_pmem::Durability;
+use lode_pool::Access;
+use std::path::Path;
+
+/// A change that a repair made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum VolumeRepair {
+    /// A change of a table.
+    #[error(transparent)]
+    Table(lode_btt::Repair),
+    /// Both copies of the header of a raw volume were written anew.
+    #[error("copied the header of the raw volume")]
+    Headers,
+}
+
+impl VolumeRepair {
+    /// Returns true if a block lost its content.
+    pub fn is_loss(&self) -> bool {
+        matches!(self, VolumeRepair::Table(lode_btt::Repair::LostBlock { .. }))
+    }
+}
+
+/// Repairs the volume at `path`. Returns the changes, none if it was sound, and the findings of a check after them.
+///
+/// # Errors
+/// [`VolumeError::At`] this path: [`VolumeError::Absent`], [`VolumeError::File`] if another handle has it open, and those of
+/// damage that leaves nothing to repair from.
+///
+/// # Durability
+/// The changes are durable on return. After a power cut in between, another repair does the rest.
+///
+/// # Cost
+/// That of `lode_btt::repair`, or two headers; one drain.
+pub fn repair(
+    path: &Path,
+    durability: Option<Durability>,
+) -> Result<(Vec<VolumeRepair>, Vec<VolumeFinding>), VolumeError> {
+    let repair = || {
+        let (_lock, medium) = map(path, Access::ReadWrite, durability)?;
+        let found = recognise(&medium)?;
+        let repairs = match &found {
+            Found::Table(_) => lode_btt::repair(&medium)?.into_iter().map(VolumeRepair::Table).collect(),
+            Found::Raw(_, _) if findings(&medium, &found).is_empty() => Vec::new(),
+            Found::Raw(header, _) => {
+                store_headers(&medium, header)?;
+                vec![VolumeRepair::Headers]
+            }
+        };
+        Ok((repairs, findings(&medium, &recognise(&medium)?)))
+    };
+    repair().map_err(|error: VolumeError| error.at(path))
+}
