@@ -6,6 +6,7 @@ use lode_layout::RawVolume;
 use lode_testing::{scaled, seed};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs::{self, File};
+use std::io::Write;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::PathBuf;
 use std::process::{Child, Stdio};
@@ -327,6 +328,29 @@ fn guests_cannot_change_the_format() {
     lode_with_stdin(["volume", "import", table.path(), "-"], &content).success();
     assert_eq!(table.run("info").json()["format"], "btt2");
     table.run("check").success();
+}
+
+#[test]
+fn one_program_uses_a_volume() {
+    let fixture = Fixture::new("btt", 4096);
+    let mut import = command(["volume", "import", fixture.path(), "-"]);
+    let mut import = import.stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let in_use = || fixture.run("info").json()["in_use"] == true;
+    // More than a pipe holds: the import has read some, so it has the lock. The pipe stays open.
+    let mut pipe = import.stdin.take().unwrap();
+    pipe.write_all(&[1; 300_000]).unwrap();
+    assert!(in_use());
+    let words = ["in use by", "lode"];
+    fixture.run("check").failure(1, &words);
+    fixture.run("repair").failure(1, &words);
+    lode(["volume", "export", fixture.path(), "-"]).failure(1, &words);
+    fixture.import("/dev/zero").failure(1, &words);
+    // The import waits for its input, and a signal ends that.
+    send(&import, Signal::INT);
+    assert_eq!(import.wait().unwrap().code(), Some(130));
+    drop(pipe);
+    fixture.run("check").success();
+    assert!(!in_use());
 }
 
 #[test]
