@@ -59,7 +59,7 @@ fn both_sides_read_what_the_other_wrote() {
         let device = open(&path, durability);
         let (size, count) = (device.block_size(), device.block_count());
         // Each third block is zero.
-        let tag = |lba: u64| if lba % 3 == 0 { 0 } else { lba + 1000 };
+        let tag = |lba: u64| if lba.is_multiple_of(3) { 0 } else { lba + 1000 };
         let content: Vec<u8> = (0..count).flat_map(|lba| block(tag(lba), size)).collect();
         let source = Source { reader: &mut &content[..], len: Some(content.len() as u64) };
         import(&device, source, &mut |_| ControlFlow::Continue(())).unwrap();
