@@ -4,8 +4,8 @@ use crate::{HistoryPrefix, Outcome};
 use std::collections::BTreeMap;
 use std::fmt::{self, Debug};
 
-/// Highest number of combinations of writers to try for one content, where several operations wrote one value.
-const EXPLANATIONS_MAX: usize = 1 << 12;
+/// Highest number of choices of writers to try for one content, where several operations wrote one value.
+const TRIALS_MAX: usize = 1 << 12;
 
 /// The reads and writes of an operation; `None` is the value of a key that is not there.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -192,33 +192,51 @@ impl<K: Ord + Clone, V: Eq + Clone> Registers<K, V> {
         })
     }
 
-    /// Returns true if some choice of one last writer for each key can be put into an order.
+    /// Returns true if some choice of one last writer for each key can be put into an order. `explanations` are the writers
+    /// to choose from, for each key.
     fn is_explained(&self, explanations: &[Vec<usize>]) -> bool {
-        let mut digits = vec![0; explanations.len()];
-        for _ in 0..EXPLANATIONS_MAX {
-            let last: Vec<usize> =
-                digits.iter().zip(explanations).map(|(digit, writers)| writers[*digit]).collect();
-            if self.is_serializable(&last) {
-                return true;
-            }
-            let mut is_done = true;
-            for (digit, writers) in digits.iter_mut().zip(explanations) {
-                *digit = (*digit + 1) % writers.len();
-                if *digit != 0 {
-                    is_done = false;
-                    break;
-                }
-            }
-            if is_done {
-                return false;
+        let mut undecided = Vec::new();
+        let mut last = Vec::new();
+        for (key, writers) in explanations.iter().enumerate() {
+            match writers[..] {
+                [writer] => last.push((key, writer)),
+                _ => undecided.push(key),
             }
         }
-        panic!("too many overlapping operations wrote equal values: let the workload write different ones");
+        let mut trials = 0;
+        self.extends(&mut last, &undecided, explanations, &mut trials)
     }
 
-    /// Returns true if there is an order of the operations in which these are the last writers of the keys.
-    fn is_serializable(&self, last: &[usize]) -> bool {
-        let mut nodes: Vec<usize> = last.to_vec();
+    /// Returns true if the choice `last`, of some keys and their last writers, can be put into an order together with some
+    /// choice for the keys `undecided`. A choice without an order has none with further keys, so those are not tried.
+    fn extends(
+        &self,
+        last: &mut Vec<(usize, usize)>,
+        undecided: &[usize],
+        explanations: &[Vec<usize>],
+        trials: &mut usize,
+    ) -> bool {
+        *trials += 1;
+        assert!(
+            *trials <= TRIALS_MAX,
+            "too many overlapping operations wrote equal values: let the workload write different ones"
+        );
+        if !self.is_serializable(last) {
+            return false;
+        }
+        let Some((key, undecided)) = undecided.split_first() else { return true };
+        // The writer that returned last is the likeliest.
+        explanations[*key].iter().rev().any(|writer| {
+            last.push((*key, *writer));
+            let extends = self.extends(last, undecided, explanations, trials);
+            last.pop();
+            extends
+        })
+    }
+
+    /// Returns true if there is an order of the operations in which these are the last writers of these keys.
+    fn is_serializable(&self, last: &[(usize, usize)]) -> bool {
+        let mut nodes: Vec<usize> = last.iter().map(|(_, writer)| *writer).collect();
         let candidates = self.keys.iter().flat_map(|(_, candidates)| candidates);
         nodes.extend(
             candidates.map(|candidate| candidate.writer).filter(|writer| self.writers[*writer].is_required),
@@ -226,7 +244,8 @@ impl<K: Ord + Clone, V: Eq + Clone> Registers<K, V> {
         nodes.sort_unstable();
         nodes.dedup();
         let mut edges = Vec::new();
-        for ((_, candidates), last) in self.keys.iter().zip(last) {
+        for (key, last) in last {
+            let (_, candidates) = &self.keys[*key];
             let earlier = candidates.iter().map(|candidate| candidate.writer);
             let earlier = earlier.filter(|writer| writer != last && nodes.binary_search(writer).is_ok());
             edges.extend(earlier.map(|writer| (writer, *last)));
