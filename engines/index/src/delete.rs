@@ -177,7 +177,9 @@ impl<M: Medium, V: View> Attempt<'_, '_, M, V> {
             let (slot_at, slot) = find_child(self.view, &step.parent, key);
             let is_leaf = slot.kind() == SlotKind::Leaf && leaf::has_key(self.view, slot.at(), key);
             let is_new = match Symbol::of(key, step.parent.depth) {
-                Symbol::End => !leaves.has_end(),
+                // The root's only slot is its end slot, whatever the key begins with.
+                _ if slot_at == step.parent.end() => !leaves.has_end(),
+                Symbol::End => false,
                 Symbol::Byte(byte) => slot.byte() == byte && !leaves.has(slot),
             };
             if !(is_leaf && is_new) {
@@ -216,7 +218,8 @@ impl<M: Medium, V: View> Attempt<'_, '_, M, V> {
             // meets slots that have as few children as a sparse node's.
             let Some(off) = step_off.checked_sub(parent.slot_at(0).get()) else { return true };
             let first = (off / WORD) as usize / SLOTS * SLOTS;
-            return leaves.len() >= SLOTS / 2 || self.children_from(parent, first) <= SPARSE_CHILDREN;
+            let sparse = SPARSE_CHILDREN + leaves.len();
+            return leaves.len() >= SLOTS / 2 || self.children_from(parent, first) < sparse;
         }
         let children: usize = parent.key_bytes(self.view).map(nonzero_bytes).sum();
         children <= most + leaves.len()
@@ -265,7 +268,8 @@ impl<M: Medium, V: View> Attempt<'_, '_, M, V> {
         self.lock_with_parent(&above, leaves.parent())?;
         // Another thread may have changed the node until its version was read again.
         self.recheck(&leaves)?;
-        if !self.keeps_at_most(&leaves, kind.capacity()) {
+        let keeps_two = self.siblings(&leaves).nth(1).is_some();
+        if !keeps_two || !self.keeps_at_most(&leaves, kind.capacity()) {
             return Err(Retry::Conflict);
         }
         Ok(Removal { leaves, change: NodeChange::Shrink(above, kind) })

@@ -93,9 +93,10 @@ impl Batches {
         self.edits == scan.edits()
     }
 
-    /// Takes the caller's own changes for known: they do not change what the batches hold.
-    pub(crate) fn know_edits(&mut self, scan: &impl Scan) {
-        self.edits = scan.edits();
+    /// Takes one change for known, the caller's own removal of what was handed out: it does not change what the batches
+    /// hold.
+    pub(crate) fn know_removal(&mut self) {
+        self.edits += 1;
     }
 
     /// Returns the next entry from one end.

@@ -214,7 +214,7 @@ impl<'t, K: Key, V: Value> WriteTree<'t, K, V> {
         let Some(entry) = ends.next(&self.tree, direction).transpose()? else { return Ok(None) };
         let decoded = self.decode_entry(entry)?;
         self.tree.delete_later(ends.last_key(direction))?;
-        ends.know_edits(&self.tree);
+        ends.know_removal();
         self.ends.replace(Some(ends));
         Ok(Some(decoded))
     }
@@ -342,7 +342,7 @@ impl<'t, K: Key, V: Value> WriteTree<'t, K, V> {
             let (key, value) = decode(entry?).map_err(|error| tree.located(error))?;
             if !keep(&key, &value) {
                 tree.delete_later(batches.last_key(Direction::Forward))?;
-                batches.know_edits(&tree);
+                batches.know_removal();
                 removed += 1;
             }
         }
@@ -372,7 +372,7 @@ impl<'t, K: Key, V: Value> WriteTree<'t, K, V> {
         let mut batches = Batches::new((Bound::Unbounded, Bound::Unbounded), self.tree.edits());
         while let Some(entry) = batches.next(&self.tree, Direction::Forward) {
             self.tree.delete_later(&entry?.key)?;
-            batches.know_edits(&self.tree);
+            batches.know_removal();
         }
         self.tree.apply_deferred()
     }
@@ -471,7 +471,7 @@ impl<K: Key, V: Value, F: FnMut(&K, &V) -> bool> ExtractIf<'_, K, V, F> {
             };
             if (self.is_extracted)(&key, &value) {
                 let removed = tree.delete_later(batches.last_key(direction));
-                batches.know_edits(tree);
+                batches.know_removal();
                 return Some(removed.map(|()| (key, value)));
             }
         }

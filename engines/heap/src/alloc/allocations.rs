@@ -19,6 +19,7 @@ use crate::writes::write_set::WriteSet;
 use lode_layout::{ChunkDescriptor, Huge, PoolOffset, Superblock, checked, unchecked};
 use lode_pmem::{Medium, Readable};
 use lode_redo::bugs;
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::mem;
 
@@ -54,6 +55,8 @@ pub(crate) struct Allocations {
     freed_spans: BTreeMap<PoolOffset, u64>,
     /// True if a reserved span becomes an object.
     publishes_span: bool,
+    /// True if other transactions may free blocks of the new superblocks.
+    are_registered: Cell<bool>,
 }
 
 impl Allocations {
@@ -104,6 +107,7 @@ impl Allocations {
         for NewSuperblock { span, shape, key, .. } in self.new_spans.superblocks() {
             shared.central.add_superblock(*span, *shape, *key, FreeBlocks::none(shape));
         }
+        self.are_registered.set(true);
     }
 
     /// Takes space for an object that the end of the transaction does not give back. Returns it, and the object's
@@ -240,6 +244,10 @@ impl Allocations {
         if let Some(huge) = self.new_spans.huge(at) {
             return self.free_span(allocator, writes, huge.span, none);
         }
+        // The superblock of a block that was taken may be another transaction's, and not in the pool yet.
+        if let Some((key, block)) = self.taken.starting_at(at) {
+            return self.free_block(allocator, writes, key, block);
+        }
         let Allocator { space, shared, .. } = allocator;
         match space.find(&writes.below(memory), at)? {
             FoundObject::Block { block, span, class, shape } => {
@@ -303,6 +311,10 @@ impl Allocations {
             let there = !self.freed_spans.contains_key(&huge.span.start);
             return if there { Ok((huge.size, huge.type_number)) } else { Err(none) };
         }
+        if let Some((key, block)) = self.taken.starting_at(at) {
+            let there = !self.freed.contains(block);
+            return if there { Ok((key.class.block_size(), key.type_number)) } else { Err(none) };
+        }
         match space.find(&writes.below(memory), at)? {
             FoundObject::Block { block, shape, .. }
                 if !self.freed.contains(block) && self.is_allocated(memory, writes, block)? =>
@@ -337,9 +349,13 @@ impl Allocations {
     #[inline]
     pub(crate) fn publish_taken<M: Medium>(&mut self, allocator: Allocator<'_, M>) {
         if !self.new_spans.is_empty() {
+            let are_registered = self.are_registered.take();
             for superblock in self.new_spans.take_superblocks() {
                 let NewSuperblock { span, shape, key, free, next, taken: _ } = superblock;
-                allocator.shared.central.add_superblock(span, shape, key, free);
+                // Others may have freed all of a superblock that has nothing to add, and its span.
+                if !are_registered || !free.is_empty() {
+                    allocator.shared.central.add_superblock(span, shape, key, free);
+                }
                 allocator.lock_cache().magazines.blocks_of(key).extend(next);
             }
             self.new_spans.clear();
@@ -422,6 +438,7 @@ impl Allocations {
             self.freed_spans = BTreeMap::new();
         }
         self.publishes_span = false;
+        self.are_registered.set(false);
     }
 }
 

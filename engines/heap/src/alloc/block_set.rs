@@ -86,6 +86,16 @@ impl BlockSet {
         before.into_iter().find(|blocks| blocks.first <= at).is_some_and(|blocks| blocks.hold(at, end))
     }
 
+    /// Returns the block that begins at `at`.
+    pub(super) fn starting_at(&self, at: PoolOffset) -> Option<(Key, Block)> {
+        if self.words.is_empty() {
+            return self.list.iter().find(|(_, block)| block.at == at).copied();
+        }
+        // As above.
+        let (_, blocks) = self.words.range(..at).rev().find(|(_, blocks)| blocks.first <= at)?;
+        blocks.blocks().find(|block| block.at == at).map(|block| (blocks.key, block))
+    }
+
     /// Adds a block.
     #[inline]
     pub(super) fn insert(&mut self, key: Key, block: Block) {

@@ -61,6 +61,11 @@ impl FreeBlocks {
         FreeBlocks { words: vec![0; shape.bitmap_words() as usize], count: 0 }
     }
 
+    /// Returns true if there is none.
+    pub(super) fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
     /// Adds the blocks in `more`, of the same superblock.
     fn add(&mut self, more: &FreeBlocks) {
         for (bits, more) in self.words.iter_mut().zip(&more.words) {
@@ -326,7 +331,9 @@ impl State {
         }
         let known = self.known.entry(span.start);
         let none = || KnownSuperblock { span, shape, key, free: FreeBlocks::none(&shape) };
-        known.or_insert_with(none).free.add(&free);
+        let known = known.or_insert_with(none);
+        debug_assert_eq!((known.shape, known.key), (shape, key), "a superblock is what it was registered as");
+        known.free.add(&free);
     }
 
     /// Takes a free span that has lost no byte, and none of its descriptors: a lost one looks like that of a free chunk.

@@ -235,6 +235,38 @@ fn begun_transaction_sees_what_has_returned() {
     assert_eq!(begun.step(|tx| tx.usable_size(new)), Ok(16));
 }
 
+/// It reads from memory, where the superblock of its own object is not yet.
+#[test]
+fn begun_transaction_frees_its_object_in_a_waiting_superblock() {
+    let (heap, root) = gated();
+    let begun = heap.begin().unwrap();
+    let make = || {
+        let made = heap.run_later(|tx| {
+            tx.lock(root)?;
+            let at = tx.alloc_with(&[7, 8], 16, 3)?;
+            tx.store8(root, at.get());
+            Ok::<_, HeapError>(at)
+        });
+        made.unwrap()
+    };
+    let (theirs, position) = thread::scope(|scope| scope.spawn(make).join().unwrap());
+    let objects =
+        begun.step(|tx| (0..20).map(|_| tx.alloc(16, 16, 3)).collect::<Result<Vec<_>, HeapError>>());
+    let objects = objects.unwrap();
+    assert!(!heap.is_durable(position), "the superblock waits");
+    assert!(objects[0].get().abs_diff(theirs.get()) < 4096, "they are in one superblock");
+    for at in &objects {
+        assert_eq!(begun.step(|tx| tx.usable_size(*at)), Ok(16));
+    }
+    for at in &objects[1..] {
+        assert_eq!(begun.step(|tx| tx.free(*at)), Ok(()));
+        assert_eq!(begun.step(|tx| tx.free(*at)), Err(HeapError::NoObject { at: *at }));
+        assert_eq!(begun.step(|tx| tx.usable_size(*at)), Err(HeapError::NoObject { at: *at }));
+    }
+    begun.commit().unwrap();
+    assert_eq!(heap.objects().filter(|object| object.as_ref().unwrap().type_number == 3).count(), 2);
+}
+
 /// Nothing that it could have freed waits, so it neither syncs nor starts again.
 #[test]
 fn failed_closure_runs_once_and_leaves_what_waits() {

@@ -93,6 +93,45 @@ fn nodes_keep_any_number_of_children() {
     }
 }
 
+/// Each batch is small, and so is what it finds beside its first leaf.
+#[test]
+fn small_batches_empty_wide_nodes() {
+    let heap = heap::create(memory::volatile(8 << 20));
+    let tree = tree::create(&heap);
+    for size in 1..=9 {
+        for is_ascending in [true, false] {
+            for sibling in [None, Some(b"q".to_vec())] {
+                let mut keys: Vec<_> = (0..=255).map(|byte| vec![b'p', byte]).collect();
+                let mut model: Model = keys.iter().cloned().chain(sibling).collect();
+                fill(&tree, &model);
+                if !is_ascending {
+                    keys.reverse();
+                }
+                for batch in keys.chunks_mut(size) {
+                    batch.sort();
+                    delete_both(&tree, &mut model, batch, false);
+                }
+                assert_has(&tree, &model);
+                let rest: Vec<_> = model.iter().cloned().collect();
+                delete_both(&tree, &mut model, &rest, false);
+            }
+        }
+    }
+}
+
+/// The leaf lies in the root, in a slot for keys of any first byte.
+#[test]
+fn last_key_is_deleted_once() {
+    let heap = heap::create(memory::volatile(1 << 20));
+    let tree = tree::create(&heap);
+    for key in [&[0, 1][..], &[], &[7]] {
+        let mut model: Model = [key.to_vec()].into();
+        fill(&tree, &model);
+        delete_both(&tree, &mut model, &[key.to_vec(), key.to_vec(), key.to_vec()], false);
+        assert_has(&tree, &model);
+    }
+}
+
 #[test]
 fn sorted_deletes_match_model() {
     let mut random = fastrand::Rng::with_seed(seed(13));

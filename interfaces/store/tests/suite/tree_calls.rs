@@ -1,7 +1,7 @@
 //! Calls of trees take what stands for keys and values, and iterate over typed pairs.
 
 use crate::place::Place;
-use lodestone::{Result, Transaction, TreeDef};
+use lodestone::{Error, Result, Transaction, TreeDef};
 use std::collections::BTreeSet;
 
 const SAMPLES: TreeDef<(String, i64), Vec<u8>> = TreeDef::new("samples");
@@ -167,6 +167,34 @@ fn removals_show_to_what_follows() -> Result<()> {
         assert!(tree.pop_first().is_err_and(|error| error.is_no_tree()));
         Ok(())
     })?;
+    store.close()?;
+    place.check(0);
+    Ok(())
+}
+
+/// The closure takes entries of the range away that were read with the one that it looks at.
+#[test]
+fn closure_of_extract_if_may_remove_others() -> Result<()> {
+    let place = Place::new();
+    let store = place.open();
+    store.write(|tx| tx.tree(NUMBERS)?.append((0..100u32).map(|number| (number, 0))))?;
+    let (popped, extracted) = store.write(|tx| {
+        let (tree, same) = (tx.tree(NUMBERS)?, tx.tree(NUMBERS)?);
+        let mut popped = Vec::new();
+        let is_extracted = |number: &u32, _: &u32| {
+            if number % 10 == 0 && *number < 80 {
+                popped.extend(same.pop_last().unwrap().map(|entry| entry.0));
+            }
+            true
+        };
+        let extracted = tree.extract_if(.., is_extracted).map(|entry| entry.map(|entry| entry.0));
+        let extracted = extracted.collect::<Result<Vec<u32>>>()?;
+        Ok::<_, Error>((popped, extracted))
+    })?;
+    let mut all: Vec<u32> = popped.into_iter().chain(extracted).collect();
+    all.sort_unstable();
+    assert!(all.into_iter().eq(0..100), "each entry is handed out once");
+    assert_eq!(store.snapshot()?.tree(NUMBERS)?.count()?, 0);
     store.close()?;
     place.check(0);
     Ok(())
