@@ -182,7 +182,7 @@ fn closure_of_extract_if_may_remove_others() -> Result<()> {
         let (tree, same) = (tx.tree(NUMBERS)?, tx.tree(NUMBERS)?);
         let mut popped = Vec::new();
         let is_extracted = |number: &u32, _: &u32| {
-            if number % 10 == 0 && *number < 80 {
+            if number.is_multiple_of(10) && *number < 80 {
                 popped.extend(same.pop_last().unwrap().map(|entry| entry.0));
             }
             true
