@@ -39,6 +39,16 @@ pub enum VolumeError {
     /// The table is unusable.
     #[error(transparent)]
     Table(#[from] BttError),
+    /// The header of a raw volume is whole, and this program can't use it.
+    #[error("the header of the raw volume is unusable: {0}")]
+    Header(#[from] RawVolumeError),
+    /// The second header of a raw volume is there and the last info block of a table, and the first ones are not. A guest of
+    /// either format may have written the other's.
+    #[error(
+        "the format can't be told: the second header of a raw volume and the last info block of a table are there, and the \
+         first ones are damaged; if it is a raw volume, copy its bytes 4096 to 8192 over its first 4096"
+    )]
+    Ambiguous,
     /// Both copies of the header of a raw volume are unusable.
     #[error("both headers of the raw volume are unusable, the first one: {first}; the second one: {second}")]
     Raw {
@@ -131,7 +141,9 @@ impl VolumeError {
             VolumeError::Raw { first, second } => [first, second].iter().all(|error| {
                 !matches!(error, RawVolumeError::Version { .. } | RawVolumeError::Features { .. })
             }),
-            VolumeError::CutShort { .. } => true,
+            VolumeError::Header(RawVolumeError::Field(_))
+            | VolumeError::Ambiguous
+            | VolumeError::CutShort { .. } => true,
             _ => false,
         }
     }

@@ -15,10 +15,11 @@
 //!
 //! # Recognition
 //! The content tells the format, in this order, so that no guest can write itself another one:
-//! 1. A valid header of a raw volume at 0, unless a table of version 1.1 lies at 4096, which leaves 0 alone.
-//! 2. A table or a block pool of PMDK, as `lode-btt` finds it.
-//! 3. A valid second header of a raw volume at 4096, whose first one is damaged. In a table of version 2.0, 4096 belongs to a
-//!    block of its user, so this comes last.
+//! 1. A whole header of a raw volume at 0, unless 4096 has the first info block of a table of version 1.1, which leaves 0 alone.
+//! 2. A whole second header of a raw volume at 4096, if 0 has neither an info block nor the header of a block pool. In a table
+//!    of version 2.0, 4096 belongs to a block of its user. So if there is also the last info block of a table, the volume is
+//!    refused, and changed by no command.
+//! 3. A table or a block pool of PMDK, as `lode-btt` finds it.
 //!
 //! # Locks
 //! A volume that is open for writing has the lock of flock(2) that PMDK takes on its pools and the kernel's tools ignore:

@@ -2,9 +2,10 @@
 
 use crate::error::VolumeError;
 use crate::format::VolumeFormat;
-use lode_btt::{BttError, Description, describe};
+use lode_btt::{BttError, Description, TableFormat, describe};
 use lode_layout::{PoolOffset, RawVolume, RawVolumeError};
-use lode_pmem::{Fault, Medium};
+use lode_nvdimm::{BttInfo, BttVersion};
+use lode_pmem::Medium;
 
 /// A copy of the header of a raw volume, or the reason why it is none.
 pub(crate) type HeaderCopy = Result<RawVolume, RawVolumeError>;
@@ -30,24 +31,59 @@ impl Found {
 /// Recognises the volume on `medium`.
 ///
 /// # Errors
-/// [`VolumeError::Absent`]; fails if the volume is damaged so far that it can't be opened.
+/// [`VolumeError::Absent`], [`VolumeError::Ambiguous`]; fails if the volume is damaged so far that it can't be opened.
 pub(crate) fn recognise<M: Medium>(medium: &M) -> Result<Found, VolumeError> {
-    let copies = RawVolume::COPIES.map(|at| read_header(medium, at));
+    let blocks = RawVolume::COPIES.map(|at| read(medium, at));
+    let copies = [&blocks[0], &blocks[1]].map(|bytes| RawVolume::decode(bytes));
     let [first, second] = copies;
     let table = describe(medium);
-    let is_newer_table = table.is_ok_and(|table| VolumeFormat::from(table.format) == VolumeFormat::Btt);
-    let header = match (first, table) {
-        (Ok(header), _) if !is_newer_table => header,
-        (_, Ok(table)) => return Ok(Found::Table(table)),
-        (_, Err(BttError::Absent)) if second.is_ok() => second.map_err(|_| VolumeError::Absent)?,
-        (_, Err(BttError::Absent)) => return Err(unusable(first, second)),
-        (_, Err(error)) => return Err(error.into()),
+    let header = if is_intact(first) {
+        if is_info_of_1_1(&blocks[1]) {
+            return Ok(Found::Table(table?));
+        }
+        first?
+    } else if is_intact(second) && !is_info_signed(&blocks[0]) && !is_pmdk(&table) {
+        match table {
+            Err(BttError::Absent) => second?,
+            _ => return Err(VolumeError::Ambiguous),
+        }
+    } else {
+        return match table {
+            Err(BttError::Absent) => Err(unusable(first, second)),
+            table => Ok(Found::Table(table?)),
+        };
     };
     let len = medium.memory().len();
     if header.end() > len {
         return Err(VolumeError::CutShort { end: header.end(), len });
     }
     Ok(Found::Raw(header, copies))
+}
+
+/// Returns true if the copy is as it was written, also if this program can't use it.
+fn is_intact(copy: HeaderCopy) -> bool {
+    !matches!(
+        copy,
+        Err(RawVolumeError::TooShort { .. }
+            | RawVolumeError::NotAVolume { .. }
+            | RawVolumeError::Checksum { .. })
+    )
+}
+
+/// Returns true if the bytes are the first info block of a table of version 1.1, which lies where a raw volume has its second
+/// header. The last info block lies where a raw volume has a guest's block, so it proves nothing.
+fn is_info_of_1_1(bytes: &[u8]) -> bool {
+    BttInfo::decode(bytes).is_ok_and(|info| info.version == BttVersion::V1_1)
+}
+
+/// Returns true if the bytes begin as an info block does, whatever is damaged in it.
+fn is_info_signed(bytes: &[u8]) -> bool {
+    bytes.starts_with(&BttInfo::SIG_WORD.to_le_bytes())
+}
+
+/// Returns true if the table is that of a block pool, whose header lies where a raw volume has its first one.
+fn is_pmdk(table: &Result<Description, BttError>) -> bool {
+    table.is_ok_and(|table| table.format == TableFormat::Pmdk)
 }
 
 fn unusable(first: HeaderCopy, second: HeaderCopy) -> VolumeError {
@@ -62,10 +98,9 @@ fn unusable(first: HeaderCopy, second: HeaderCopy) -> VolumeError {
     }
 }
 
-/// Reads a copy of the header. A copy that can't be read is one of zeros.
-fn read_header<M: Medium>(medium: &M, at: u64) -> HeaderCopy {
-    let mut bytes = [0; RawVolume::LEN];
+/// Reads the bytes of a copy of the header; none if they can't be read.
+fn read<M: Medium>(medium: &M, at: u64) -> Vec<u8> {
+    let mut bytes = vec![0; RawVolume::LEN];
     let read = medium.memory().reading(|memory| memory.read(PoolOffset::new(at), &mut bytes));
-    read.map_err(|_: Fault| RawVolumeError::TooShort { len: 0 })?;
-    RawVolume::decode(&bytes)
+    read.map_or(Vec::new(), |()| bytes)
 }

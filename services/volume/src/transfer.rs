@@ -7,6 +7,9 @@ use std::ops::ControlFlow;
 /// Bytes that are copied at a time.
 const PART: usize = 1 << 20;
 
+/// Number of parts that an import leaves in a volatile cache.
+const PARTS_UNFLUSHED: u64 = 64;
+
 /// The callback of a copy: it gets the number of bytes that are done since its last call, and may end the copy.
 pub type Watch<'w> = dyn FnMut(u64) -> ControlFlow<()> + 'w;
 
@@ -79,23 +82,35 @@ fn step(device: &dyn BlockDevice) -> u64 {
 /// Writes the whole content of a volume. Blocks of zeros are zeroed, so that they take no space.
 ///
 /// # Errors
-/// [`TransferError::Size`] before anything is written. After any other error, blocks before the end are written.
+/// [`TransferError::Size`] before anything is written. After any other error, blocks before the end are written and
+/// durable.
 ///
 /// # Durability
 /// The content is durable on return.
 ///
 /// # Cost
-/// One batch for each MiB, and a flush at the end.
+/// One batch for each MiB, and a flush for each 64 of them.
 pub fn import(
     device: &dyn BlockDevice,
     source: Source<'_>,
     watch: &mut Watch<'_>,
 ) -> Result<(), TransferError> {
-    let (size, want) = (device.block_size(), device.capacity());
-    let Source { reader, len } = source;
-    if let Some(len) = len.filter(|len| *len != want) {
+    let want = device.capacity();
+    if let Some(len) = source.len.filter(|len| *len != want) {
         return Err(TransferError::Size { len, want });
     }
+    let imported = import_blocks(device, source.reader, watch);
+    device.flush()?;
+    imported
+}
+
+/// Writes the content, which the caller flushes.
+fn import_blocks(
+    device: &dyn BlockDevice,
+    reader: &mut dyn Read,
+    watch: &mut Watch<'_>,
+) -> Result<(), TransferError> {
+    let (size, want) = (device.block_size(), device.capacity());
     let (step, count) = (step(device), device.block_count());
     let mut part = vec![0; step as usize * size];
     let mut block = 0;
@@ -107,16 +122,17 @@ pub fn import(
         let requests = &mut requests(&part[..whole], size, block);
         device.run(Batch { requests, is_fua: false })?;
         if got < part.len() {
-            device.flush()?;
             return Err(TransferError::Short { len: done + got as u64, want });
         }
         block += (got / size) as u64;
         if watch(got as u64).is_break() && block < count {
-            device.flush()?;
             return Err(TransferError::Interrupted { done: done + got as u64, want });
         }
+        // What a volatile cache holds is bounded.
+        if block % (step * PARTS_UNFLUSHED) == 0 {
+            device.flush()?;
+        }
     }
-    device.flush()?;
     let rest = fill(reader, &mut [0]).map_err(|error| TransferError::Input { done: want, error })?;
     if rest > 0 { Err(TransferError::Long { want }) } else { Ok(()) }
 }

@@ -330,6 +330,37 @@ fn guests_cannot_change_the_format() {
     table.run("check").success();
 }
 
+/// The last block of a raw volume lies where a table has its last info block.
+#[test]
+fn guests_cannot_write_a_table() {
+    for format in ["btt", "btt2"] {
+        let table = fs::read(&Fixture::new(format, 4096).path).unwrap();
+        for damaged in [None, Some(4096), Some(0)] {
+            let fixture = Fixture::new("raw", 4096);
+            let capacity = fixture.run("info").json()["capacity"].as_u64().unwrap() as usize;
+            let content = &table[table.len() - capacity..];
+            lode_with_stdin(["volume", "import", fixture.path(), "-"], content).success();
+            if let Some(at) = damaged {
+                fixture.damage(at, b"damage");
+            }
+            let before = fs::read(&fixture.path).unwrap();
+            assert!(before.ends_with(&table[table.len() - 4096..]), "the guest's block is the last one");
+            if damaged == Some(0) {
+                for verb in ["info", "check", "repair"] {
+                    let refused = fixture.run(verb);
+                    assert_ne!(refused.code, Some(0), "{format}: {verb}");
+                    assert!(fs::read(&fixture.path).unwrap() == before, "{format}: {verb} has changed it");
+                }
+                continue;
+            }
+            assert_eq!(fixture.run("info").json()["format"], "raw", "{format}, {damaged:?}");
+            fixture.run("repair").success();
+            fixture.run("check").success();
+            assert!(fixture.exported() == content, "{format}, {damaged:?}");
+        }
+    }
+}
+
 #[test]
 fn one_program_uses_a_volume() {
     let fixture = Fixture::new("btt", 4096);
