@@ -26,11 +26,7 @@ struct Bench<'a> {
 impl Bench<'_> {
     /// Runs `operation` and adds its line.
     fn measure<R>(&mut self, name: &str, operation: impl FnOnce() -> R) -> (R, Counts) {
-        let before = self.medium.counts();
-        let result = operation();
-        let counts = self.medium.counts() - before;
-        self.table.add(name, self.durability, counts);
-        (result, counts)
+        self.table.measure(&self.medium, name, operation)
     }
 
     /// Runs a transaction and adds its line; it has exactly one drain between begin and return.

@@ -1,6 +1,6 @@
 //! The table of a crate's `tests/cost.rs`, and the medium that it measures.
 
-use lode_pmem::{Counted, Counts, Durability, Mapping};
+use lode_pmem::{Counted, Counts, Durability, Mapping, Medium};
 use std::fmt::{Display, Write};
 use std::path::Path;
 use std::{env, fs};
@@ -38,6 +38,20 @@ impl Table {
             write!(self.text, "{cell:>14}").unwrap();
         }
         self.text.push('\n');
+    }
+
+    /// Runs `operation` on `medium`, and adds its line.
+    pub fn measure<R>(
+        &mut self,
+        medium: &Counted<Mapping>,
+        name: &str,
+        operation: impl FnOnce() -> R,
+    ) -> (R, Counts) {
+        let before = medium.counts();
+        let result = operation();
+        let counts = medium.counts() - before;
+        self.add(name, medium.durability(), counts);
+        (result, counts)
     }
 
     /// Adds the line of an operation.
