@@ -291,8 +291,8 @@ impl Store {
     /// promise.
     ///
     /// # Cost
-    /// No wait, except for a transaction that makes the store take new space, changes more than 64 KiB, drops a tree, or
-    /// finds too much waiting; it then waits as `write` does. So does a closure that fails after it has read what waits.
+    /// No wait, except for a transaction that makes the file grow, stores or removes a value of more than about 32 KiB, changes
+    /// more than 64 KiB, drops a tree, or finds too much waiting; it then waits as `write` does. So does a closure that fails after it has read what waits.
     /// When half of the log is full, one makes a checkpoint, as one of `write` does. While space of dropped trees is left to
     /// give back, each gives back a part. Beside transactions that wait, reads of a transaction take longer.
     ///
