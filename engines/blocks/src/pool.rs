@@ -6,7 +6,6 @@ use lode_layout::{BlocksDescriptor, LayoutName};
 use lode_pmem::{Mapping, Medium};
 use lode_pool::{Access, CreateOptions, OpenOptions, PoolError, PoolFile};
 use lode_redo::Recovery;
-use rustix::rand::{GetRandomFlags, getrandom};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -159,11 +158,5 @@ impl BlockPoolError {
 
 /// Returns a number that no other epoch of any log has.
 fn random_log_epoch() -> Result<[u64; 2], BlockPoolError> {
-    let mut bytes = [[0; 8]; 2];
-    for half in &mut bytes {
-        // The kernel delivers so few bytes whole, or not at all.
-        getrandom(half, GetRandomFlags::empty())
-            .map_err(|errno| BlockPoolError::Random { errno: errno.raw_os_error() })?;
-    }
-    Ok(bytes.map(u64::from_le_bytes))
+    lode_redo::random_log_epoch().map_err(|errno| BlockPoolError::Random { errno: errno.raw_os_error() })
 }

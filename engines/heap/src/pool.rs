@@ -7,7 +7,6 @@ use lode_layout::{Header, LayoutName};
 use lode_pmem::{DurabilityReport, Mapping, Medium};
 use lode_pool::{Access, CreateOptions, OpenOptions, PoolError, PoolFile};
 use lode_redo::Recovery;
-use rustix::rand::{GetRandomFlags, getrandom};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -249,11 +248,5 @@ pub(crate) fn grow_file<M: Medium>(heap: &Heap<M>, file: &PoolFile, size: u64) -
 /// # Errors
 /// [`OpenError::Random`].
 pub fn random_log_epoch() -> Result<[u64; 2], OpenError> {
-    let mut bytes = [[0; 8]; 2];
-    for half in &mut bytes {
-        // The kernel delivers so few bytes whole, or not at all.
-        getrandom(half, GetRandomFlags::empty())
-            .map_err(|errno| OpenError::Random { errno: errno.raw_os_error() })?;
-    }
-    Ok(bytes.map(u64::from_le_bytes))
+    lode_redo::random_log_epoch().map_err(|errno| OpenError::Random { errno: errno.raw_os_error() })
 }

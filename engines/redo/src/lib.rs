@@ -20,6 +20,7 @@
 mod apply;
 pub mod bugs;
 mod dirty;
+mod epoch;
 mod error;
 #[cfg(feature = "explore")]
 pub mod explore;
@@ -35,6 +36,7 @@ mod written_back;
 
 pub use apply::{ContinuedRange, apply_entry};
 pub use dirty::DirtyLines;
+pub use epoch::random_log_epoch;
 pub use error::{InDoubtCause, LogError};
 pub use hooks::{AppendedRecord, CommitHooks};
 pub use log::{Log, LogArea, SEQUENCE_GAP};
