@@ -1,9 +1,12 @@
 //! A workload for the crash explorer: threads that read, write, zero and flush blocks of a small pool.
 
 use crate::{Blocks, BlocksError, Damage, check};
-use lode_layout::{Geometry, WORD};
+use lode_layout::Geometry;
 use lode_pmem::Counter;
-use lode_sim::{Actor, BlockMismatch, BlockRequest, HistoryPrefix, SimMedium, Subject, WriteCache};
+use lode_sim::{
+    Actor, BlockContent, BlockMismatch, BlockRequest, BlockWorkload, HistoryPrefix, SimMedium, Subject,
+    WriteCache,
+};
 use std::sync::Arc;
 
 const UUID: [u8; 16] = [7; 16];
@@ -22,18 +25,6 @@ pub struct BlocksSubject {
     /// Number of blocks of a large request; 0 if there are none. One with more than 102 needs several records.
     pub large_request: usize,
 }
-
-/// The content of a block.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Content {
-    /// The word that fills the block.
-    Whole(u64),
-    /// Words that differ: the first one that is not the first of the block, and the first of the block.
-    Torn(u64, u64),
-}
-
-/// The zeros of a block.
-const ZERO: Content = Content::Whole(0);
 
 /// The blocks while they are used.
 #[derive(Debug)]
@@ -75,20 +66,13 @@ impl BlocksSubject {
             .and_then(|geometry| crate::plan::plan(&geometry, self.block_size).ok())
             .map_or(0, |plan| plan.block_count)
     }
-
-    fn bytes(&self, value: u64) -> Vec<u8> {
-        value.to_le_bytes().repeat(self.block_size as usize / WORD as usize)
-    }
 }
 
 /// Reads a block.
-fn content(blocks: &Blocks<Arc<SimMedium>>, lba: u64) -> Result<Content, BlocksError> {
+fn content(blocks: &Blocks<Arc<SimMedium>>, lba: u64) -> Result<BlockContent, BlocksError> {
     let mut bytes = vec![0; blocks.block_size()];
     blocks.read(lba, &mut bytes)?;
-    let words = bytes.as_chunks::<{ WORD as usize }>().0;
-    let first = u64::from_le_bytes(words[0]);
-    let other = words.iter().map(|word| u64::from_le_bytes(*word)).find(|word| *word != first);
-    Ok(other.map_or(Content::Whole(first), |other| Content::Torn(other, first)))
+    Ok(BlockContent::of(&bytes))
 }
 
 impl BlocksSubject {
@@ -96,18 +80,16 @@ impl BlocksSubject {
     fn request(
         &self,
         blocks: &Blocks<Arc<SimMedium>>,
-        request: &BlockRequest<Content>,
-    ) -> Result<Option<Content>, BlocksError> {
+        request: &BlockRequest<BlockContent>,
+    ) -> Result<Option<BlockContent>, BlocksError> {
         match request {
             BlockRequest::Write { blocks: writes, is_fua } => {
                 match &writes[..] {
-                    [(block, Content::Whole(0))] => blocks.zero(*block as u64, 1)?,
+                    [(block, BlockContent::ZERO)] => blocks.zero(*block as u64, 1)?,
                     writes => {
                         let contents: Vec<(u64, Vec<u8>)> = writes
                             .iter()
-                            .map(|(block, Content::Whole(value) | Content::Torn(value, _))| {
-                                (*block as u64, self.bytes(*value))
-                            })
+                            .map(|(block, value)| (*block as u64, value.bytes(self.block_size as usize)))
                             .collect();
                         let writes: Vec<(u64, &[u8])> =
                             contents.iter().map(|(block, bytes)| (*block, bytes.as_slice())).collect();
@@ -130,10 +112,10 @@ impl BlocksSubject {
 
 impl Subject for BlocksSubject {
     type Engine = Engine;
-    type Operation = BlockRequest<Content>;
-    type Contents = Vec<Content>;
-    type Legal = lode_sim::Blocks<Content>;
-    type Mismatch = BlockMismatch<Content>;
+    type Operation = BlockRequest<BlockContent>;
+    type Contents = Vec<BlockContent>;
+    type Legal = lode_sim::Blocks<BlockContent>;
+    type Mismatch = BlockMismatch<BlockContent>;
     type Error = Unusable;
 
     fn size(&self) -> u64 {
@@ -144,10 +126,11 @@ impl Subject for BlocksSubject {
         Blocks::format(&medium, &Geometry::plan(self.size)?, &UUID, self.block_size, [1; 2])?;
         // A log epoch before the explored one leaves records that must not be replayed.
         let blocks = self.open(medium, 2)?;
-        blocks.write(1, &self.bytes(FIRST))?;
+        let first = BlockContent::Whole(FIRST).bytes(self.block_size as usize);
+        blocks.write(1, &first)?;
         blocks.flush()?;
         blocks.zero(1, 1)?;
-        blocks.write(0, &self.bytes(FIRST))?;
+        blocks.write(0, &first)?;
         Ok(blocks.flush()?)
     }
 
@@ -155,47 +138,21 @@ impl Subject for BlocksSubject {
         Ok(Engine { blocks: self.open(medium, 3)?, value: Counter::new(FIRST + 1) })
     }
 
-    fn run(&self, engine: &Engine, actor: &mut Actor<'_, BlockRequest<Content>>) {
-        // Most requests meet at few blocks.
-        let few = if actor.rng.bool() { 2 } else { engine.blocks.block_count() };
-        for _ in 0..actor.operations {
-            let block = actor.rng.u64(..few) as usize;
-            let value = Content::Whole(engine.value.add(1));
-            let write = |value, is_fua| BlockRequest::Write { blocks: vec![(block, value)], is_fua };
-            let request = match actor.rng.u8(..16) {
-                0..4 => BlockRequest::Read { block, seen: None },
-                4..6 => BlockRequest::Flush,
-                6 => write(value, true),
-                7 => write(ZERO, false),
-                8 => BlockRequest::Trim { blocks: vec![block] },
-                10 if self.large_request > 0 => {
-                    let blocks = (0..self.large_request).map(|block| (block, value)).collect();
-                    BlockRequest::Write { blocks, is_fua: actor.rng.bool() }
-                }
-                9 => {
-                    let next = (block + 1) % engine.blocks.block_count() as usize;
-                    BlockRequest::Write { blocks: vec![(block, value), (next, value)], is_fua: false }
-                }
-                _ => write(value, false),
-            };
-            let ticket = actor.begin(request.clone());
-            match self.request(&engine.blocks, &request) {
-                Ok(seen) => {
-                    if seen.is_some() {
-                        actor.revise(ticket, BlockRequest::Read { block, seen });
-                    }
-                    actor.returned(ticket);
-                }
-                Err(BlocksError::Poisoned | BlocksError::Memory(_)) if is_one_step(&request) => {
-                    actor.refused(ticket)
-                }
-                Err(BlocksError::Damaged(damage)) => panic!("a power cut is no damage: {damage}"),
-                Err(_) => actor.in_doubt(ticket),
+    fn run(&self, engine: &Engine, actor: &mut Actor<'_, BlockRequest<BlockContent>>) {
+        let (block_count, value) = (engine.blocks.block_count(), &engine.value);
+        let run = |request: &BlockRequest<BlockContent>| {
+            let done = self.request(&engine.blocks, request);
+            if let Err(BlocksError::Damaged(damage)) = done {
+                panic!("a power cut is no damage: {damage}");
             }
-        }
+            done
+        };
+        let is_refusal =
+            |error: &BlocksError| matches!(error, BlocksError::Poisoned | BlocksError::Memory(_));
+        BlockWorkload { block_count, value, large_request: self.large_request }.run(actor, run, is_refusal);
     }
 
-    fn recover(&self, medium: Arc<SimMedium>) -> Result<Vec<Content>, Unusable> {
+    fn recover(&self, medium: Arc<SimMedium>) -> Result<Vec<BlockContent>, Unusable> {
         self.sound(&medium)?;
         let blocks = self.open(Arc::clone(&medium), 4)?;
         let contents =
@@ -204,22 +161,17 @@ impl Subject for BlocksSubject {
         Ok(contents)
     }
 
-    fn legal(&self, history: &HistoryPrefix<BlockRequest<Content>>) -> lode_sim::Blocks<Content> {
-        let mut initial = vec![ZERO; self.count() as usize];
-        initial[0] = Content::Whole(FIRST);
-        lode_sim::Blocks::new(&initial, &ZERO, self.cache, history, Clone::clone)
+    fn legal(&self, history: &HistoryPrefix<BlockRequest<BlockContent>>) -> lode_sim::Blocks<BlockContent> {
+        let mut initial = vec![BlockContent::ZERO; self.count() as usize];
+        initial[0] = BlockContent::Whole(FIRST);
+        lode_sim::Blocks::new(&initial, &BlockContent::ZERO, self.cache, history, Clone::clone)
     }
 
     fn check(
         &self,
-        legal: &lode_sim::Blocks<Content>,
-        contents: &Vec<Content>,
-    ) -> Result<(), BlockMismatch<Content>> {
+        legal: &lode_sim::Blocks<BlockContent>,
+        contents: &Vec<BlockContent>,
+    ) -> Result<(), BlockMismatch<BlockContent>> {
         legal.check(contents)
     }
-}
-
-/// Returns true if the request is one call of the blocks, which was refused as a whole.
-fn is_one_step(request: &BlockRequest<Content>) -> bool {
-    !matches!(request, BlockRequest::Write { blocks, is_fua } if *is_fua || blocks.len() > 1)
 }

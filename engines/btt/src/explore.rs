@@ -6,10 +6,13 @@ use crate::found::FoundArena;
 use crate::open::{FoundTable, find_table, read_flog};
 use crate::plan::Plan;
 use crate::{Btt, Finding, check, open};
-use lode_layout::{PmdkBlk, PmdkHeader, PmdkKind, WORD};
+use lode_layout::{PmdkBlk, PmdkHeader, PmdkKind};
 use lode_nvdimm::{BttDialect, BttGeometry, BttMapEntry, BttRules, BttVersion, InfoBlockError};
 use lode_pmem::{Counter, FaultScope, Medium};
-use lode_sim::{Actor, BlockMismatch, BlockRequest, Blocks, HistoryPrefix, SimMedium, Subject, WriteCache};
+use lode_sim::{
+    Actor, BlockContent, BlockMismatch, BlockRequest, BlockWorkload, Blocks, HistoryPrefix, SimMedium,
+    Subject, WriteCache,
+};
 use std::sync::Arc;
 use uuid::Uuid;
 
@@ -34,18 +37,6 @@ pub struct BttSubject {
     /// The promise of the medium.
     pub cache: WriteCache,
 }
-
-/// The content of a block.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Content {
-    /// The word that fills the block.
-    Whole(u64),
-    /// Words that differ: the first one that is not the first of the block, and the first of the block.
-    Torn(u64, u64),
-}
-
-/// The zeros of a block.
-const ZERO: Content = Content::Whole(0);
 
 /// The table while it is used.
 #[derive(Debug)]
@@ -106,11 +97,11 @@ impl BttSubject {
     }
 
     /// Returns the contents of all blocks when the runs begin.
-    fn initial(&self) -> Vec<Content> {
+    fn initial(&self) -> Vec<BlockContent> {
         let count = self.plan().map_or(0, |plan| plan.block_count());
-        let mut initial = vec![ZERO; count as usize];
+        let mut initial = vec![BlockContent::ZERO; count as usize];
         if !self.is_lazy {
-            initial[0] = Content::Whole(FIRST);
+            initial[0] = BlockContent::Whole(FIRST);
         }
         initial
     }
@@ -121,7 +112,7 @@ fn leave_unfinished_write(medium: &Arc<SimMedium>) -> Result<(), BttError> {
     let table = open::open(medium)?;
     let (arena, lba) = table.locate(0)?;
     let old = arena.entry(medium, lba)?;
-    table.write(medium, 0, &bytes(FIRST))?;
+    table.write(medium, 0, &BlockContent::Whole(FIRST).bytes(LBASIZE))?;
     table.flush(medium)?;
     let back = BttMapEntry { state: lode_nvdimm::BttBlockState::Normal, ..old };
     FaultScope::run(|| arena.store_entry(medium, lba, back))?;
@@ -129,34 +120,22 @@ fn leave_unfinished_write(medium: &Arc<SimMedium>) -> Result<(), BttError> {
     Ok(medium.drain()?)
 }
 
-/// Returns a block that is full of `value`.
-fn bytes(value: u64) -> [u8; LBASIZE] {
-    let mut bytes = [0; LBASIZE];
-    bytes.chunks_exact_mut(WORD as usize).for_each(|word| word.copy_from_slice(&value.to_le_bytes()));
-    bytes
-}
-
 /// Reads a block.
-fn content(btt: &Btt<Arc<SimMedium>>, lba: u64) -> Result<Content, BttError> {
+fn content(btt: &Btt<Arc<SimMedium>>, lba: u64) -> Result<BlockContent, BttError> {
     let mut bytes = [0; LBASIZE];
     btt.read(lba, &mut bytes)?;
-    let words = bytes.as_chunks::<{ WORD as usize }>().0;
-    let first = u64::from_le_bytes(words[0]);
-    let other = words.iter().map(|word| u64::from_le_bytes(*word)).find(|word| *word != first);
-    Ok(other.map_or(Content::Whole(first), |other| Content::Torn(other, first)))
+    Ok(BlockContent::of(&bytes))
 }
 
 impl Engine {
     /// Runs a request. Returns what it read.
-    fn run(&self, request: &BlockRequest<Content>) -> Result<Option<Content>, BttError> {
+    fn run(&self, request: &BlockRequest<BlockContent>) -> Result<Option<BlockContent>, BttError> {
         match request {
             BlockRequest::Write { blocks, is_fua } => {
                 for (block, value) in blocks {
                     match value {
-                        Content::Whole(0) => self.btt.zero(*block as u64)?,
-                        Content::Whole(value) | Content::Torn(value, _) => {
-                            self.btt.write(*block as u64, &bytes(*value))?;
-                        }
+                        &BlockContent::ZERO => self.btt.zero(*block as u64)?,
+                        value => self.btt.write(*block as u64, &value.bytes(LBASIZE))?,
                     }
                 }
                 if *is_fua {
@@ -175,10 +154,10 @@ impl Engine {
 
 impl Subject for BttSubject {
     type Engine = Engine;
-    type Operation = BlockRequest<Content>;
-    type Contents = Vec<Content>;
-    type Legal = Blocks<Content>;
-    type Mismatch = BlockMismatch<Content>;
+    type Operation = BlockRequest<BlockContent>;
+    type Contents = Vec<BlockContent>;
+    type Legal = Blocks<BlockContent>;
+    type Mismatch = BlockMismatch<BlockContent>;
     type Error = Unusable;
 
     fn size(&self) -> u64 {
@@ -197,42 +176,17 @@ impl Subject for BttSubject {
         Ok(Engine { btt: self.open(medium)?, value: Counter::new(FIRST + 1) })
     }
 
-    fn run(&self, engine: &Engine, actor: &mut Actor<'_, BlockRequest<Content>>) {
-        // Most requests meet at few blocks.
-        let few = if actor.rng.bool() { 2 } else { engine.btt.block_count() };
-        for _ in 0..actor.operations {
-            let block = actor.rng.u64(..few) as usize;
-            let value = Content::Whole(engine.value.add(1));
-            let write = |value, is_fua| BlockRequest::Write { blocks: vec![(block, value)], is_fua };
-            let request = match actor.rng.u8(..16) {
-                0..4 => BlockRequest::Read { block, seen: None },
-                4..6 => BlockRequest::Flush,
-                6 => write(value, true),
-                7 => write(ZERO, false),
-                8 => BlockRequest::Trim { blocks: vec![block] },
-                9 => {
-                    let next = (block + 1) % engine.btt.block_count() as usize;
-                    BlockRequest::Write { blocks: vec![(block, value), (next, value)], is_fua: false }
-                }
-                _ => write(value, false),
-            };
-            let ticket = actor.begin(request.clone());
-            match engine.run(&request) {
-                Ok(seen) => {
-                    if seen.is_some() {
-                        actor.revise(ticket, BlockRequest::Read { block, seen });
-                    }
-                    actor.returned(ticket);
-                }
-                Err(BttError::Poisoned | BttError::Memory(_)) if is_one_step(&request) => {
-                    actor.refused(ticket)
-                }
-                Err(_) => actor.in_doubt(ticket),
-            }
-        }
+    fn run(&self, engine: &Engine, actor: &mut Actor<'_, BlockRequest<BlockContent>>) {
+        let (block_count, value) = (engine.btt.block_count(), &engine.value);
+        let is_refusal = |error: &BttError| matches!(error, BttError::Poisoned | BttError::Memory(_));
+        BlockWorkload { block_count, value, large_request: 0 }.run(
+            actor,
+            |request| engine.run(request),
+            is_refusal,
+        );
     }
 
-    fn recover(&self, medium: Arc<SimMedium>) -> Result<Vec<Content>, Unusable> {
+    fn recover(&self, medium: Arc<SimMedium>) -> Result<Vec<BlockContent>, Unusable> {
         let is_there = !matches!(find_table(&medium), Err(BttError::Absent));
         if is_there {
             sound(&medium)?;
@@ -246,18 +200,17 @@ impl Subject for BttSubject {
         Ok(contents)
     }
 
-    fn legal(&self, history: &HistoryPrefix<BlockRequest<Content>>) -> Blocks<Content> {
-        Blocks::new(&self.initial(), &ZERO, self.cache, history, Clone::clone)
+    fn legal(&self, history: &HistoryPrefix<BlockRequest<BlockContent>>) -> Blocks<BlockContent> {
+        Blocks::new(&self.initial(), &BlockContent::ZERO, self.cache, history, Clone::clone)
     }
 
-    fn check(&self, legal: &Blocks<Content>, contents: &Vec<Content>) -> Result<(), BlockMismatch<Content>> {
+    fn check(
+        &self,
+        legal: &Blocks<BlockContent>,
+        contents: &Vec<BlockContent>,
+    ) -> Result<(), BlockMismatch<BlockContent>> {
         legal.check(contents)
     }
-}
-
-/// Returns true if the request is one call of the table, which was refused as a whole.
-fn is_one_step(request: &BlockRequest<Content>) -> bool {
-    !matches!(request, BlockRequest::Write { blocks, is_fua } if *is_fua || blocks.len() > 1)
 }
 
 /// Fails unless the table is sound. A second copy of the first info block that a new table still lacks is no damage.

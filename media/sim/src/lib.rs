@@ -134,6 +134,7 @@
 //! by mistake with probability n² / 2^129.
 #![forbid(unsafe_code)]
 
+mod block_workload;
 mod blocks;
 mod explore;
 mod explore_poison;
@@ -161,6 +162,7 @@ mod touched_lines;
 mod trace;
 mod versions;
 
+pub use block_workload::{BlockContent, BlockWorkload};
 pub use blocks::{BlockMismatch, BlockRequest, Blocks, WriteCache};
 pub use explore::{explore, replay};
 pub use explore_poison::{PoisonReport, explore_poison};
