@@ -41,12 +41,19 @@ pub(crate) fn write<M: Medium>(
     geometry: &Geometry,
     descriptor: &BlocksDescriptor,
 ) -> Result<(), lode_pmem::Fault> {
-    let bytes = descriptor.encode();
-    FaultScope::run(|| {
-        for (at, _) in copies(medium, geometry) {
-            medium.copy(at, &bytes);
-        }
-    })
+    copies(medium, geometry).into_iter().try_for_each(|(at, _)| write_copy(medium, at, descriptor))
+}
+
+/// Stores the copy at `at`. It becomes durable with the next drain.
+///
+/// # Errors
+/// Fails if it can't be stored.
+pub(crate) fn write_copy<M: Medium>(
+    medium: &M,
+    at: PoolOffset,
+    descriptor: &BlocksDescriptor,
+) -> Result<(), lode_pmem::Fault> {
+    FaultScope::run(|| medium.copy(at, &descriptor.encode()))
 }
 
 /// Makes all blocks zeros. Durable with the next drain.

@@ -68,9 +68,9 @@ mod plan;
 mod pool;
 mod readers;
 mod record;
+mod repair;
 mod spares;
 mod staging;
-
 mod stripes;
 mod write;
 
@@ -78,3 +78,4 @@ pub use blocks::Blocks;
 pub use check::check;
 pub use error::{BlocksError, Damage, InDoubtCause};
 pub use pool::{BlockPool, BlockPoolError};
+pub use repair::{describe, repair};

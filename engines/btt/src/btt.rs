@@ -113,6 +113,21 @@ impl<M: Medium> Btt<M> {
         }
     }
 
+    /// Returns true if the map entry of a block says that it reads as zeros.
+    ///
+    /// # Errors
+    /// Fails if there is no such block, or if its map entry can't be used.
+    ///
+    /// # Cost
+    /// No drain; a load of the map entry.
+    pub fn is_zero(&self, lba: u64) -> Result<bool, BttError> {
+        match self.table.get() {
+            Some(table) => table.is_zero(&self.medium, lba),
+            None if lba < self.block_count() => Ok(true),
+            None => Err(BttError::NoBlock { lba, count: self.block_count() }),
+        }
+    }
+
     /// Writes a block.
     ///
     /// # Errors

@@ -67,13 +67,31 @@ impl Table {
 
     pub(crate) fn read<M: Medium>(&self, medium: &M, lba: u64, into: &mut [u8]) -> Result<(), BttError> {
         let (arena, lba) = self.locate(lba)?;
-        let entry = |memory: &Readable| -> Result<BttMapEntry, BttError> {
-            match &self.cache {
-                Some(cache) => cache.entry(medium, memory, (arena, lba)),
-                None => arena.load_entry(memory, lba),
-            }
-        };
-        arena.copy_out(medium, lba, into, entry)
+        arena.copy_out(medium, lba, into, |memory| self.entry(medium, memory, (arena, lba)))
+    }
+
+    /// Returns true if the map entry of a block says that it reads as zeros.
+    pub(crate) fn is_zero<M: Medium>(&self, medium: &M, lba: u64) -> Result<bool, BttError> {
+        let (arena, lba) = self.locate(lba)?;
+        let entry = medium.memory().try_reading(|memory| self.entry(medium, memory, (arena, lba)))?;
+        Ok(match entry.state {
+            BttBlockState::Zero => true,
+            BttBlockState::Initial => arena.dialect.is_initial_zero(),
+            BttBlockState::Error | BttBlockState::Normal => false,
+        })
+    }
+
+    /// Returns the newest map entry of a block.
+    fn entry<M: Medium>(
+        &self,
+        medium: &M,
+        memory: &Readable,
+        (arena, lba): (&Arena, u32),
+    ) -> Result<BttMapEntry, BttError> {
+        match &self.cache {
+            Some(cache) => cache.entry(medium, memory, (arena, lba)),
+            None => arena.load_entry(memory, lba),
+        }
     }
 
     pub(crate) fn write<M: Medium>(&self, medium: &M, lba: u64, from: &[u8]) -> Result<(), BttError> {

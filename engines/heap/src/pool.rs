@@ -5,7 +5,7 @@ use crate::growth::{FileGrowth, GrowthError};
 use crate::heap::Heap;
 use lode_layout::{Header, LayoutName};
 use lode_pmem::{DurabilityReport, Mapping, Medium};
-use lode_pool::{Access, CreateOptions, OpenOptions, PoolError, PoolFile};
+use lode_pool::{Access, CreateOptions, OpenOptions, PoolError, PoolFile, check_heap};
 use lode_redo::Recovery;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -95,6 +95,7 @@ impl Pool {
         options: &CreateOptions,
         content: impl FnOnce(&Heap<&Mapping>) -> Result<(), E>,
     ) -> Result<Pool, E> {
+        check_heap(&options.layout).map_err(|error| OpenError::from(error.at(path)))?;
         let (first, second) = (random_log_epoch()?, random_log_epoch()?);
         let made = PoolFile::create(path, options, |mapping, header| {
             let filled =
@@ -149,6 +150,7 @@ impl<M: Medium> Pool<M> {
 
     fn over(file: PoolFile, wrap: impl FnOnce(Arc<Mapping>) -> M) -> Result<Pool<M>, OpenError> {
         let header = file.header();
+        check_heap(&header.layout).map_err(|error| error.at(file.path()))?;
         let medium = wrap(Arc::clone(file.medium()));
         let opened = Heap::open(medium, &header.geometry, header.uuid.into_bytes(), random_log_epoch()?);
         let (heap, recovery) = opened.map_err(OpenError::heap(file.path()))?;

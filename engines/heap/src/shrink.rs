@@ -17,7 +17,7 @@ use crate::heap::Heap;
 use crate::pool::{OpenError, Pool, random_log_epoch};
 use lode_layout::{CHUNK, Header, LayoutName, PoolOffset};
 use lode_pmem::{Mapping, Medium, Readable};
-use lode_pool::{OpenOptions, PoolFile};
+use lode_pool::{OpenOptions, PoolFile, check_heap};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -126,6 +126,7 @@ impl Pool {
         let file = PoolFile::open(path, options).map_err(OpenError::from)?;
         let size_before = file.header().geometry.size();
         let Header { geometry, uuid, layout, .. } = file.header();
+        check_heap(&layout).map_err(|error| OpenError::from(error.at(path)))?;
         let heap_error = |error| OpenError::heap(path)(error).into();
         let open = |medium| {
             let opened = Heap::open(medium, &geometry, uuid.into_bytes(), random_log_epoch()?);

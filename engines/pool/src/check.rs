@@ -90,6 +90,8 @@ pub fn repair_headers<M: Medium>(medium: &M) -> Result<Option<HeaderCopy>, PoolE
     Ok(Some(other))
 }
 
+impl std::error::Error for Damage {}
+
 impl fmt::Display for Damage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -114,6 +114,12 @@ pub enum PoolError {
         /// The layout of the pool.
         found: Box<LayoutName>,
     },
+    /// The pool holds no heap.
+    #[error("the layout of the pool is \"{layout}\": it holds a volume and no heap; use `lode volume`")]
+    NoHeap {
+        /// The layout of the pool.
+        layout: Box<LayoutName>,
+    },
     /// The medium offers a weaker durability than it did when the pool was made.
     #[error(
         "the pool was made on a medium of durability {want}, and this one only offers {found}; move the pool to \

@@ -6,8 +6,19 @@
 
 use crate::zero::zero_range;
 use crate::{DirtyShutdown, HeaderCopy, HeaderCopyError, PoolError};
-use lode_layout::{Durability, Extent, Geometry, Header, HeaderError, PoolOffset, header};
+use lode_layout::{Durability, Extent, Geometry, Header, HeaderError, LayoutName, PoolOffset, header};
 use lode_pmem::Medium;
+
+/// Checks that pools of a layout hold a heap.
+///
+/// # Errors
+/// [`PoolError::NoHeap`].
+pub fn check_heap(layout: &LayoutName) -> Result<(), PoolError> {
+    match layout.is_of_heap() {
+        true => Ok(()),
+        false => Err(PoolError::NoHeap { layout: Box::new(*layout) }),
+    }
+}
 
 /// Makes the header name a new geometry, in both copies.
 pub type Publish<'a> = dyn FnMut() -> Result<(), PoolError> + 'a;

@@ -37,7 +37,7 @@ pub use error::{PoolError, SpaceLimit};
 pub use file::{Grower, OpenOptions, PoolFile};
 pub use format::format;
 pub use header_copy::{HeaderCopy, HeaderCopyError};
-pub use headers::{Headers, Publish};
+pub use headers::{Headers, Publish, check_heap};
 pub use lock::{Access, LockedFile};
 pub use lock_holder::LockHolder;
 pub use unchecked::{UncheckedPool, map_for_repair, map_unchecked};

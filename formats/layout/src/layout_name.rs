@@ -1,5 +1,6 @@
 //! The name of a pool's content format.
 
+use crate::BlocksDescriptor;
 use std::fmt;
 
 /// The name of a pool's content format, such as `kv`. An open that expects another name is refused.
@@ -74,6 +75,11 @@ impl LayoutName {
     /// Returns the form on media, padded with zeros.
     pub(crate) fn padded(&self) -> [u8; LayoutName::LEN_MAX] {
         self.bytes
+    }
+
+    /// Returns false if pools of this layout hold something else than a heap: blocks.
+    pub fn is_of_heap(&self) -> bool {
+        self.as_str() != BlocksDescriptor::LAYOUT
     }
 
     /// Returns the name as text.

@@ -25,7 +25,7 @@ use lode_heap::Heap;
 use lode_heap::check::{Report, SpaceMap, check_slots, repair_log, repair_slots};
 use lode_layout::Geometry;
 use lode_pmem::Medium;
-use lode_pool::{Headers, repair_headers};
+use lode_pool::{Headers, check_heap, repair_headers};
 use std::sync::Arc;
 
 /// Repairs the pool on `medium`, in place. `log_epoch` is a random number, as for [`Heap::open`]. If the pool's layout
@@ -46,6 +46,7 @@ pub fn repair_pool<M: Medium>(
     repair.repaired += u64::from(repair_headers(&**medium)?.is_some());
     let mut headers = Headers::read(&**medium)?;
     headers.check_writable()?;
+    check_heap(&headers.current().layout)?;
     repair.dirty_shutdown = headers.dirty_shutdown(&**medium);
     headers.set_dirty_shutdowns(&**medium, headers.current().dirty_shutdowns.or(medium.dirty_shutdowns()))?;
     let header = *headers.current();

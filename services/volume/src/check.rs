@@ -2,11 +2,12 @@
 
 use crate::error::VolumeError;
 use crate::format::VolumeFormat;
-use crate::recognise::{Found, HeaderCopy, recognise};
+use crate::recognise::{Found, RawHeader, pool_header, recognise};
 use crate::volume::map;
+use lode_blocks::Damage as BlocksDamage;
 use lode_layout::{RawVolume, RawVolumeError};
 use lode_pmem::Medium;
-use lode_pool::Access;
+use lode_pool::{Access, Damage as PoolDamage, check_headers};
 use std::path::Path;
 
 /// A finding of the check.
@@ -16,6 +17,12 @@ pub enum VolumeFinding {
     /// A finding of a table.
     #[error(transparent)]
     Table(lode_btt::Finding),
+    /// A finding of the header of a pool.
+    #[error(transparent)]
+    Pool(PoolDamage),
+    /// A finding of atomic blocks.
+    #[error(transparent)]
+    Blocks(BlocksDamage),
     /// A copy of the header of a raw volume is unusable. The other one serves.
     #[error("the copy of the header at {at:#x} is unusable: {error}; a repair copies the other one")]
     Header {
@@ -41,11 +48,18 @@ pub enum VolumeFinding {
 /// the medium. Damage is a finding.
 ///
 /// # Cost
-/// Reads each map entry of a table, and no block.
+/// Reads each map entry of a table, and no block; all of a pool of atomic blocks.
 pub fn check(path: &Path) -> Result<(Option<VolumeFormat>, Vec<VolumeFinding>), VolumeError> {
     let (_lock, medium) = map(path, Access::ReadOnly, None).map_err(|error| error.at(path))?;
     match recognise(&medium) {
-        Ok(found) => Ok((Some(found.format()), findings(&medium, &found))),
+        Ok(found) => {
+            if let Found::Pool = found
+                && let Err(error @ VolumeError::Layout { .. }) = pool_header(&medium)
+            {
+                return Err(error.at(path));
+            }
+            Ok((Some(found.format()), findings(&medium, &found)))
+        }
         Err(error) if error.is_damage() => Ok((None, vec![VolumeFinding::Unusable(error)])),
         Err(error) => Err(error.at(path)),
     }
@@ -56,10 +70,21 @@ pub(crate) fn findings<M: Medium>(medium: &M, found: &Found) -> Vec<VolumeFindin
     match found {
         Found::Table(_) => lode_btt::check(medium).into_iter().map(VolumeFinding::Table).collect(),
         Found::Raw(_, copies) => header_findings(copies),
+        Found::Pool => pool_findings(medium),
     }
 }
 
-fn header_findings(copies: &[HeaderCopy; 2]) -> Vec<VolumeFinding> {
+fn pool_findings<M: Medium>(medium: &M) -> Vec<VolumeFinding> {
+    let headers = check_headers(medium).into_iter().map(VolumeFinding::Pool);
+    let header = match pool_header(medium) {
+        Ok(header) => header,
+        Err(error) => return headers.chain([VolumeFinding::Unusable(error)]).collect(),
+    };
+    let blocks = lode_blocks::check(medium, &header.geometry, header.uuid.as_bytes());
+    headers.chain(blocks.into_iter().map(VolumeFinding::Blocks)).collect()
+}
+
+fn header_findings(copies: &[RawHeader; 2]) -> Vec<VolumeFinding> {
     let unusable = RawVolume::COPIES
         .into_iter()
         .zip(copies)

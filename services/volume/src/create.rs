@@ -2,13 +2,14 @@
 
 use crate::error::VolumeError;
 use crate::format::VolumeFormat;
-use crate::info::{VolumeInfo, describe_medium};
+use crate::info::{VolumeInfo, describe_medium, info};
 use crate::volume::map_locked;
+use lode_blocks::BlockPool;
 use lode_btt::Plan;
 use lode_layout::{PmdkHeader, PmdkKind, PoolOffset, RawVolume, VolumeClass, Want};
 use lode_nvdimm::BttVersion;
 use lode_pmem::{Durability, FaultScope, Medium, NewFile, PmemError, file_size_limit};
-use lode_pool::{Access, LockedFile};
+use lode_pool::{Access, CreateOptions, LockedFile};
 use std::io;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -33,9 +34,18 @@ pub struct CreateVolume {
 enum Structures {
     Table(Box<Plan>),
     Raw(RawVolume),
+    Pool { block_size: u32 },
 }
 
-/// Makes a volume in a new, sparse file at `path`.
+/// Makes a pool of atomic blocks.
+fn create_pool(path: &Path, options: &CreateVolume, block_size: u32) -> Result<VolumeInfo, VolumeError> {
+    let durability = options.durability;
+    let options = CreateOptions { durability, ..CreateOptions::new(options.size, BlockPool::layout()) };
+    BlockPool::create(path, &options, block_size)?.close()?;
+    info(path)
+}
+
+/// Makes a volume in a new file at `path`: a sparse one, or a pool of atomic blocks, which has all of its space.
 ///
 /// # Errors
 /// [`VolumeError::At`] this path: [`VolumeError::Exists`], [`VolumeError::Plan`], [`VolumeError::NoDax`],
@@ -46,13 +56,16 @@ enum Structures {
 /// no file. Where the file system knows O_TMPFILE, nothing else is left.
 ///
 /// # Cost
-/// Stores the flog and two info blocks for each 512 GiB, or two headers; two or three drains.
+/// Stores the flog and two info blocks for each 512 GiB, the map of atomic blocks, or two headers; two to four drains.
 pub fn create(path: &Path, options: &CreateVolume) -> Result<VolumeInfo, VolumeError> {
     create_in(path, options).map_err(|error| error.at(path))
 }
 
 fn create_in(path: &Path, options: &CreateVolume) -> Result<VolumeInfo, VolumeError> {
-    let structures = plan(options)?;
+    let structures = match plan(options)? {
+        Structures::Pool { block_size } => return create_pool(path, options, block_size),
+        structures => structures,
+    };
     if path.symlink_metadata().is_ok() {
         return Err(VolumeError::Exists);
     }
@@ -72,6 +85,7 @@ fn create_in(path: &Path, options: &CreateVolume) -> Result<VolumeInfo, VolumeEr
             plan.on_zeros().format(&medium).map_err(|error| VolumeError::Format { error })?;
         }
         Structures::Raw(header) => store_headers(&medium, &header)?,
+        Structures::Pool { .. } => unreachable!("a pool makes its own file"),
     }
     let info = describe_medium(&medium, None)?;
     new.publish().map_err(|error| match error {
@@ -105,6 +119,7 @@ fn plan(options: &CreateVolume) -> Result<Structures, VolumeError> {
         VolumeFormat::Pmemblk => {
             Plan::pmdk(size, lbasize, PmdkHeader::new(PmdkKind::Blocks, uuid, part, created))
         }
+        VolumeFormat::Atomic => return Ok(Structures::Pool { block_size: lbasize }),
         VolumeFormat::Raw => {
             let header = RawVolume::plan(size, lbasize, class, uuid, created);
             return Ok(Structures::Raw(

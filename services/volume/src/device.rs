@@ -1,11 +1,12 @@
 //! The block device that all formats offer.
 
+use lode_blocks::BlocksError;
 use lode_btt::BttError;
 use lode_pmem::{Fault, SyncError};
 
-/// A request of a batch. Its buffer is lent by the caller, and holds whole blocks.
+/// The work of a request. Its buffer is lent by the caller, and holds whole blocks.
 #[derive(Debug)]
-pub enum Request<'b> {
+pub enum Op<'b> {
     /// Reads blocks from `block` on into the buffer.
     Read {
         /// Number of the first block.
@@ -27,15 +28,60 @@ pub enum Request<'b> {
         /// Number of blocks.
         count: u64,
     },
+    /// Gives up the content of blocks. From then on they read as zeros, or as before where the format keeps no such state.
+    Trim {
+        /// Number of the first block.
+        block: u64,
+        /// Number of blocks.
+        count: u64,
+    },
 }
 
-/// Requests that are run together.
+impl Op<'_> {
+    /// Returns the number of the first block.
+    pub fn block(&self) -> u64 {
+        match self {
+            Op::Read { block, .. } | Op::Write { block, .. } => *block,
+            Op::Zero { block, .. } | Op::Trim { block, .. } => *block,
+        }
+    }
+
+    /// Returns true if the operation changes blocks.
+    pub fn is_change(&self) -> bool {
+        !matches!(self, Op::Read { .. })
+    }
+}
+
+/// A request of a batch.
 #[derive(Debug)]
-pub struct Batch<'r, 'b> {
-    /// The requests, which are run in order.
-    pub requests: &'r mut [Request<'b>],
-    /// True if all writes of the batch must be durable when it returns (FUA).
+pub struct Request<'b> {
+    /// The work.
+    pub op: Op<'b>,
+    /// True if the work must be durable when the batch returns (forced unit access).
     pub is_fua: bool,
+    /// The result, which the device sets.
+    pub result: Result<(), BlockError>,
+}
+
+impl<'b> Request<'b> {
+    /// Returns a request without FUA.
+    pub fn new(op: Op<'b>) -> Request<'b> {
+        Request { op, is_fua: false, result: Ok(()) }
+    }
+
+    /// Returns the request with FUA.
+    pub fn with_fua(self) -> Request<'b> {
+        Request { is_fua: true, ..self }
+    }
+}
+
+/// Blocks that follow each other and are alike.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Extent {
+    /// Number of blocks.
+    pub count: u64,
+    /// True if the blocks read as zeros and the format knows it without a look at their content.
+    pub is_zero: bool,
 }
 
 /// The reason why a block can't be read or written.
@@ -45,12 +91,18 @@ pub enum BlockFault {
     /// The table refuses.
     #[error(transparent)]
     Table(#[from] BttError),
+    /// The pool of atomic blocks refuses.
+    #[error(transparent)]
+    Blocks(#[from] BlocksError),
     /// The memory of the block is lost, or the file system has no space for it.
     #[error("{0}")]
     Memory(#[from] Fault),
     /// A sync failed, so what was written since the last one may or may not be there.
     #[error("{0}; look for errors of the device in the kernel's log, then open the volume again")]
     Sync(#[from] SyncError),
+    /// The volume was opened for reading.
+    #[error("the volume was opened for reading")]
+    ReadOnly,
     /// An earlier sync failed, so this handle writes no more.
     #[error("an earlier sync failed, so this handle accepts no more writes; open the volume again")]
     Poisoned,
@@ -68,6 +120,17 @@ pub enum BlockFault {
         /// Size of a block in bytes.
         block_size: usize,
     },
+}
+
+impl BlockFault {
+    /// Returns true if the content of the block is not what was written.
+    pub fn is_damage(&self) -> bool {
+        matches!(
+            self,
+            BlockFault::Blocks(BlocksError::Damaged(_))
+                | BlockFault::Table(BttError::Damaged { .. } | BttError::Lost { .. })
+        )
+    }
 }
 
 /// The failure of a block.
@@ -92,26 +155,36 @@ pub trait BlockDevice: Send + Sync {
     /// Returns the size of a block in bytes.
     fn block_size(&self) -> usize;
 
-    /// Returns the number of blocks.
+    /// Returns the number of blocks. It may grow while the device is open.
     fn block_count(&self) -> u64;
+
+    /// Returns true if every change is refused.
+    fn is_read_only(&self) -> bool;
 
     /// Returns true if a batch without FUA is durable only after a [`flush`](BlockDevice::flush).
     fn has_volatile_cache(&self) -> bool;
 
-    /// Runs the requests of a batch in order, up to the first that fails.
-    ///
-    /// # Errors
-    /// Fails with the block that failed. Blocks before it were read or written, and those after it were not.
+    /// Runs the requests of a batch in order, and sets the result of each. One that fails does not stop the rest. Blocks of
+    /// a failed request before its first faulty block may have been read or changed.
     ///
     /// # Durability
     /// See [`BlockDevice`].
-    fn run(&self, batch: Batch<'_, '_>) -> Result<(), BlockError>;
+    fn run(&self, batch: &mut [Request<'_>]);
 
     /// Makes all batches durable that have returned.
     ///
     /// # Errors
     /// Fails if a sync does. The device then accepts no more writes.
     fn flush(&self) -> Result<(), BlockError>;
+
+    /// Returns the longest run of alike blocks from `block` on, of at most `count` blocks.
+    ///
+    /// # Errors
+    /// Fails if the volume does not have these blocks, at least one, or if the state of the first one can't be read.
+    ///
+    /// # Cost
+    /// Reads an entry of the table or map for each block.
+    fn status(&self, block: u64, count: u64) -> Result<Extent, BlockError>;
 
     /// Returns the number of bytes of all blocks.
     fn capacity(&self) -> u64 {
@@ -124,12 +197,58 @@ pub(crate) fn of_block<F: Into<BlockFault>>(block: u64, block_size: usize) -> im
     move |fault| BlockError { block, block_size: block_size as u64, fault: fault.into() }
 }
 
-/// Checks that a buffer holds whole blocks; returns their number.
-pub(crate) fn blocks_in(len: usize, block: u64, block_size: usize) -> Result<u64, BlockError> {
-    let fault = BlockFault::Length { len, block_size };
-    if len.is_multiple_of(block_size) {
-        Ok((len / block_size) as u64)
-    } else {
-        Err(of_block(block, block_size)(fault))
+/// Checks that a device may run an operation, has all of its blocks, and that its buffer holds whole ones. A device calls it
+/// before it changes anything.
+pub(crate) fn check_op(device: &(impl BlockDevice + ?Sized), op: &Op<'_>) -> Result<(), BlockError> {
+    let size = device.block_size();
+    if op.is_change() && device.is_read_only() {
+        return Err(of_block(op.block(), size)(BlockFault::ReadOnly));
+    }
+    let blocks = |len: usize| match len.is_multiple_of(size) {
+        true => Ok((len / size) as u64),
+        false => Err(of_block(op.block(), size)(BlockFault::Length { len, block_size: size })),
+    };
+    let count = match op {
+        Op::Read { into, .. } => blocks(into.len())?,
+        Op::Write { from, .. } => blocks(from.len())?,
+        Op::Zero { count, .. } | Op::Trim { count, .. } => *count,
+    };
+    check_range(device, op.block(), count)
+}
+
+/// Checks that a device has `count` blocks from `block` on.
+fn check_range(device: &(impl BlockDevice + ?Sized), block: u64, count: u64) -> Result<(), BlockError> {
+    let total = device.block_count();
+    match block.checked_add(count) {
+        Some(end) if end <= total => Ok(()),
+        _ => Err(of_block(block.max(total), device.block_size())(BlockFault::NoBlock { count: total })),
+    }
+}
+
+/// Finds the run of alike blocks of a device that tells for each block whether it is zeros.
+pub(crate) fn run_of_alike<F: Into<BlockFault>>(
+    device: &(impl BlockDevice + ?Sized),
+    block: u64,
+    count: u64,
+    is_zero: impl Fn(u64) -> Result<bool, F>,
+) -> Result<Extent, BlockError> {
+    check_range(device, block, count.max(1))?;
+    let first = is_zero(block).map_err(of_block(block, device.block_size()))?;
+    // A block whose state can't be read begins a run of its own.
+    let is_alike = |block: &u64| is_zero(*block).is_ok_and(|is_zero| is_zero == first);
+    let more = (block + 1..block + count.max(1)).take_while(is_alike).count() as u64;
+    Ok(Extent { count: more + 1, is_zero: first })
+}
+
+/// Sets the error of a flush at the end of a batch on each change that must be durable by it.
+pub(crate) fn fail_changes(
+    batch: &mut [Request<'_>],
+    needs_flush: impl Fn(&Request<'_>) -> bool,
+    error: BlockError,
+) {
+    for request in batch.iter_mut().filter(|request| request.op.is_change() && needs_flush(request)) {
+        if request.result.is_ok() {
+            request.result = Err(error);
+        }
     }
 }

@@ -2,8 +2,9 @@
 
 use crate::device::BlockError;
 use crate::format::VolumeFormat;
+use lode_blocks::{BlockPoolError, BlocksError};
 use lode_btt::BttError;
-use lode_layout::{InvalidField, RawVolumeError};
+use lode_layout::{InvalidField, LayoutName, RawVolumeError};
 use lode_nvdimm::InfoBlockError;
 use lode_pmem::{PmemError, SyncError};
 use lode_pool::PoolError;
@@ -31,9 +32,22 @@ pub enum VolumeError {
     /// The file can't be mapped or made. The message names the path.
     #[error("{0}")]
     Medium(#[from] PmemError),
+    /// The pool of atomic blocks can't be made or opened. The message names the path.
+    #[error(transparent)]
+    Pool(#[from] BlockPoolError),
+    /// The pool of atomic blocks is damaged.
+    #[error(transparent)]
+    Blocks(#[from] BlocksError),
+    /// The file is a pool with other content than blocks.
+    #[error("there is no volume: this is a pool of layout {layout}; open it with the program that made it")]
+    Layout {
+        /// The layout of the pool.
+        layout: LayoutName,
+    },
     /// No format is recognised.
     #[error(
-        "there is no volume: neither a block translation table, nor a block pool of PMDK, nor a raw volume"
+        "there is no volume: neither a block translation table, nor a pool of atomic blocks, nor a block pool of PMDK, nor a \
+         raw volume"
     )]
     Absent,
     /// The table is unusable.
@@ -42,11 +56,11 @@ pub enum VolumeError {
     /// The header of a raw volume is whole, and this program can't use it.
     #[error("the header of the raw volume is unusable: {0}")]
     Header(#[from] RawVolumeError),
-    /// The second header of a raw volume is there and the last info block of a table, and the first ones are not. A guest of
-    /// either format may have written the other's.
+    /// The second header of a raw volume or pool is there and the last info block of a table, and the first ones are not. A
+    /// guest of either format may have written the other's.
     #[error(
-        "the format can't be told: the second header of a raw volume and the last info block of a table are there, and the \
-         first ones are damaged; if it is a raw volume, copy its bytes 4096 to 8192 over its first 4096"
+        "the format can't be told: the second header of a raw volume or a pool and the last info block of a table are there, \
+         and the first ones are damaged; if it is no table, copy bytes 4096 to 8192 over the first 4096"
     )]
     Ambiguous,
     /// Both copies of the header of a raw volume are unusable.
@@ -121,6 +135,7 @@ impl VolumeError {
         match self {
             error @ (VolumeError::At { .. }
             | VolumeError::Medium(_)
+            | VolumeError::Pool(_)
             | VolumeError::File(PoolError::At { .. })) => error,
             error => VolumeError::At { path: path.to_owned(), error: Box::new(error) },
         }
@@ -141,6 +156,12 @@ impl VolumeError {
             VolumeError::Raw { first, second } => [first, second].iter().all(|error| {
                 !matches!(error, RawVolumeError::Version { .. } | RawVolumeError::Features { .. })
             }),
+            VolumeError::Pool(BlockPoolError::Blocks { error, .. }) | VolumeError::Blocks(error) => {
+                matches!(error, BlocksError::Damaged(_) | BlocksError::Memory(_))
+            }
+            VolumeError::File(error) => {
+                matches!(error.cause(), PoolError::Headers { .. }) && !error.has_no_pool()
+            }
             VolumeError::Header(RawVolumeError::Field(_))
             | VolumeError::Ambiguous
             | VolumeError::CutShort { .. } => true,

@@ -13,6 +13,8 @@ pub enum VolumeFormat {
     Btt2,
     /// A block pool of PMDK.
     Pmemblk,
+    /// A pool of atomic blocks of this project.
+    Atomic,
     /// Plain blocks after a header.
     Raw,
 }
@@ -24,6 +26,7 @@ impl VolumeFormat {
             VolumeFormat::Btt => "btt",
             VolumeFormat::Btt2 => "btt2",
             VolumeFormat::Pmemblk => "pmemblk",
+            VolumeFormat::Atomic => "atomic",
             VolumeFormat::Raw => "raw",
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::error::VolumeError;
 use crate::format::VolumeFormat;
-use crate::recognise::{Found, recognise};
+use crate::recognise::{Found, pool_header, recognise};
 use crate::volume::map_locked;
 use lode_layout::VolumeClass;
 use lode_pmem::{Mapping, Medium, PmemError};
@@ -25,7 +25,7 @@ pub struct VolumeInfo {
     pub block_size: u64,
     /// Number of blocks.
     pub block_count: u64,
-    /// Offset of block 0 in bytes; `None` in a table, which moves its blocks.
+    /// Offset of block 0 in bytes; `None` in formats that move their blocks.
     pub data_off: Option<u64>,
     /// Number of arenas of a table.
     pub arenas: Option<u32>,
@@ -89,6 +89,23 @@ pub(crate) fn describe_medium(
             is_in_use,
             holder,
         },
+        Found::Pool => {
+            let header = pool_header(medium)?;
+            let blocks = lode_blocks::describe(medium, &header.geometry)?;
+            VolumeInfo {
+                format,
+                class: VolumeClass::Block,
+                uuid: header.uuid,
+                size,
+                block_size: blocks.block_size.into(),
+                block_count: blocks.block_count,
+                data_off: None,
+                arenas: None,
+                lanes: None,
+                is_in_use,
+                holder,
+            }
+        }
         Found::Raw(header, _) => VolumeInfo {
             format,
             class: header.class,

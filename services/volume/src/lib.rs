@@ -4,10 +4,12 @@
 //!   lode volume                       create, info, check, repair, import, export
 //!        |
 //!   Volume: BlockDevice               requests in batches, buffers lent by the caller
-//!        |             \
-//!   Btt (lode-btt)     Raw            a table whose blocks are never torn | plain blocks after a header
-//!        |             /
-//!   Mapping (lode-pmem), LockedFile (lode-pool)
+//!        |             \                    \
+//!   Btt (lode-btt)     Blocks (lode-blocks)  Raw
+//!   a table: a block   atomic blocks: one    plain blocks
+//!   is never torn      drain, checksums      after a header
+//!        |             /                    /
+//!   Mapping (lode-pmem), LockedFile and PoolFile (lode-pool)
 //! ```
 //!
 //! It does: make volumes, recognise their format, lock, read, write, check and repair them, and copy all of their content.
@@ -15,11 +17,13 @@
 //!
 //! # Recognition
 //! The content tells the format, in this order, so that no guest can write itself another one:
-//! 1. A whole header of a raw volume at 0, unless 4096 has the first info block of a table of version 1.1, which leaves 0 alone.
+//! 1. A whole header of a pool or of a raw volume at 0, unless 4096 has the first info block of a table of version 1.1, which leaves 0 alone.
 //! 2. A whole second header of a raw volume at 4096, if 0 has neither an info block nor the header of a block pool. In a table
 //!    of version 2.0, 4096 belongs to a block of its user. So if there is also the last info block of a table, the volume is
 //!    refused, and changed by no command.
-//! 3. A table or a block pool of PMDK, as `lode-btt` finds it.
+//! 3. A whole second header of a pool, if nothing above says otherwise, and no table has its first info block. If there is
+//!    the last info block of a table, the volume is refused, and changed by no command.
+//! 4. A table or a block pool of PMDK, as `lode-btt` finds it.
 //!
 //! # Locks
 //! A volume that is open for writing has the lock of flock(2) that PMDK takes on its pools and the kernel's tools ignore:
@@ -31,9 +35,11 @@
 //! would refuse a sound pool on modules after a crash. A pool that PMDK left dirty on modules is refused by `lode-btt`.
 //!
 //! # Cost
-//! A batch on a raw volume costs one drain, or none at durability `commit` without FUA. A table costs what `lode-btt` says.
+//! A batch on a raw volume costs one drain, or none at durability `commit` without FUA. The writes of a batch that follow each
+//! other share the drain of atomic blocks. A table costs what `lode-btt` says, for each block.
 #![forbid(unsafe_code)]
 
+mod atomic;
 mod check;
 mod create;
 mod device;
@@ -49,7 +55,7 @@ mod volume;
 
 pub use check::{VolumeFinding, check};
 pub use create::{CreateVolume, create};
-pub use device::{Batch, BlockDevice, BlockError, BlockFault, Request};
+pub use device::{BlockDevice, BlockError, BlockFault, Extent, Op, Request};
 pub use error::VolumeError;
 pub use format::VolumeFormat;
 pub use info::{VolumeInfo, info};

@@ -1,6 +1,8 @@
 //! A raw volume as a block device: plain blocks after the header.
 
-use crate::device::{Batch, BlockDevice, BlockError, BlockFault, Request, blocks_in, of_block};
+use crate::device::{
+    BlockDevice, BlockError, BlockFault, Extent, Op, Request, check_op, fail_changes, of_block, run_of_alike,
+};
 use lode_layout::{BLOCK, PoolOffset, RawVolume};
 use lode_pmem::sync::{AtomicBool, Ordering};
 use lode_pmem::{Durability, FaultScope, Medium};
@@ -23,14 +25,9 @@ impl<M: Medium> Raw<M> {
         self.header.block_size as usize
     }
 
-    /// Returns the offset of `count` blocks from `block` on.
-    fn locate(&self, block: u64, count: u64) -> Result<PoolOffset, BlockError> {
-        let total = self.header.block_count;
-        if block.checked_add(count).is_none_or(|end| end > total) {
-            let fault = BlockFault::NoBlock { count: total };
-            return Err(of_block(block.max(total), self.size())(fault));
-        }
-        Ok(PoolOffset::new(self.header.data_off + block * u64::from(self.header.block_size)))
+    /// Returns the offset of a block.
+    fn place(&self, block: u64) -> PoolOffset {
+        PoolOffset::new(self.header.data_off + block * u64::from(self.header.block_size))
     }
 
     fn check_sound(&self, block: u64) -> Result<(), BlockError> {
@@ -41,38 +38,40 @@ impl<M: Medium> Raw<M> {
         Ok(())
     }
 
-    fn read(&self, first: u64, into: &mut [u8]) -> Result<(), BlockError> {
+    /// Runs an operation on blocks that the volume has.
+    fn run_op(&self, op: &mut Op<'_>) -> Result<(), BlockError> {
         let size = self.size();
-        self.locate(first, blocks_in(into.len(), first, size)?)?;
-        for (block, into) in (first..).zip(into.chunks_exact_mut(size)) {
-            let at = self.locate(block, 1)?;
-            let read = self.medium.memory().reading(|memory| memory.read(at, into));
-            read.map_err(of_block(block, size))?;
+        match op {
+            Op::Read { block, into } => {
+                (*block..).zip(into.chunks_exact_mut(size)).try_for_each(|(block, into)| {
+                    let read = self.medium.memory().reading(|memory| memory.read(self.place(block), into));
+                    read.map_err(of_block(block, size))
+                })
+            }
+            Op::Write { block, from } => {
+                self.check_sound(*block)?;
+                (*block..)
+                    .zip(from.chunks_exact(size))
+                    .try_for_each(|(block, from)| self.copy_in(block, from))
+            }
+            Op::Zero { block, count } => self.zero(*block, *count),
+            // The blocks keep their places in the file.
+            Op::Trim { .. } => Ok(()),
         }
-        Ok(())
     }
 
-    fn write(&self, first: u64, from: &[u8]) -> Result<(), BlockError> {
-        let size = self.size();
-        self.check_sound(first)?;
-        self.locate(first, blocks_in(from.len(), first, size)?)?;
-        for (block, from) in (first..).zip(from.chunks_exact(size)) {
-            let at = self.locate(block, 1)?;
-            FaultScope::run(|| self.medium.copy(at, from)).map_err(of_block(block, size))?;
-        }
-        Ok(())
+    fn copy_in(&self, block: u64, from: &[u8]) -> Result<(), BlockError> {
+        FaultScope::run(|| self.medium.copy(self.place(block), from)).map_err(of_block(block, self.size()))
     }
 
     /// Stores zeros where there are others, so that holes of the file stay.
     fn zero(&self, first: u64, count: u64) -> Result<(), BlockError> {
         let zeros = &[0; BLOCK as usize][..self.size()];
         self.check_sound(first)?;
-        self.locate(first, count)?;
         for block in first..first + count {
-            let at = self.locate(block, 1)?;
-            let is_zero = self.medium.memory().reading(|memory| memory.equals(at, zeros));
+            let is_zero = self.medium.memory().reading(|memory| memory.equals(self.place(block), zeros));
             if is_zero != Ok(true) {
-                FaultScope::run(|| self.medium.copy(at, zeros)).map_err(of_block(block, self.size()))?;
+                self.copy_in(block, zeros)?;
             }
         }
         Ok(())
@@ -98,32 +97,33 @@ impl<M: Medium> BlockDevice for Raw<M> {
         self.header.block_count
     }
 
+    fn is_read_only(&self) -> bool {
+        self.medium.memory().is_private_view()
+    }
+
     fn has_volatile_cache(&self) -> bool {
         self.medium.durability() == Durability::Commit
     }
 
-    fn run(&self, batch: Batch<'_, '_>) -> Result<(), BlockError> {
-        let mut first_written = None;
-        for request in batch.requests.iter_mut() {
-            match request {
-                Request::Read { block, into } => self.read(*block, into)?,
-                Request::Write { block, from } => {
-                    first_written.get_or_insert(*block);
-                    self.write(*block, from)?;
-                }
-                Request::Zero { block, count } => {
-                    first_written.get_or_insert(*block);
-                    self.zero(*block, *count)?;
-                }
-            }
+    fn run(&self, batch: &mut [Request<'_>]) {
+        for request in batch.iter_mut() {
+            request.result = check_op(self, &request.op).and_then(|()| self.run_op(&mut request.op));
         }
-        match first_written {
-            Some(block) if batch.is_fua || !self.has_volatile_cache() => self.drain(block),
-            _ => Ok(()),
+        let needs_drain = |request: &Request<'_>| request.is_fua || !self.has_volatile_cache();
+        let first = batch.iter().find(|request| request.op.is_change() && needs_drain(request));
+        if let Some(first) = first.map(|request| request.op.block())
+            && let Err(error) = self.drain(first)
+        {
+            fail_changes(batch, needs_drain, error);
         }
     }
 
     fn flush(&self) -> Result<(), BlockError> {
         if self.has_volatile_cache() { self.drain(0) } else { Ok(()) }
+    }
+
+    /// All blocks are data: their file alone knows which of them are holes.
+    fn status(&self, block: u64, count: u64) -> Result<Extent, BlockError> {
+        run_of_alike(self, block, count, |_| Ok::<_, BlockFault>(false))
     }
 }

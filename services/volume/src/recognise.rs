@@ -2,27 +2,32 @@
 
 use crate::error::VolumeError;
 use crate::format::VolumeFormat;
+use lode_blocks::BlockPool;
 use lode_btt::{BttError, Description, TableFormat, describe};
-use lode_layout::{PoolOffset, RawVolume, RawVolumeError};
+use lode_layout::{Header, PoolOffset, RawVolume, RawVolumeError};
 use lode_nvdimm::{BttInfo, BttVersion};
 use lode_pmem::Medium;
+use lode_pool::{HeaderCopy, Headers};
 
 /// A copy of the header of a raw volume, or the reason why it is none.
-pub(crate) type HeaderCopy = Result<RawVolume, RawVolumeError>;
+pub(crate) type RawHeader = Result<RawVolume, RawVolumeError>;
 
 /// The volume of a medium.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Found {
     /// A table.
     Table(Description),
+    /// A pool, whatever its layout.
+    Pool,
     /// A raw volume, its header, and both copies of it.
-    Raw(RawVolume, [HeaderCopy; 2]),
+    Raw(RawVolume, [RawHeader; 2]),
 }
 
 impl Found {
     pub(crate) fn format(&self) -> VolumeFormat {
         match self {
             Found::Table(table) => table.format.into(),
+            Found::Pool => VolumeFormat::Atomic,
             Found::Raw(..) => VolumeFormat::Raw,
         }
     }
@@ -37,7 +42,12 @@ pub(crate) fn recognise<M: Medium>(medium: &M) -> Result<Found, VolumeError> {
     let copies = [&blocks[0], &blocks[1]].map(|bytes| RawVolume::decode(bytes));
     let [first, second] = copies;
     let table = describe(medium);
-    let header = if is_intact(first) {
+    let header = if is_pool(medium, HeaderCopy::A) {
+        return match is_info_of_1_1(&blocks[1]) {
+            true => Ok(Found::Table(table?)),
+            false => Ok(Found::Pool),
+        };
+    } else if is_intact(first) {
         if is_info_of_1_1(&blocks[1]) {
             return Ok(Found::Table(table?));
         }
@@ -47,9 +57,17 @@ pub(crate) fn recognise<M: Medium>(medium: &M) -> Result<Found, VolumeError> {
             Err(BttError::Absent) => second?,
             _ => return Err(VolumeError::Ambiguous),
         }
+    } else if is_pool(medium, HeaderCopy::B) && !is_first_info(&blocks) && !is_pmdk(&table) {
+        return match table {
+            Err(BttError::Absent) => Ok(Found::Pool),
+            _ => Err(VolumeError::Ambiguous),
+        };
     } else {
         return match table {
-            Err(BttError::Absent) => Err(unusable(first, second)),
+            Err(BttError::Absent) => match Headers::read(medium) {
+                Err(error) if !error.has_no_pool() => Err(error.into()),
+                _ => Err(unusable(first, second)),
+            },
             table => Ok(Found::Table(table?)),
         };
     };
@@ -60,8 +78,30 @@ pub(crate) fn recognise<M: Medium>(medium: &M) -> Result<Found, VolumeError> {
     Ok(Found::Raw(header, copies))
 }
 
+/// Returns the header of a pool of atomic blocks.
+///
+/// # Errors
+/// [`VolumeError::File`] if neither copy is valid, [`VolumeError::Layout`] of another pool.
+pub(crate) fn pool_header<M: Medium>(medium: &M) -> Result<Header, VolumeError> {
+    let header = *Headers::read(medium)?.current();
+    match header.layout == BlockPool::layout() {
+        true => Ok(header),
+        false => Err(VolumeError::Layout { layout: header.layout }),
+    }
+}
+
+/// Returns true if this copy of the header of a pool is as it was written, also if this program can't use it.
+fn is_pool<M: Medium>(medium: &M, copy: HeaderCopy) -> bool {
+    copy.read(medium).map_or_else(|fault| fault.is_incompatible(), |_| true)
+}
+
+/// Returns true if a table has its first info block, where version 2.0 has it or where 1.1 does.
+fn is_first_info([first, second]: &[Vec<u8>; 2]) -> bool {
+    is_info_signed(first) || is_info_of_1_1(second)
+}
+
 /// Returns true if the copy is as it was written, also if this program can't use it.
-fn is_intact(copy: HeaderCopy) -> bool {
+fn is_intact(copy: RawHeader) -> bool {
     !matches!(
         copy,
         Err(RawVolumeError::TooShort { .. }
@@ -86,8 +126,8 @@ fn is_pmdk(table: &Result<Description, BttError>) -> bool {
     table.is_ok_and(|table| table.format == TableFormat::Pmdk)
 }
 
-fn unusable(first: HeaderCopy, second: HeaderCopy) -> VolumeError {
-    let is_none = |copy: &HeaderCopy| {
+fn unusable(first: RawHeader, second: RawHeader) -> VolumeError {
+    let is_none = |copy: &RawHeader| {
         matches!(copy, Err(RawVolumeError::NotAVolume { .. } | RawVolumeError::TooShort { .. }))
     };
     match (first, second) {

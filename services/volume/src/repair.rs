@@ -3,10 +3,10 @@
 use crate::check::{VolumeFinding, findings};
 use crate::create::store_headers;
 use crate::error::VolumeError;
-use crate::recognise::{Found, recognise};
+use crate::recognise::{Found, pool_header, recognise};
 use crate::volume::map;
-use lode_pmem::Durability;
-use lode_pool::Access;
+use lode_pmem::{Durability, Medium};
+use lode_pool::{Access, HeaderCopy, repair_headers};
 use std::path::Path;
 
 /// A change that a repair made.
@@ -16,6 +16,12 @@ pub enum VolumeRepair {
     /// A change of a table.
     #[error(transparent)]
     Table(lode_btt::Repair),
+    /// A copy of the header of a pool was written anew.
+    #[error("copied the header of the pool over its copy {0}")]
+    PoolHeader(HeaderCopy),
+    /// A copy of the descriptor of atomic blocks was written anew.
+    #[error("copied the descriptor of the blocks")]
+    Descriptor,
     /// Both copies of the header of a raw volume were written anew.
     #[error("copied the header of the raw volume")]
     Headers,
@@ -38,7 +44,7 @@ impl VolumeRepair {
 /// The changes are durable on return. After a power cut in between, another repair does the rest.
 ///
 /// # Cost
-/// That of `lode_btt::repair`, or two headers; one drain.
+/// That of `lode_btt::repair`, or two headers; one drain. The check after it reads all of a pool of atomic blocks.
 pub fn repair(
     path: &Path,
     durability: Option<Durability>,
@@ -48,6 +54,7 @@ pub fn repair(
         let found = recognise(&medium)?;
         let repairs = match &found {
             Found::Table(_) => lode_btt::repair(&medium)?.into_iter().map(VolumeRepair::Table).collect(),
+            Found::Pool => repair_pool(&medium)?,
             Found::Raw(_, _) if findings(&medium, &found).is_empty() => Vec::new(),
             Found::Raw(header, _) => {
                 store_headers(&medium, header)?;
@@ -57,4 +64,12 @@ pub fn repair(
         Ok((repairs, findings(&medium, &recognise(&medium)?)))
     };
     repair().map_err(|error: VolumeError| error.at(path))
+}
+
+/// Repairs the copies of the header and of the descriptor. Damaged map words and contents stay as they are.
+fn repair_pool<M: Medium>(medium: &M) -> Result<Vec<VolumeRepair>, VolumeError> {
+    let header = pool_header(medium)?;
+    let copied = repair_headers(medium)?.map(VolumeRepair::PoolHeader);
+    let described = lode_blocks::repair(medium, &header.geometry)?.then_some(VolumeRepair::Descriptor);
+    Ok(copied.into_iter().chain(described).collect())
 }

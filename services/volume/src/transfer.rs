@@ -1,6 +1,6 @@
 //! Copies of the whole content of a volume, from and to streams of bytes.
 
-use crate::device::{Batch, BlockDevice, BlockError, Request};
+use crate::device::{BlockDevice, BlockError, Op, Request};
 use std::io::{self, Read};
 use std::ops::ControlFlow;
 
@@ -119,8 +119,7 @@ fn import_blocks(
         let done = block * size as u64;
         let got = fill(reader, part).map_err(|error| TransferError::Input { done, error })?;
         let whole = got / size * size;
-        let requests = &mut requests(&part[..whole], size, block);
-        device.run(Batch { requests, is_fua: false })?;
+        run_all(device, &mut requests(&part[..whole], size, block))?;
         if got < part.len() {
             return Err(TransferError::Short { len: done + got as u64, want });
         }
@@ -135,6 +134,12 @@ fn import_blocks(
     }
     let rest = fill(reader, &mut [0]).map_err(|error| TransferError::Input { done: want, error })?;
     if rest > 0 { Err(TransferError::Long { want }) } else { Ok(()) }
+}
+
+/// Runs a batch, and returns the first of its errors.
+fn run_all(device: &dyn BlockDevice, batch: &mut [Request<'_>]) -> Result<(), BlockError> {
+    device.run(batch);
+    batch.iter().try_for_each(|request| request.result)
 }
 
 /// Reads until the buffer is full or the input ends; returns the number of bytes.
@@ -161,10 +166,10 @@ fn requests(bytes: &[u8], size: usize, first: u64) -> Vec<Request<'_>> {
         let are_zero = is_zero(&rest[..size]);
         let count = rest.chunks_exact(size).take_while(|block| is_zero(block) == are_zero).count();
         let (run, after) = rest.split_at(count * size);
-        requests.push(match are_zero {
-            true => Request::Zero { block, count: count as u64 },
-            false => Request::Write { block, from: run },
-        });
+        requests.push(Request::new(match are_zero {
+            true => Op::Zero { block, count: count as u64 },
+            false => Op::Write { block, from: run },
+        }));
         (rest, block) = (after, block + count as u64);
     }
     requests
@@ -189,7 +194,7 @@ pub fn export(
     while block < count {
         let into = &mut part[..step.min(count - block) as usize * size];
         let (len, at) = (into.len() as u64, block * size as u64);
-        device.run(Batch { requests: &mut [Request::Read { block, into: &mut *into }], is_fua: false })?;
+        run_all(device, &mut [Request::new(Op::Read { block, into: &mut *into })])?;
         put(at, into).map_err(TransferError::Output)?;
         block += len / size as u64;
         if watch(len).is_break() && block < count {

@@ -1,20 +1,40 @@
 //! The handle of a volume.
 
-use crate::device::{Batch, BlockDevice, BlockError};
+use crate::atomic::Atomic;
+use crate::device::{BlockDevice, BlockError, Extent, Request};
 use crate::error::VolumeError;
 use crate::raw::Raw;
-use crate::recognise::{Found, recognise};
+use crate::recognise::{Found, pool_header, recognise};
+use lode_blocks::BlockPool;
 use lode_btt::Btt;
 use lode_pmem::{Durability, Mapping, PmemError};
-use lode_pool::{Access, LockedFile, PoolError};
+use lode_pool::{Access, LockedFile, OpenOptions, PoolError};
 use std::path::Path;
 use std::sync::Arc;
 
 /// A volume that is open and locked until drop.
 pub struct Volume {
-    device: Box<dyn BlockDevice>,
-    /// Unlocked after the device is dropped.
-    _lock: LockedFile,
+    device: Box<dyn Device>,
+    /// Unlocked after the device is dropped. A pool has its own lock.
+    _lock: Option<LockedFile>,
+}
+
+/// A device that can be closed.
+trait Device: BlockDevice {
+    /// Leaves nothing that the next opening has to finish. All writes are durable before.
+    fn close(self: Box<Self>) -> Result<(), VolumeError> {
+        Ok(())
+    }
+}
+
+impl Device for Btt<Arc<Mapping>> {}
+
+impl Device for Raw<Arc<Mapping>> {}
+
+impl Device for Atomic {
+    fn close(self: Box<Self>) -> Result<(), VolumeError> {
+        Ok(self.0.close()?)
+    }
 }
 
 impl Volume {
@@ -26,18 +46,40 @@ impl Volume {
     /// those of damage.
     ///
     /// # Cost
-    /// That of [`Btt::open`] or of two headers.
+    /// That of [`Btt::open`], of [`BlockPool::open`], or of two headers.
     pub fn open(path: &Path, access: Access, durability: Option<Durability>) -> Result<Volume, VolumeError> {
         let open = || {
             let (lock, medium) = map(path, access, durability)?;
             let medium = Arc::new(medium);
-            let device: Box<dyn BlockDevice> = match recognise(&medium)? {
+            let device: Box<dyn Device> = match recognise(&medium)? {
                 Found::Table(_) => Box::new(Btt::open(medium)?),
                 Found::Raw(header, _) => Box::new(Raw::new(medium, header)),
+                Found::Pool => {
+                    pool_header(&medium)?;
+                    drop((medium, lock));
+                    let options = OpenOptions { durability, ..OpenOptions::new(access) };
+                    let device = Box::new(Atomic(BlockPool::open(path, &options)?));
+                    return Ok(Volume { device, _lock: None });
+                }
             };
-            Ok(Volume { device, _lock: lock })
+            Ok(Volume { device, _lock: Some(lock) })
         };
         open().map_err(|error: VolumeError| error.at(path))
+    }
+
+    /// Makes all writes durable, and leaves nothing that the next opening has to finish. A volume that is dropped instead
+    /// leaves what a crash would leave.
+    ///
+    /// # Errors
+    /// Fails if a sync does, now or before.
+    ///
+    /// # Cost
+    /// That of a [`flush`](BlockDevice::flush), and of a checkpoint of atomic blocks.
+    pub fn close(self) -> Result<(), VolumeError> {
+        if !self.is_read_only() {
+            self.flush()?;
+        }
+        self.device.close()
     }
 }
 
@@ -54,8 +96,16 @@ impl BlockDevice for Volume {
         self.device.has_volatile_cache()
     }
 
-    fn run(&self, batch: Batch<'_, '_>) -> Result<(), BlockError> {
-        self.device.run(batch)
+    fn is_read_only(&self) -> bool {
+        self.device.is_read_only()
+    }
+
+    fn run(&self, batch: &mut [Request<'_>]) {
+        self.device.run(batch);
+    }
+
+    fn status(&self, block: u64, count: u64) -> Result<Extent, BlockError> {
+        self.device.status(block, count)
     }
 
     fn flush(&self) -> Result<(), BlockError> {

@@ -10,11 +10,12 @@ use lode_layout::VolumeClass;
 use lode_pmem::Durability;
 use lode_pool::{Access, PoolError};
 use lode_volume::{
-    Batch, BlockDevice, CreateVolume, Request, Source, Volume, VolumeError, VolumeFormat, check, create,
-    export, import, info,
+    BlockDevice, CreateVolume, Op, Request, Source, Volume, VolumeError, VolumeFormat, check, create, export,
+    import, info,
 };
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+use std::slice;
 use tempfile::TempDir;
 
 const DURABILITIES: [Durability; 2] = [Durability::Line, Durability::Commit];
@@ -64,7 +65,9 @@ fn both_sides_read_what_the_other_wrote() {
         let source = Source { reader: &mut &content[..], len: Some(content.len() as u64) };
         import(&device, source, &mut |_| ControlFlow::Continue(())).unwrap();
         let own = block(7, size);
-        device.run(Batch { requests: &mut [Request::Write { block: 5, from: &own }], is_fua: true }).unwrap();
+        let mut request = Request::new(Op::Write { block: 5, from: &own }).with_fua();
+        device.run(slice::from_mut(&mut request));
+        request.result.unwrap();
         drop(device);
         assert_listed(pmdk, &path);
         let mut theirs = pmdk.open(&path);
@@ -117,7 +120,9 @@ fn open_volume_is_clean_for_pmdk() {
     let (_folder, path) = volume(512);
     let device = open(&path, Durability::Line);
     let own = block(3, 512);
-    device.run(Batch { requests: &mut [Request::Write { block: 0, from: &own }], is_fua: false }).unwrap();
+    let mut request = Request::new(Op::Write { block: 0, from: &own });
+    device.run(slice::from_mut(&mut request));
+    request.result.unwrap();
     // As after SIGKILL: nothing closes it.
     let copy = path.with_extension("copy");
     std::fs::copy(&path, &copy).unwrap();

@@ -9,7 +9,7 @@ use lode_heap::OpenError;
 use lode_heap::check::{Finding, Report};
 use lode_index::StoreLayout;
 use lode_kv::LAYOUT;
-use lode_pool::{Access, Headers, OpenOptions, PoolError, UncheckedPool, map_unchecked};
+use lode_pool::{Access, Headers, OpenOptions, PoolError, UncheckedPool, check_heap, map_unchecked};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::Arc;
@@ -59,8 +59,11 @@ fn map_private_view(path: &Path) -> Result<UncheckedPool, Failure> {
     let failure = |error| Failure::of_pool("checking a pool", path)(OpenError::from(error).into());
     let private_view = map_unchecked(path, &OpenOptions::new(Access::ReadOnly)).map_err(failure)?;
     // A pool that another version wrote is not damaged, and only that version can check it.
-    if let Err(error @ PoolError::Incompatible { .. }) = Headers::read(&private_view) {
-        return Err(failure(error.at(path)));
+    match Headers::read(&private_view) {
+        Err(error @ PoolError::Incompatible { .. }) => return Err(failure(error.at(path))),
+        Ok(headers) => check_heap(&headers.current().layout).map_err(|error| failure(error.at(path)))?,
+        // The check reports it.
+        Err(_) => {}
     }
     Ok(private_view)
 }

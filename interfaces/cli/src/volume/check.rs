@@ -9,7 +9,7 @@ use std::path::Path;
 
 pub(crate) const FIELDS: &[(&str, &str)] = &[
     ("path", "path of the volume"),
-    ("format", "its format: btt, btt2, pmemblk or raw; null if the damage hides it"),
+    ("format", "its format: btt, btt2, pmemblk, atomic or raw; null if the damage hides it"),
     ("damaged", "whether there is damage; the exit code is then 3"),
     ("findings", "the findings, a sentence each"),
 ];

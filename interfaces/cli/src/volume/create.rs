@@ -21,6 +21,8 @@ enum FormatOption {
     Btt2,
     /// A block pool of PMDK, for programs with libpmemblk
     Pmemblk,
+    /// Atomic blocks of our own, with checksums: one drain a write
+    Atomic,
     /// Plain blocks after a header
     Raw,
 }
@@ -57,6 +59,7 @@ pub(crate) fn run(create: &Create, durability: DurabilityOption) -> Result<Outpu
         FormatOption::Btt => VolumeFormat::Btt,
         FormatOption::Btt2 => VolumeFormat::Btt2,
         FormatOption::Pmemblk => VolumeFormat::Pmemblk,
+        FormatOption::Atomic => VolumeFormat::Atomic,
         FormatOption::Raw => VolumeFormat::Raw,
     };
     let class = match create.class {

@@ -84,10 +84,12 @@ pub(crate) fn run(import: &Import, durability: DurabilityOption) -> Result<Outpu
     let len = input.len().map_err(refused)?;
     let volume = Volume::open(path, Access::ReadWrite, durability.forced()).map_err(failed(what))?;
     let bytes = volume.capacity();
-    transfer(what, path, bytes, &interrupt, |watch| {
-        lode_volume::import(&volume, Source { reader: &mut input, len }, watch)
-    })?;
     let blocks = volume.block_count();
+    let imported = transfer(what, path, bytes, &interrupt, |watch| {
+        lode_volume::import(&volume, Source { reader: &mut input, len }, watch)
+    });
+    let closed = volume.close().map_err(failed(what));
+    imported.and(closed)?;
     let text = format!("{}: {blocks} blocks, {bytes} bytes\n", path.display());
     Ok(Output::text(text)
         .with("path", path.display().to_string())

@@ -10,14 +10,14 @@ use std::path::Path;
 
 pub(crate) const FIELDS: &[(&str, &str)] = &[
     ("path", "path of the volume"),
-    ("format", "its format: btt, btt2, pmemblk or raw"),
+    ("format", "its format: btt, btt2, pmemblk, atomic or raw"),
     ("class", "its class: block or dax"),
     ("uuid", "its identity"),
     ("size", "size of the file in bytes"),
     ("block_size", "size of a block in bytes, with its metadata"),
     ("blocks", "number of blocks"),
     ("capacity", "bytes of all blocks, which import and export copy"),
-    ("data_off", "offset of block 0 in the file, in bytes; null in a table, which moves its blocks"),
+    ("data_off", "offset of block 0 in the file, in bytes; null in formats that move their blocks"),
     ("arenas", "number of arenas of a table, or null"),
     ("lanes", "number of writes that run at once in an arena, or null"),
     ("in_use", "whether another process has it open for writing"),

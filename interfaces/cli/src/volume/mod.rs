@@ -27,7 +27,7 @@ const STREAM: &str = "-";
 pub(crate) enum VolumeCommand {
     /// Create a volume in a new, sparse file
     ///
-    /// A block of the formats btt, btt2 and pmemblk is its old or its new self after a power cut, never a mixture; a block of
+    /// A block of the formats btt, btt2, pmemblk and atomic is its old or its new self after a power cut, never a mixture; a block of
     /// a raw volume may be a mixture. A DAX volume is a raw one that programs map while others read and write its blocks. It
     /// gives up whole blocks: a store becomes visible to all at once, and durable at each program's own flush.
     #[command(after_long_help = fields::help(create::FIELDS))]
@@ -105,6 +105,9 @@ fn transfer(
         TransferError::Input { done, .. } if interrupt.is_set() => {
             let path = path.display();
             Failure::interrupted(format!("{what}: {path}: interrupted after {done} of {len} bytes"))
+        }
+        TransferError::Block(error) if error.fault.is_damage() => {
+            Failure::damage(what, format_args!("{}: {error}", path.display()))
         }
         error @ TransferError::Block(_) => Failure::new(
             what,

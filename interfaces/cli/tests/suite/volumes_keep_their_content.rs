@@ -14,7 +14,7 @@ use std::thread;
 use std::time::Duration;
 use tempfile::TempDir;
 
-const FORMATS: [&str; 4] = ["btt", "btt2", "pmemblk", "raw"];
+const FORMATS: [&str; 5] = ["btt", "btt2", "pmemblk", "atomic", "raw"];
 const SIZE: u64 = 20 << 20;
 
 /// A folder with a volume in it.
@@ -124,13 +124,15 @@ fn volumes_and_exports_are_sparse() {
         let fixture = Fixture::empty();
         lode(["volume", "create", fixture.path(), "--size", "1GiB", "--format", format]).success();
         let taken = |path| fs::metadata(path).unwrap().blocks() * 512;
-        assert!(taken(&fixture.path) < 1 << 20, "{format}: {}", taken(&fixture.path));
+        // A pool has its space from the beginning.
+        let limit = if format == "atomic" { 2 << 30 } else { 1 << 20 };
+        assert!(taken(&fixture.path) < limit, "{format}: {}", taken(&fixture.path));
         let info = fixture.run("info").json();
         let input = fixture.file("zeros");
         File::create_new(&input).unwrap().set_len(info["capacity"].as_u64().unwrap()).unwrap();
         fixture.import(text(&input)).success();
         // The map has an entry for each block of zeros.
-        assert!(taken(&fixture.path) < 4 << 20, "{format}: {}", taken(&fixture.path));
+        assert!(taken(&fixture.path) < limit.max(4 << 20), "{format}: {}", taken(&fixture.path));
         fixture.exported();
         assert!(taken(&fixture.file("exported")) < 1 << 20, "{format}");
     }
@@ -163,7 +165,7 @@ fn class_of_a_volume_is_recorded() {
     fixture.import(text(&file)).success();
     let media = fs::read(&fixture.path).unwrap();
     assert!(media[2 << 20..][..bytes.len()] == bytes, "block 0 lies where `info` says");
-    for format in ["btt", "btt2", "pmemblk"] {
+    for format in ["btt", "btt2", "pmemblk", "atomic"] {
         let other = Fixture::empty();
         other.create(&["--format", format, "--class", "dax"]).failure(2, &["--class dax wants --format raw"]);
         assert!(!other.path.exists());
@@ -188,6 +190,8 @@ fn nothing_is_overwritten_or_left_behind() {
         ("64MiB", "--format btt --block-size 100", "block"),
         ("64MiB", "--format raw --block-size 520", "a power of two"),
         ("64MiB", "--format pmemblk --block-size 8GiB", "block_size"),
+        ("64KiB", "--format atomic", "no room"),
+        ("64MiB", "--format atomic --block-size 100", "block"),
         ("4EiB", "--format raw", "can't make a file"),
     ] {
         let words = ["volume", "create", refused.path(), "--size", size];
@@ -196,14 +200,14 @@ fn nothing_is_overwritten_or_left_behind() {
     }
     let words = ["volume", "create", refused.path(), "--size", "64MiB"];
     lode(words).failure(2, &["--format"]);
-    lode(words.into_iter().chain(["--format", "atomic"])).failure(2, &["atomic"]);
+    lode(words.into_iter().chain(["--format", "qcow2"])).failure(2, &["qcow2", "atomic"]);
     none();
     lode(["--json", "volume", "export", fixture.path(), "-"]).failure(2, &["--json"]);
 }
 
 #[test]
 fn input_of_another_length_is_refused() {
-    for format in ["btt", "raw"] {
+    for format in ["btt", "atomic", "raw"] {
         let fixture = Fixture::new(format, 4096);
         let (bytes, file) = fixture.content(1);
         fixture.import(text(&file)).success();
@@ -290,7 +294,9 @@ fn damaged_volumes_never_panic() {
 #[test]
 fn damaged_headers_are_repaired() {
     // Each format, an offset of one of two copies of its header, and the other.
-    for (format, places) in [("raw", [0, 4096]), ("btt", [4096, SIZE - 4096]), ("btt2", [0, SIZE - 4096])] {
+    for (format, places) in
+        [("raw", [0, 4096]), ("btt", [4096, SIZE - 4096]), ("btt2", [0, SIZE - 4096]), ("atomic", [0, 4096])]
+    {
         for place in places {
             let fixture = Fixture::new(format, 4096);
             let (bytes, file) = fixture.content(1);
@@ -328,6 +334,47 @@ fn guests_cannot_change_the_format() {
     lode_with_stdin(["volume", "import", table.path(), "-"], &content).success();
     assert_eq!(table.run("info").json()["format"], "btt2");
     table.run("check").success();
+}
+
+/// Checksums of atomic blocks find rotten content. Other blocks can be read.
+#[test]
+fn rotten_atomic_blocks_are_found() {
+    let fixture = Fixture::new("atomic", 4096);
+    let (bytes, file) = fixture.content(1);
+    fixture.import(text(&file)).success();
+    let media = fs::read(&fixture.path).unwrap();
+    let at = media.windows(4096).step_by(512).position(|window| window == &bytes[4096..8192]);
+    fixture.damage(at.expect("block 1 is on the media") as u64 * 512 + 100, b"rot");
+    let check = fixture.run("check");
+    assert_eq!(check.code, Some(3));
+    assert!(check.json()["findings"][0].as_str().unwrap().contains("the content of block 1,"), "{check:?}");
+    let exported = lode(["volume", "export", fixture.path(), text(&fixture.file("out"))]);
+    exported.failure(3, &["block 1 ", "checksum"]);
+    fixture.import(text(&file)).success();
+    fixture.run("check").success();
+    assert!(fixture.exported() == bytes);
+}
+
+/// Commands on pools refuse a volume, and commands on volumes a pool. Nothing is changed.
+#[test]
+fn pools_and_volumes_are_told_apart() {
+    let volume = Fixture::new("atomic", 4096);
+    let before = fs::read(&volume.path).unwrap();
+    for verb in ["check", "repair", "shrink", "stats"] {
+        lode(["pool", verb, volume.path()]).failure(1, &["holds a volume", "lode volume"]);
+        assert!(fs::read(&volume.path).unwrap() == before, "{verb}");
+    }
+    lode(["kv", "get", volume.path(), "key"]).failure(1, &["blocks"]);
+    let pool = volume.file("pool");
+    lode(["pool", "create", text(&pool), "--layout", "blocks"]).failure(1, &["holds a volume"]);
+    assert!(!pool.exists());
+    lode(["pool", "create", text(&pool)]).success();
+    let before = fs::read(&pool).unwrap();
+    for verb in ["info", "check", "repair"] {
+        lode(["volume", verb, text(&pool)]).failure(1, &["a pool of layout kv"]);
+    }
+    lode(["volume", "export", text(&pool), "-"]).failure(1, &["a pool of layout kv"]);
+    assert!(fs::read(&pool).unwrap() == before);
 }
 
 /// The last block of a raw volume lies where a table has its last info block.

@@ -1,0 +1,128 @@
+//! The block device, the same for all formats: each request of a batch has a result of its own.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use lode_layout::VolumeClass;
+use lode_pmem::Durability;
+use lode_pool::Access;
+use lode_volume::{BlockDevice, BlockFault, CreateVolume, Extent, Op, Request, Volume, VolumeFormat, create};
+use std::path::PathBuf;
+use std::slice;
+use tempfile::TempDir;
+
+const FORMATS: [VolumeFormat; 5] =
+    [VolumeFormat::Btt, VolumeFormat::Btt2, VolumeFormat::Pmemblk, VolumeFormat::Atomic, VolumeFormat::Raw];
+const DURABILITIES: [Durability; 2] = [Durability::Line, Durability::Commit];
+const SIZE: usize = 512;
+
+fn volume(format: VolumeFormat, durability: Durability) -> (TempDir, PathBuf, Volume) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("volume");
+    let options = CreateVolume {
+        size: 20 << 20,
+        format,
+        block_size: SIZE as u64,
+        class: VolumeClass::Block,
+        durability: Some(durability),
+    };
+    create(&path, &options).unwrap();
+    let volume = Volume::open(&path, Access::ReadWrite, Some(durability)).unwrap();
+    (folder, path, volume)
+}
+
+fn run(device: &dyn BlockDevice, op: Op<'_>) {
+    let mut request = Request::new(op);
+    device.run(slice::from_mut(&mut request));
+    request.result.unwrap();
+}
+
+fn read(device: &dyn BlockDevice, block: u64, count: usize) -> Vec<u8> {
+    let mut into = vec![0xff; count * SIZE];
+    run(device, Op::Read { block, into: &mut into });
+    into
+}
+
+#[test]
+fn requests_fail_one_by_one() {
+    for (format, durability) in FORMATS.into_iter().flat_map(|format| DURABILITIES.map(|one| (format, one))) {
+        let (_folder, _, volume) = volume(format, durability);
+        let count = volume.block_count();
+        let (two, one) = ([7; 2 * SIZE], [8; SIZE]);
+        let mut seen = [0xff; 3 * SIZE];
+        let batch = &mut [
+            Request::new(Op::Write { block: 0, from: &two }),
+            Request::new(Op::Write { block: count - 1, from: &two }),
+            Request::new(Op::Write { block: 5, from: &two[1..] }),
+            Request::new(Op::Write { block: 1, from: &one }).with_fua(),
+            Request::new(Op::Read { block: 0, into: &mut seen }),
+            Request::new(Op::Zero { block: u64::MAX, count: 2 }),
+            Request::new(Op::Zero { block: 0, count: 1 }),
+        ];
+        volume.run(batch);
+        let faults: Vec<Option<BlockFault>> =
+            batch.iter().map(|request| request.result.err().map(|error| error.fault)).collect();
+        let none = Some(BlockFault::NoBlock { count });
+        let length = Some(BlockFault::Length { len: 2 * SIZE - 1, block_size: SIZE });
+        assert_eq!(faults, [None, none, length, None, None, none, None], "{format} {durability}");
+        assert_eq!(seen, [[7; SIZE], [8; SIZE], [0; SIZE]].concat()[..], "{format} {durability}");
+        assert_eq!(read(&volume, 0, 2), [[0; SIZE], [8; SIZE]].concat(), "{format} {durability}");
+        assert!(read(&volume, count - 1, 1).iter().all(|byte| *byte == 0), "{format}: no part was written");
+    }
+}
+
+#[test]
+fn status_tells_written_blocks_from_zeros() {
+    for (format, durability) in FORMATS.into_iter().flat_map(|format| DURABILITIES.map(|one| (format, one))) {
+        let (_folder, path, device) = volume(format, durability);
+        let extents = |device: &Volume| {
+            let mut block = 0;
+            let mut extents = Vec::new();
+            while block < 30 {
+                let Extent { count, is_zero } = device.status(block, 30 - block).unwrap();
+                extents.push((count, is_zero));
+                block += count;
+            }
+            extents
+        };
+        run(&device, Op::Write { block: 3, from: &[1; 5 * SIZE] });
+        run(&device, Op::Zero { block: 5, count: 1 });
+        run(&device, Op::Trim { block: 6, count: 1 });
+        let want = match format {
+            VolumeFormat::Raw => vec![(30, false)],
+            // The kernel gives a block that was never written the content that lies at its place.
+            VolumeFormat::Btt | VolumeFormat::Btt2 => vec![(5, false), (2, true), (23, false)],
+            _ => vec![(3, true), (2, false), (2, true), (1, false), (22, true)],
+        };
+        assert_eq!(extents(&device), want, "{format} {durability}");
+        let past = device.status(device.block_count() - 1, 2).unwrap_err();
+        assert_eq!(past.fault, BlockFault::NoBlock { count: device.block_count() });
+        device.close().unwrap();
+        let device = Volume::open(&path, Access::ReadOnly, None).unwrap();
+        assert_eq!(extents(&device), want, "{format} {durability}: after it was closed");
+    }
+}
+
+#[test]
+fn read_only_volumes_refuse_changes() {
+    for format in FORMATS {
+        let (_folder, path, device) = volume(format, Durability::Line);
+        run(&device, Op::Write { block: 2, from: &[3; SIZE] });
+        device.close().unwrap();
+        let before = std::fs::read(&path).unwrap();
+        let device = Volume::open(&path, Access::ReadOnly, None).unwrap();
+        assert!(device.is_read_only());
+        let ops = [
+            Op::Write { block: 2, from: &[4; SIZE] },
+            Op::Zero { block: 2, count: 1 },
+            Op::Trim { block: 2, count: 1 },
+        ];
+        for op in ops {
+            let mut request = Request::new(op).with_fua();
+            device.run(slice::from_mut(&mut request));
+            assert_eq!(request.result.unwrap_err().fault, BlockFault::ReadOnly, "{format}: {request:?}");
+        }
+        device.flush().unwrap();
+        assert_eq!(read(&device, 2, 1), [3; SIZE], "{format}");
+        device.close().unwrap();
+        assert!(std::fs::read(&path).unwrap() == before, "{format}");
+    }
+}
