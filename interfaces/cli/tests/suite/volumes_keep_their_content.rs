@@ -408,6 +408,23 @@ fn guests_cannot_write_a_table() {
     }
 }
 
+/// Block 0 of a table of version 2.0 lies where a pool has the second copy of its header.
+#[test]
+fn guests_of_a_table_cannot_write_a_pool() {
+    let pool = fs::read(&Fixture::new("atomic", 4096).path).unwrap();
+    let fixture = Fixture::new("btt2", 4096);
+    fixture.damage(4096, &pool[4096..8192]);
+    assert_eq!(fixture.run("info").json()["format"], "btt2");
+    fixture.damage(0, b"damage");
+    let before = fs::read(&fixture.path).unwrap();
+    for verb in ["info", "check", "repair"] {
+        let refused = fixture.run(verb);
+        assert_ne!(refused.code, Some(0), "{verb}");
+        assert!(format!("{refused:?}").contains("the format can't be told"), "{verb}: {refused:?}");
+        assert!(fs::read(&fixture.path).unwrap() == before, "{verb} has changed it");
+    }
+}
+
 #[test]
 fn one_program_uses_a_volume() {
     let fixture = Fixture::new("btt", 4096);
