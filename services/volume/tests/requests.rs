@@ -2,9 +2,10 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use lode_layout::VolumeClass;
-use lode_pmem::Durability;
-use lode_pool::Access;
+use lode_pmem::{Durability, Mapping};
+use lode_pool::{Access, Headers};
 use lode_volume::{BlockDevice, BlockFault, CreateVolume, Extent, Op, Request, Volume, VolumeFormat, create};
+use std::fs::File;
 use std::path::PathBuf;
 use std::slice;
 use tempfile::TempDir;
@@ -98,6 +99,36 @@ fn status_tells_written_blocks_from_zeros() {
         device.close().unwrap();
         let device = Volume::open(&path, Access::ReadOnly, None).unwrap();
         assert_eq!(extents(&device), want, "{format} {durability}: after it was closed");
+    }
+}
+
+/// The end of the file is lost, with all data blocks of a pool of atomic blocks. Blocks of zeros can still be read.
+#[test]
+fn writes_of_lost_memory_fail_each() {
+    for (format, durability) in [VolumeFormat::Atomic, VolumeFormat::Raw]
+        .into_iter()
+        .flat_map(|format| DURABILITIES.map(|one| (format, one)))
+    {
+        let (_folder, path, device) = volume(format, durability);
+        let (last, mut seen) = (device.block_count() - 1, [0xff; SIZE]);
+        let lost_from = match format {
+            VolumeFormat::Atomic => {
+                let medium = Mapping::options().private_view().open(&path).unwrap();
+                let headers = Headers::read(&medium).unwrap();
+                lode_blocks::describe(&medium, headers.geometry()).unwrap().data_off.get()
+            }
+            _ => 4 << 20,
+        };
+        File::options().write(true).open(&path).unwrap().set_len(lost_from).unwrap();
+        let batch = &mut [
+            Request::new(Op::Write { block: last - 1, from: &[1; SIZE] }),
+            Request::new(Op::Write { block: last, from: &[2; SIZE] }),
+            Request::new(Op::Read { block: 0, into: &mut seen }),
+        ];
+        device.run(batch);
+        let faulty: Vec<Option<u64>> =
+            batch.iter().map(|request| request.result.err().map(|error| error.block)).collect();
+        assert_eq!(faulty, [Some(last - 1), Some(last), None], "{format} {durability}");
     }
 }
 
