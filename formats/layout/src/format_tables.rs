@@ -2,8 +2,8 @@
 
 use crate::format_table::FormatTable;
 use crate::{
-    blocks, checkpoint_slot, header, pmdk_blk, pmdk_header, raw_volume, record, span, tree_entry, tree_leaf,
-    tree_node,
+    blocks, checkpoint_slot, header, log_descriptor, log_record, log_state, pmdk_blk, pmdk_header,
+    raw_volume, record, span, tree_entry, tree_leaf, tree_node,
 };
 
 /// Every format that has a table.
@@ -22,5 +22,8 @@ pub const FORMAT_TABLES: &[FormatTable] = &[
     pmdk_header::TABLE,
     pmdk_blk::TABLE,
     blocks::TABLE,
+    log_descriptor::TABLE,
+    log_state::TABLE,
+    log_record::TABLE,
     raw_volume::TABLE,
 ];
