@@ -22,14 +22,14 @@ struct HeaderBytes {
 pub(crate) const TABLE: FormatTable =
     format_table!("log_record", HeaderBytes, [crc, content_crc, position, len, epoch, unproven, kind]);
 
-/// What follows a record of a log.
+/// The kind of a record of a log: it decides where the next one begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogRecordKind {
-    /// The next record of the same append.
+    /// Another record of the same append follows.
     Inner,
-    /// The next append.
+    /// Another append follows.
     Last,
-    /// The next append. This is no record: its content fills the rest of lines that a torn append left.
+    /// Another append follows. This is no record: its content fills the rest of lines that a torn append left.
     Filler,
 }
 
@@ -53,7 +53,7 @@ pub struct LogRecordHeader {
     pub epoch: u32,
     /// Distance in words back to a position up to which all records were durable before this one was written.
     pub unproven: u32,
-    /// What follows the record.
+    /// Kind of the record.
     pub kind: LogRecordKind,
 }
 

@@ -24,7 +24,7 @@ struct StateBytes {
 pub(crate) const TABLE: FormatTable =
     format_table!("log_state", StateBytes, [magic, epoch, spare, head, end, reserved, crc]);
 
-/// Where a log begins, and up to where all its records are durable.
+/// The head of a log, and the position up to which all records are durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogState {
     /// Number of the opening that wrote the state. Later records have it.

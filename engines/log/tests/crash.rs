@@ -1,0 +1,48 @@
+//! A power cut leaves all records up to some place, with all that were acknowledged, and no damage.
+
+use lode_log::explore::LogSubject;
+use lode_pmem::Durability;
+use lode_sim::{Budget, Machine, Setup, explore, explore_poison};
+
+/// Length of an area that holds about ten records.
+const SMALL: u64 = 2048;
+
+fn survives_power_cuts(area_len: u64, operations: u64, images: u64) {
+    for machine in Machine::ALL {
+        for threads in 1..=3 {
+            let subject = LogSubject::new(area_len, machine.durability);
+            let budget = Budget::scaled(images, 60.0);
+            let operations = operations / threads as u64;
+            let failing_drains = machine.durability == Durability::Commit;
+            let setup = Setup { machine, threads, operations, budget, failing_drains, ..Setup::default() };
+            let report = explore(&subject, &setup);
+            println!("{subject:?}, {machine}, {threads} threads: {report}");
+            assert!(report.violation.is_none(), "{}", report.violation.expect("just seen"));
+        }
+    }
+}
+
+#[test]
+fn records_are_never_torn_or_lost() {
+    survives_power_cuts(SMALL, 60, 2_000);
+}
+
+#[test]
+fn records_of_a_larger_area_are_never_torn_or_lost() {
+    survives_power_cuts(4 * SMALL, 60, 500);
+}
+
+/// A line of a record, of the state or of the redo log is lost while threads use the log.
+#[test]
+fn lost_line_is_reported_and_loses_nothing_else() {
+    for machine in Machine::ALL {
+        for threads in 1..=3 {
+            let subject = LogSubject::new(SMALL, machine.durability);
+            let budget = Budget::scaled(200, 60.0);
+            let setup = Setup { machine, threads, operations: 12, budget, ..Setup::default() };
+            let report = explore_poison(&subject, &setup);
+            println!("{machine}, {threads} threads: {report}");
+            assert!(report.violation.is_none(), "{}", report.violation.expect("just seen"));
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! The explorer finds every seeded bug of the log. Built with `--cfg lode_bugs`.
+#![cfg(lode_bugs)]
+
+use lode_layout::bug::Bug;
+use lode_log::bugs;
+use lode_log::explore::LogSubject;
+use lode_pmem::Durability;
+use lode_sim::{Budget, Cpu, Machine, Setup, explore};
+
+const LINE: Machine = Machine { cpu: Cpu::X86, durability: Durability::Line };
+const COMMIT: Machine = Machine { cpu: Cpu::X86, durability: Durability::Commit };
+
+fn is_found(bug: &'static Bug, machine: Machine, threads: usize) {
+    let subject = LogSubject::new(2048, machine.durability);
+    let report = bug.plant(|| {
+        (1..=40).map(|seed| seed * 1000).find_map(|seed| {
+            let budget = Budget { images: 3_000, seconds: 20.0 };
+            let operations = 60 / threads as u64;
+            let failing_drains = machine.durability == Durability::Commit;
+            let setup =
+                Setup { machine, threads, operations, budget, seed, failing_drains, ..Setup::default() };
+            explore(&subject, &setup).violation
+        })
+    });
+    assert!(bug.was_reached(), "{bug}: the wrong code was never run");
+    let violation = report.unwrap_or_else(|| panic!("{bug}: not found"));
+    println!("{bug}: {violation}");
+}
+
+macro_rules! found {
+    ($($test:ident: $bug:ident on $machine:ident with $threads:literal;)+) => {
+        $(#[test]
+        fn $test() {
+            is_found(&bugs::$bug, $machine, $threads);
+        })+
+
+        #[test]
+        fn every_seeded_bug_has_a_test() {
+            let tested = [$(bugs::$bug.name()),+];
+            for bug in bugs::ALL {
+                assert!(tested.contains(&bug.name()), "{bug}");
+            }
+        }
+    };
+}
+
+found! {
+    append_not_drained: APPEND_NOT_DRAINED on LINE with 1;
+    returned_before_earlier: RETURNED_BEFORE_EARLIER on LINE with 3;
+    epoch_kept: EPOCH_KEPT on LINE with 1;
+    epoch_kept_with_cache: EPOCH_KEPT on COMMIT with 1;
+    content_not_compared: CONTENT_NOT_COMPARED on LINE with 1;
+    proves_all_before: PROVES_ALL_BEFORE on LINE with 1;
+    head_before_state: HEAD_BEFORE_STATE on LINE with 3;
+    end_not_durable: END_NOT_DURABLE on COMMIT with 1;
+    position_not_compared: POSITION_NOT_COMPARED on LINE with 1;
+    persist_not_awaited: PERSIST_NOT_AWAITED on COMMIT with 3;
+    followed_before_durable: FOLLOWED_BEFORE_DURABLE on COMMIT with 1;
+    torn_line_not_filled: TORN_LINE_NOT_FILLED on LINE with 1;
+    full_not_checked: FULL_NOT_CHECKED on LINE with 1;
+}
