@@ -136,7 +136,7 @@ impl<M: Medium> LogPool<M> {
     /// Closes the pool: all appends are durable, and the next opening has nothing to look for.
     ///
     /// # Errors
-    /// [`LogPoolError::Blocks`] if a sync failed, now or before; the errors of [`PoolFile::close`].
+    /// [`LogPoolError::Log`] if a sync failed, now or before; the errors of [`PoolFile::close`].
     pub fn close(self) -> Result<(), LogPoolError> {
         let LogPool { log, file, .. } = self;
         if file.access() == Access::ReadWrite {
