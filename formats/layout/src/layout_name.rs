@@ -1,6 +1,6 @@
 //! The name of a pool's content format.
 
-use crate::BlocksDescriptor;
+use crate::{BlocksDescriptor, LogDescriptor};
 use std::fmt;
 
 /// The name of a pool's content format, such as `kv`. An open that expects another name is refused.
@@ -77,9 +77,9 @@ impl LayoutName {
         self.bytes
     }
 
-    /// Returns false if pools of this layout hold something else than a heap: blocks.
+    /// Returns false if pools of this layout hold something else than a heap: blocks, or a log.
     pub fn is_of_heap(&self) -> bool {
-        self.as_str() != BlocksDescriptor::LAYOUT
+        !matches!(self.as_str(), BlocksDescriptor::LAYOUT | LogDescriptor::LAYOUT)
     }
 
     /// Returns the name as text.

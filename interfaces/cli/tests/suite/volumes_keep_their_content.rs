@@ -361,13 +361,15 @@ fn pools_and_volumes_are_told_apart() {
     let volume = Fixture::new("atomic", 4096);
     let before = fs::read(&volume.path).unwrap();
     for verb in ["check", "repair", "shrink", "stats"] {
-        lode(["pool", verb, volume.path()]).failure(1, &["holds a volume", "lode volume"]);
+        lode(["pool", verb, volume.path()]).failure(1, &["holds no heap", "lode volume"]);
         assert!(fs::read(&volume.path).unwrap() == before, "{verb}");
     }
     lode(["kv", "get", volume.path(), "key"]).failure(1, &["blocks"]);
     let pool = volume.file("pool");
-    lode(["pool", "create", text(&pool), "--layout", "blocks"]).failure(1, &["holds a volume"]);
-    assert!(!pool.exists());
+    for layout in ["blocks", "log"] {
+        lode(["pool", "create", text(&pool), "--layout", layout]).failure(1, &["holds no heap"]);
+        assert!(!pool.exists());
+    }
     lode(["pool", "create", text(&pool)]).success();
     let before = fs::read(&pool).unwrap();
     for verb in ["info", "check", "repair"] {
