@@ -7,27 +7,54 @@ use lode_layout::{BLOCK, PoolOffset, RawVolume};
 use lode_pmem::sync::{AtomicBool, Ordering};
 use lode_pmem::{Durability, FaultScope, Medium};
 
+/// Sizes of the blocks of a file without a header, in bytes.
+const BLOCK_SIZE_MAX: u32 = BLOCK as u32;
+const SECTOR: u32 = 512;
+
+/// The place of the blocks in the medium.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    /// Offset of block 0.
+    data_off: u64,
+    block_size: u32,
+    block_count: u64,
+}
+
 /// The blocks of a raw volume that is open.
 #[derive(Debug)]
 pub(crate) struct Raw<M> {
     medium: M,
-    header: RawVolume,
+    place: Place,
     is_poisoned: AtomicBool,
 }
 
 impl<M: Medium> Raw<M> {
     /// Returns the blocks of the volume with this header, which ends inside of the medium.
     pub(crate) fn new(medium: M, header: RawVolume) -> Raw<M> {
-        Raw { medium, header, is_poisoned: AtomicBool::new(false) }
+        let RawVolume { data_off, block_size, block_count, .. } = header;
+        Raw {
+            medium,
+            place: Place { data_off, block_size, block_count },
+            is_poisoned: AtomicBool::new(false),
+        }
+    }
+
+    /// Returns the blocks of a medium without a header. `None` if it has not one.
+    pub(crate) fn headerless(medium: M) -> Option<Raw<M>> {
+        let len = medium.memory().len();
+        let block_size = if len.is_multiple_of(u64::from(BLOCK_SIZE_MAX)) { BLOCK_SIZE_MAX } else { SECTOR };
+        let block_count = len / u64::from(block_size);
+        let place = Place { data_off: 0, block_size, block_count };
+        (block_count > 0).then(|| Raw { medium, place, is_poisoned: AtomicBool::new(false) })
     }
 
     fn size(&self) -> usize {
-        self.header.block_size as usize
+        self.place.block_size as usize
     }
 
     /// Returns the offset of a block.
     fn place(&self, block: u64) -> PoolOffset {
-        PoolOffset::new(self.header.data_off + block * u64::from(self.header.block_size))
+        PoolOffset::new(self.place.data_off + block * u64::from(self.place.block_size))
     }
 
     fn check_sound(&self, block: u64) -> Result<(), BlockError> {
@@ -94,7 +121,7 @@ impl<M: Medium> BlockDevice for Raw<M> {
     }
 
     fn block_count(&self) -> u64 {
-        self.header.block_count
+        self.place.block_count
     }
 
     fn is_read_only(&self) -> bool {

@@ -67,6 +67,28 @@ impl Volume {
         open().map_err(|error: VolumeError| error.at(path))
     }
 
+    /// Opens the file at `path` as plain blocks from its first byte on, whatever its content is: for a file without a header.
+    /// The blocks have 4096 bytes, or 512 if the file does not have whole ones of 4096; a rest below 512 is not used.
+    ///
+    /// # Errors
+    /// [`VolumeError::At`] this path: [`VolumeError::File`] if another handle has it open, [`VolumeError::Absent`] if it has
+    /// no block.
+    ///
+    /// # Cost
+    /// That of mapping it.
+    pub fn open_headerless(
+        path: &Path,
+        access: Access,
+        durability: Option<Durability>,
+    ) -> Result<Volume, VolumeError> {
+        let open = || {
+            let (lock, medium) = map(path, access, durability)?;
+            let device = Raw::headerless(Arc::new(medium)).ok_or(VolumeError::Absent)?;
+            Ok(Volume { device: Box::new(device), _lock: Some(lock) })
+        };
+        open().map_err(|error: VolumeError| error.at(path))
+    }
+
     /// Makes all writes durable, and leaves nothing that the next opening has to finish. A volume that is dropped instead
     /// leaves what a crash would leave.
     ///

@@ -6,6 +6,7 @@ mod export;
 mod import;
 mod info;
 mod repair;
+mod serve;
 
 use crate::failure::{DAMAGED, Failure};
 use crate::fields;
@@ -56,6 +57,17 @@ pub(crate) enum VolumeCommand {
     /// Copy the whole content of a volume to a new, sparse file, or to standard output (-)
     #[command(after_long_help = fields::help(export::FIELDS))]
     Export(export::Export),
+    /// Serve volumes as network block devices until SIGINT or SIGTERM
+    ///
+    /// Clients of the NBD protocol, such as qemu, nbdcopy, fio and nbd-client, connect to the exports by name. The first one
+    /// has the empty name, too. A client may read and write parts of blocks; one that keeps to whole blocks is faster. A
+    /// write that was answered is as durable as the volume makes it: at durability commit after a flush or with FUA, else at
+    /// once. There is neither encryption nor a password: who reaches the address reads and writes.
+    ///
+    /// A socket file without a server is replaced. Started by systemd with sockets, it listens at these, without --nbd. The
+    /// first signal stops the server: what was received is answered, then the volumes are flushed.
+    #[command(after_long_help = fields::help(serve::FIELDS))]
+    Serve(serve::Serve),
 }
 
 /// Arguments of a command for one volume.
@@ -73,6 +85,7 @@ pub(crate) fn run(command: &VolumeCommand, options: &GlobalOptions) -> Result<Ou
         VolumeCommand::Repair(args) => repair::run(&args.path, options.durability),
         VolumeCommand::Import(import) => import::run(import, options.durability),
         VolumeCommand::Export(export) => export::run(export, options.json),
+        VolumeCommand::Serve(serve) => serve::run(serve, options),
     }
 }
 

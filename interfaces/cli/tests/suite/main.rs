@@ -22,4 +22,5 @@ mod real_machine_listings;
 mod real_machine_plans;
 mod real_machines_are_rehearsed;
 mod sysfs_captures;
+mod volumes_are_served;
 mod volumes_keep_their_content;

@@ -1,0 +1,46 @@
+//! Layer 6: a server of block devices by the NBD protocol.
+//!
+//! ```text
+//!   Server                     listeners, a thread a connection, graceful stop
+//!      |
+//!   session                    handshake, then batches: all whole commands of the receive buffer
+//!      |        \
+//!   protocol    batch          bytes <-> values, no I/O | commands -> requests of the device
+//!      |          |
+//!   client     Export: BlockDevice (lode-volume)
+//! ```
+//!
+//! It does: fixed newstyle handshakes, simple, structured and extended replies, and all commands but RESIZE. It does not:
+//! print, encrypt, or know how a device stores its blocks.
+//!
+//! # The walk of a write
+//! 1. A read of the socket fills the receive buffer (`inbox.rs`).
+//! 2. `session.rs` takes the whole commands in it. The payloads stay in the receive buffer.
+//! 3. `batch.rs` lends them to the device as one batch.
+//! 4. One writev sends the replies of the batch.
+//!
+//! # Sizes
+//! A client may read and write any range of bytes. A part of a block costs a read of the block before the write, which no
+//! other write passes. The preferred size that clients are told is that of a block.
+//!
+//! # Durability
+//! A write is as durable as the device makes a batch, see [`lode_volume::BlockDevice`]. FLUSH and FUA are offered always, and
+//! cost nothing where the device has no volatile cache. A flush on one connection covers what was answered on all of them.
+//!
+//! # Cost
+//! A batch costs one receive, one batch of the device and one send.
+#![forbid(unsafe_code)]
+
+mod batch;
+mod error;
+mod export;
+mod inbox;
+mod listener;
+mod protocol;
+mod server;
+mod session;
+
+pub use error::NbdError;
+pub use export::Export;
+pub use listener::{Address, Listener};
+pub use server::Server;

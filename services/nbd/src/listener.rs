@@ -1,0 +1,207 @@
+//! The sockets at which clients connect.
+
+use crate::error::NbdError;
+use rustix::net::sockopt::set_tcp_nodelay;
+use std::fmt;
+use std::fs;
+use std::io::{self, ErrorKind, IoSlice, Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::os::fd::AsFd;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+/// A place where a server listens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Address {
+    /// A unix socket with this path.
+    Unix(PathBuf),
+    /// HOST:PORT of TCP.
+    Tcp(String),
+}
+
+impl FromStr for Address {
+    type Err = NbdError;
+
+    /// Parses `unix:SOCKET` or `HOST:PORT`.
+    fn from_str(text: &str) -> Result<Address, NbdError> {
+        let refused = || NbdError::Address { address: text.to_owned() };
+        if let Some(path) = text.strip_prefix("unix:") {
+            return if path.is_empty() { Err(refused()) } else { Ok(Address::Unix(path.into())) };
+        }
+        match text.rsplit_once(':') {
+            Some((host, port)) if !host.is_empty() && port.parse::<u16>().is_ok() => {
+                Ok(Address::Tcp(text.to_owned()))
+            }
+            _ => Err(refused()),
+        }
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Address::Unix(path) => write!(f, "unix:{}", path.display()),
+            Address::Tcp(address) => f.write_str(address),
+        }
+    }
+}
+
+/// A socket that listens. A socket file is removed when it is dropped.
+#[derive(Debug)]
+pub struct Listener(Kind);
+
+#[derive(Debug)]
+enum Kind {
+    Unix(UnixListener, Option<SocketFile>),
+    Tcp(TcpListener),
+}
+
+/// The file of a socket that this process has made.
+#[derive(Debug)]
+struct SocketFile {
+    path: PathBuf,
+    /// Device and inode.
+    node: (u64, u64),
+}
+
+impl Drop for SocketFile {
+    fn drop(&mut self) {
+        let node = fs::symlink_metadata(&self.path).map(|found| (found.dev(), found.ino()));
+        if node.is_ok_and(|node| node == self.node) {
+            // One that stays is replaced by the next server.
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+impl Listener {
+    /// Listens at `address`. A socket file at which no server listens is replaced.
+    ///
+    /// # Errors
+    /// [`NbdError::InUse`], [`NbdError::Occupied`], [`NbdError::Io`].
+    pub fn bind(address: &Address) -> Result<Listener, NbdError> {
+        let failed = |op| move |error| NbdError::Io { op, place: address.to_string(), error };
+        match address {
+            Address::Unix(path) => {
+                remove_stale(path)?;
+                let listener = UnixListener::bind(path).map_err(failed("bind"))?;
+                let found = fs::symlink_metadata(path).map_err(failed("stat"))?;
+                let file = SocketFile { path: path.clone(), node: (found.dev(), found.ino()) };
+                Ok(Listener(Kind::Unix(listener, Some(file))))
+            }
+            Address::Tcp(address) => {
+                Ok(Listener(Kind::Tcp(TcpListener::bind(address.as_str()).map_err(failed("bind"))?)))
+            }
+        }
+    }
+
+    /// Returns the place where it listens.
+    ///
+    /// # Errors
+    /// [`NbdError::Io`].
+    pub fn address(&self) -> Result<Address, NbdError> {
+        let failed = |error| NbdError::Io { op: "getsockname", place: "socket".to_owned(), error };
+        Ok(match &self.0 {
+            Kind::Unix(_, Some(file)) => Address::Unix(file.path.clone()),
+            Kind::Unix(listener, None) => {
+                let address = listener.local_addr().map_err(failed)?;
+                Address::Unix(address.as_pathname().unwrap_or(Path::new("")).to_owned())
+            }
+            Kind::Tcp(listener) => Address::Tcp(listener.local_addr().map_err(failed)?.to_string()),
+        })
+    }
+
+    pub(crate) fn accept(&self) -> io::Result<Stream> {
+        Ok(match &self.0 {
+            Kind::Unix(listener, _) => Stream::Unix(listener.accept()?.0),
+            Kind::Tcp(listener) => {
+                let stream = listener.accept()?.0;
+                // Replies are written whole, so waiting for more gains nothing.
+                set_tcp_nodelay(&stream, true)?;
+                Stream::Tcp(stream)
+            }
+        })
+    }
+
+    /// Ends all calls that wait for connections.
+    pub(crate) fn stop(&self) {
+        let socket = match &self.0 {
+            Kind::Unix(listener, _) => listener.as_fd(),
+            Kind::Tcp(listener) => listener.as_fd(),
+        };
+        // A socket that listens takes this.
+        let _ = rustix::net::shutdown(socket, rustix::net::Shutdown::Both);
+    }
+}
+
+impl From<UnixListener> for Listener {
+    /// Returns a listener whose file belongs to another process.
+    fn from(listener: UnixListener) -> Listener {
+        Listener(Kind::Unix(listener, None))
+    }
+}
+
+impl From<TcpListener> for Listener {
+    fn from(listener: TcpListener) -> Listener {
+        Listener(Kind::Tcp(listener))
+    }
+}
+
+/// Removes the file of a socket at which no server listens.
+fn remove_stale(path: &Path) -> Result<(), NbdError> {
+    let Ok(found) = fs::symlink_metadata(path) else { return Ok(()) };
+    if !found.file_type().is_socket() {
+        return Err(NbdError::Occupied { path: path.to_owned() });
+    }
+    match UnixStream::connect(path) {
+        Err(error) if error.kind() == ErrorKind::ConnectionRefused => fs::remove_file(path)
+            .map_err(|error| NbdError::Io { op: "unlink", place: path.display().to_string(), error }),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        _ => Err(NbdError::InUse { path: path.to_owned() }),
+    }
+}
+
+/// A connection with a client.
+#[derive(Debug)]
+pub(crate) enum Stream {
+    Unix(UnixStream),
+    Tcp(TcpStream),
+}
+
+impl Stream {
+    /// Ends calls that receive, or all calls. The client may have done so before.
+    pub(crate) fn shutdown(&self, how: Shutdown) {
+        let _ = match self {
+            Stream::Unix(stream) => stream.shutdown(how),
+            Stream::Tcp(stream) => stream.shutdown(how),
+        };
+    }
+}
+
+impl Read for &Stream {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Stream::Unix(stream) => (&mut &*stream).read(into),
+            Stream::Tcp(stream) => (&mut &*stream).read(into),
+        }
+    }
+}
+
+impl Write for &Stream {
+    fn write(&mut self, from: &[u8]) -> io::Result<usize> {
+        self.write_vectored(&[IoSlice::new(from)])
+    }
+
+    fn write_vectored(&mut self, from: &[IoSlice<'_>]) -> io::Result<usize> {
+        match self {
+            Stream::Unix(stream) => (&mut &*stream).write_vectored(from),
+            Stream::Tcp(stream) => (&mut &*stream).write_vectored(from),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
