@@ -67,8 +67,9 @@ impl<M: Medium> AppendLog<M> {
     /// view the log is read-only.
     ///
     /// # Errors
-    /// Fails if the descriptor, the state or the redo log is damaged, or if memory is lost where the log may end. The medium is
-    /// as it was then. Damaged records are no error of the opening.
+    /// Fails if the descriptor, the state or the redo log is damaged: the medium is as it was then. Fails if memory is lost where
+    /// the log may end, or if a drain does: then the redo log may have begun an epoch, and every record is as it was. Damaged
+    /// records are no error of the opening.
     ///
     /// # Durability
     /// Every append that had returned is there; with a volatile cache, every one that was persisted. All records that are there
