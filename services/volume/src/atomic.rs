@@ -1,9 +1,10 @@
 //! A pool of atomic blocks as a block device.
 
 use crate::device::{
-    BlockDevice, BlockError, Extent, Op, Request, check_op, fail_changes, of_block, run_of_alike,
+    BlockDevice, BlockError, Extent, Op, Request, check_op, flush_changes, of_block, read_each, run_of_alike,
+    write_each,
 };
-use lode_blocks::{BlockPool, Blocks};
+use lode_blocks::BlockPool;
 use lode_pmem::Medium;
 
 /// The blocks of a pool that is open and locked until drop.
@@ -40,13 +41,8 @@ impl BlockDevice for Atomic {
             }
             rest = others;
         }
-        let is_fua = |request: &Request<'_>| request.is_fua;
-        if self.has_volatile_cache()
-            && batch.iter().any(|request| request.is_fua && request.op.is_change())
-            && let Err(error) = self.flush()
-        {
-            fail_changes(batch, is_fua, error);
-        }
+        let has_cache = self.has_volatile_cache();
+        flush_changes(batch, |request| has_cache && request.is_fua, |_| self.flush());
     }
 
     fn flush(&self) -> Result<(), BlockError> {
@@ -73,7 +69,8 @@ impl Atomic {
         // Written once more one by one, so that each request has the fault of its own block.
         for request in writes.iter_mut().filter(|request| request.result.is_ok()) {
             if let Op::Write { block, from } = &request.op {
-                request.result = write_each(self.0.blocks(), *block, from);
+                request.result =
+                    write_each(*block, from, size, |block, from| self.0.blocks().write(block, from));
             }
         }
     }
@@ -82,21 +79,14 @@ impl Atomic {
         check_op(self, op)?;
         let (blocks, size) = (self.0.blocks(), self.block_size());
         match op {
-            Op::Read { block, into } => (*block..)
-                .zip(into.chunks_exact_mut(size))
-                .try_for_each(|(block, into)| blocks.read(block, into).map_err(of_block(block, size))),
-            Op::Write { block, from } => write_each(blocks, *block, from),
+            Op::Read { block, into } => read_each(*block, into, size, |block, into| blocks.read(block, into)),
+            Op::Write { block, from } => {
+                write_each(*block, from, size, |block, from| blocks.write(block, from))
+            }
             Op::Zero { count: 0, .. } | Op::Trim { count: 0, .. } => Ok(()),
             Op::Zero { block, count } | Op::Trim { block, count } => {
                 blocks.zero(*block, *count).map_err(of_block(*block, size))
             }
         }
     }
-}
-
-fn write_each<M: Medium>(blocks: &Blocks<M>, first: u64, from: &[u8]) -> Result<(), BlockError> {
-    let size = blocks.block_size();
-    (first..)
-        .zip(from.chunks_exact(size))
-        .try_for_each(|(block, from)| blocks.write(block, from).map_err(of_block(block, size)))
 }

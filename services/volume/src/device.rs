@@ -240,13 +240,41 @@ pub(crate) fn run_of_alike<F: Into<BlockFault>>(
     Ok(Extent { count: more + 1, is_zero: first })
 }
 
-/// Sets the error of a flush at the end of a batch on each change that must be durable by it.
-pub(crate) fn fail_changes(
+/// Reads blocks from `first` on, one by one.
+pub(crate) fn read_each<F: Into<BlockFault>>(
+    first: u64,
+    into: &mut [u8],
+    block_size: usize,
+    read: impl Fn(u64, &mut [u8]) -> Result<(), F>,
+) -> Result<(), BlockError> {
+    (first..)
+        .zip(into.chunks_exact_mut(block_size))
+        .try_for_each(|(block, into)| read(block, into).map_err(of_block(block, block_size)))
+}
+
+/// Writes blocks from `first` on, one by one.
+pub(crate) fn write_each<F: Into<BlockFault>>(
+    first: u64,
+    from: &[u8],
+    block_size: usize,
+    write: impl Fn(u64, &[u8]) -> Result<(), F>,
+) -> Result<(), BlockError> {
+    (first..)
+        .zip(from.chunks_exact(block_size))
+        .try_for_each(|(block, from)| write(block, from).map_err(of_block(block, block_size)))
+}
+
+/// Makes the changes of a batch that `needs_flush` names durable: calls `flush` with the first block of the first one, and
+/// sets its error on each of them.
+pub(crate) fn flush_changes(
     batch: &mut [Request<'_>],
     needs_flush: impl Fn(&Request<'_>) -> bool,
-    error: BlockError,
+    flush: impl FnOnce(u64) -> Result<(), BlockError>,
 ) {
-    for request in batch.iter_mut().filter(|request| request.op.is_change() && needs_flush(request)) {
+    let is_one = |request: &Request<'_>| request.op.is_change() && needs_flush(request);
+    let Some(first) = batch.iter().find(|request| is_one(request)) else { return };
+    let Err(error) = flush(first.op.block()) else { return };
+    for request in batch.iter_mut().filter(|request| is_one(request)) {
         if request.result.is_ok() {
             request.result = Err(error);
         }

@@ -1,11 +1,12 @@
 //! A raw volume as a block device: plain blocks after the header.
 
 use crate::device::{
-    BlockDevice, BlockError, BlockFault, Extent, Op, Request, check_op, fail_changes, of_block, run_of_alike,
+    BlockDevice, BlockError, BlockFault, Extent, Op, Request, check_op, flush_changes, of_block, read_each,
+    run_of_alike, write_each,
 };
 use lode_layout::{BLOCK, PoolOffset, RawVolume};
 use lode_pmem::sync::{AtomicBool, Ordering};
-use lode_pmem::{Durability, FaultScope, Medium};
+use lode_pmem::{Durability, Fault, FaultScope, Medium};
 
 /// Sizes of the blocks of a file without a header, in bytes.
 const BLOCK_SIZE_MAX: u32 = BLOCK as u32;
@@ -69,17 +70,12 @@ impl<M: Medium> Raw<M> {
     fn run_op(&self, op: &mut Op<'_>) -> Result<(), BlockError> {
         let size = self.size();
         match op {
-            Op::Read { block, into } => {
-                (*block..).zip(into.chunks_exact_mut(size)).try_for_each(|(block, into)| {
-                    let read = self.medium.memory().reading(|memory| memory.read(self.place(block), into));
-                    read.map_err(of_block(block, size))
-                })
-            }
+            Op::Read { block, into } => read_each(*block, into, size, |block, into| {
+                self.medium.memory().reading(|memory| memory.read(self.place(block), into))
+            }),
             Op::Write { block, from } => {
                 self.check_sound(*block)?;
-                (*block..)
-                    .zip(from.chunks_exact(size))
-                    .try_for_each(|(block, from)| self.copy_in(block, from))
+                write_each(*block, from, size, |block, from| self.copy_in(block, from))
             }
             Op::Zero { block, count } => self.zero(*block, *count),
             // The blocks keep their places in the file.
@@ -87,8 +83,8 @@ impl<M: Medium> Raw<M> {
         }
     }
 
-    fn copy_in(&self, block: u64, from: &[u8]) -> Result<(), BlockError> {
-        FaultScope::run(|| self.medium.copy(self.place(block), from)).map_err(of_block(block, self.size()))
+    fn copy_in(&self, block: u64, from: &[u8]) -> Result<(), Fault> {
+        FaultScope::run(|| self.medium.copy(self.place(block), from))
     }
 
     /// Stores zeros where there are others, so that holes of the file stay.
@@ -98,7 +94,7 @@ impl<M: Medium> Raw<M> {
         for block in first..first + count {
             let is_zero = self.medium.memory().reading(|memory| memory.equals(self.place(block), zeros));
             if is_zero != Ok(true) {
-                self.copy_in(block, zeros)?;
+                self.copy_in(block, zeros).map_err(of_block(block, self.size()))?;
             }
         }
         Ok(())
@@ -137,12 +133,7 @@ impl<M: Medium> BlockDevice for Raw<M> {
             request.result = check_op(self, &request.op).and_then(|()| self.run_op(&mut request.op));
         }
         let needs_drain = |request: &Request<'_>| request.is_fua || !self.has_volatile_cache();
-        let first = batch.iter().find(|request| request.op.is_change() && needs_drain(request));
-        if let Some(first) = first.map(|request| request.op.block())
-            && let Err(error) = self.drain(first)
-        {
-            fail_changes(batch, needs_drain, error);
-        }
+        flush_changes(batch, needs_drain, |first| self.drain(first));
     }
 
     fn flush(&self) -> Result<(), BlockError> {

@@ -1,7 +1,8 @@
 //! A block translation table as a block device.
 
 use crate::device::{
-    BlockDevice, BlockError, Extent, Op, Request, check_op, fail_changes, of_block, run_of_alike,
+    BlockDevice, BlockError, Extent, Op, Request, check_op, flush_changes, of_block, read_each, run_of_alike,
+    write_each,
 };
 use lode_btt::{Btt, BttError};
 use lode_pmem::Medium;
@@ -27,12 +28,7 @@ impl<M: Medium> BlockDevice for Btt<M> {
         for request in batch.iter_mut() {
             request.result = check_op(self, &request.op).and_then(|()| run_op(self, &mut request.op));
         }
-        let is_fua = |request: &Request<'_>| request.is_fua;
-        if batch.iter().any(|request| request.is_fua && request.op.is_change())
-            && let Err(error) = BlockDevice::flush(self)
-        {
-            fail_changes(batch, is_fua, error);
-        }
+        flush_changes(batch, |request| request.is_fua, |_| BlockDevice::flush(self));
     }
 
     fn flush(&self) -> Result<(), BlockError> {
@@ -48,12 +44,8 @@ impl<M: Medium> BlockDevice for Btt<M> {
 fn run_op<M: Medium>(table: &Btt<M>, op: &mut Op<'_>) -> Result<(), BlockError> {
     let size = Btt::block_size(table);
     match op {
-        Op::Read { block, into } => (*block..)
-            .zip(into.chunks_exact_mut(size))
-            .try_for_each(|(block, into)| table.read(block, into).map_err(of_block(block, size))),
-        Op::Write { block, from } => (*block..)
-            .zip(from.chunks_exact(size))
-            .try_for_each(|(block, from)| table.write(block, from).map_err(of_block(block, size))),
+        Op::Read { block, into } => read_each(*block, into, size, |block, into| table.read(block, into)),
+        Op::Write { block, from } => write_each(*block, from, size, |block, from| table.write(block, from)),
         Op::Zero { block, count } | Op::Trim { block, count } => {
             (*block..*block + *count).try_for_each(|block| table.zero(block).map_err(of_block(block, size)))
         }
