@@ -5,8 +5,7 @@ use crate::descriptor;
 use crate::error::Damage;
 use lode_layout::{BlockMapWord, BlocksDescriptor, Geometry};
 use lode_pmem::Medium;
-use lode_redo::scan::LogScan;
-use lode_redo::{LogArea, LogError, slots};
+use lode_redo::LogArea;
 
 /// Checks the blocks of the pool `uuid`. Returns the damages, at most a thousand: none if they are sound. The traces of a
 /// crash are no damage.
@@ -22,7 +21,7 @@ pub fn check<M: Medium>(medium: &M, geometry: &Geometry, uuid: &[u8; 16]) -> Vec
         damages.push(Damage::DescriptorDiffers { at: second_at });
     }
     let Ok(descriptor) = first.or(second) else { return damages };
-    damages.extend(check_log(medium, geometry, uuid).err());
+    damages.extend(lode_redo::check(medium, LogArea::of(geometry), uuid).err().map(Damage::from));
     match Census::take(medium, geometry, uuid, &descriptor) {
         Ok(mut census) => {
             let damage = check_contents(medium, &descriptor, &mut census).err();
@@ -32,20 +31,6 @@ pub fn check<M: Medium>(medium: &M, geometry: &Geometry, uuid: &[u8; 16]) -> Vec
         Err(damage) => damages.push(damage),
     }
     damages
-}
-
-/// Checks that the log can be recovered.
-fn check_log<M: Medium>(medium: &M, geometry: &Geometry, uuid: &[u8; 16]) -> Result<(), Damage> {
-    let slot = medium.memory().reading(|memory| slots::read(memory, uuid))?;
-    let Some(slot) = slot else {
-        let at = lode_layout::CHECKPOINT_SLOTS_OFF;
-        return Err(Damage::Log(LogError::Corrupt { what: "the checkpoint slots", at }));
-    };
-    let scan = LogScan::read(medium, LogArea::of(geometry), uuid, &slot).map_err(Damage::Log)?;
-    match scan.corruptions.iter().find(|corruption| corruption.proven) {
-        Some(found) => Err(Damage::Log(LogError::Corrupt { what: found.what.name(), at: found.at })),
-        None => Ok(()),
-    }
 }
 
 /// Compares each content with its checksum.

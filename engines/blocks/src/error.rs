@@ -128,6 +128,15 @@ pub enum BlocksError {
     ReadOnly,
 }
 
+impl From<LogError> for Damage {
+    fn from(error: LogError) -> Damage {
+        match error {
+            LogError::Fault(fault) => Damage::Memory(fault),
+            error => Damage::Log(error),
+        }
+    }
+}
+
 impl From<Damage> for BlocksError {
     fn from(damage: Damage) -> BlocksError {
         match damage {

@@ -6,8 +6,7 @@ use crate::scan::{Step, find_end, step};
 use crate::{descriptor, state};
 use lode_layout::{Geometry, LogState};
 use lode_pmem::Medium;
-use lode_redo::scan::LogScan;
-use lode_redo::{LogArea, LogError, slots};
+use lode_redo::LogArea;
 
 /// Damages after which a check ends.
 const DAMAGES_MAX: usize = 1000;
@@ -26,7 +25,7 @@ pub fn check<M: Medium>(medium: &M, geometry: &Geometry, uuid: &[u8; 16]) -> Vec
         damages.push(Damage::DescriptorDiffers { at: second_at });
     }
     let Ok(descriptor) = first.or(second) else { return damages };
-    damages.extend(check_redo(medium, geometry, uuid).err());
+    damages.extend(lode_redo::check(medium, LogArea::of(geometry), uuid).err().map(Damage::from));
     let copies = match state::copies(medium, geometry, uuid, &descriptor) {
         Ok(copies) => copies,
         Err(damage) => {
@@ -45,20 +44,6 @@ pub fn check<M: Medium>(medium: &M, geometry: &Geometry, uuid: &[u8; 16]) -> Vec
         check_records(medium, &Area::new(&descriptor, uuid), &state, &mut damages);
     }
     damages
-}
-
-/// Checks that the redo log can be recovered.
-fn check_redo<M: Medium>(medium: &M, geometry: &Geometry, uuid: &[u8; 16]) -> Result<(), Damage> {
-    let slot = medium.memory().reading(|memory| slots::read(memory, uuid))?;
-    let Some(slot) = slot else {
-        let at = lode_layout::CHECKPOINT_SLOTS_OFF;
-        return Err(Damage::Redo(LogError::Corrupt { what: "the checkpoint slots", at }));
-    };
-    let scan = LogScan::read(medium, LogArea::of(geometry), uuid, &slot).map_err(Damage::Redo)?;
-    match scan.corruptions.iter().find(|corruption| corruption.proven) {
-        Some(found) => Err(Damage::Redo(LogError::Corrupt { what: found.what.name(), at: found.at })),
-        None => Ok(()),
-    }
 }
 
 /// Reads all records.

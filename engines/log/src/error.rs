@@ -142,6 +142,15 @@ pub enum AppendLogError {
     Epochs,
 }
 
+impl From<LogError> for Damage {
+    fn from(error: LogError) -> Damage {
+        match error {
+            LogError::Fault(fault) => Damage::Memory(fault),
+            error => Damage::Redo(error),
+        }
+    }
+}
+
 impl From<Damage> for AppendLogError {
     fn from(damage: Damage) -> AppendLogError {
         match damage {

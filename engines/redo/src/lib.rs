@@ -19,6 +19,7 @@
 
 mod apply;
 pub mod bugs;
+mod check;
 mod dirty;
 mod epoch;
 mod error;
@@ -35,6 +36,7 @@ pub mod slots;
 mod written_back;
 
 pub use apply::{ContinuedRange, apply_entry};
+pub use check::check;
 pub use dirty::DirtyLines;
 pub use epoch::random_log_epoch;
 pub use error::{InDoubtCause, LogError};
