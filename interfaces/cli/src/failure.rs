@@ -26,7 +26,7 @@ Exit status:
   0    done, completely and without damage
   1    failed, or the key is absent
   2    bad usage
-  3    the pool is damaged, or the repair lost data
+  3    the pool or volume is damaged, or the repair lost data
   130  interrupted (SIGINT); what was begun is finished, nothing is left half done
   141  the reader of the output is gone (SIGPIPE)";
 

@@ -19,6 +19,12 @@
 //! 3. `batch.rs` lends them to the device as one batch.
 //! 4. One writev sends the replies of the batch.
 //!
+//! # Hostile clients
+//! A command that is wrong gets its error, and the next one is run. Bytes whose end is not known end the connection: a wrong first
+//! word, or a write with extended headers that does not say that it has a payload. A payload over 32 MiB is refused and thrown
+//! away as it comes. A handshake ends after ten seconds or 1024 options. There is no limit on the time between commands, and
+//! none on the number of clients but that of descriptors and threads.
+//!
 //! # Sizes
 //! A client may read and write any range of bytes. A part of a block costs a read of the block before the write, which no
 //! other write passes. The preferred size that clients are told is that of a block.
@@ -28,7 +34,8 @@
 //! cost nothing where the device has no volatile cache. A flush on one connection covers what was answered on all of them.
 //!
 //! # Cost
-//! A batch costs one receive, one batch of the device and one send.
+//! A batch costs one receive, one batch of the device and one send. A connection has a thread, a receive buffer whose pages are
+//! touched as requests need them, and a buffer for what its largest batch of reads needed. It keeps up to 4 MiB of each.
 #![forbid(unsafe_code)]
 
 mod batch;
@@ -44,3 +51,4 @@ pub use error::NbdError;
 pub use export::Export;
 pub use listener::{Address, Listener};
 pub use server::Server;
+pub use session::serve_stream;

@@ -1,16 +1,18 @@
 //! The sockets at which clients connect.
 
 use crate::error::NbdError;
-use rustix::net::sockopt::set_tcp_nodelay;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::net::sockopt::{set_socket_keepalive, set_tcp_nodelay};
 use std::fmt;
 use std::fs;
 use std::io::{self, ErrorKind, IoSlice, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::time::{Duration, Instant};
 
 /// A place where a server listens.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -113,26 +115,52 @@ impl Listener {
         })
     }
 
-    pub(crate) fn accept(&self) -> io::Result<Stream> {
-        Ok(match &self.0 {
+    /// Waits for a connection. Returns `None` if `end` was closed at its other side.
+    ///
+    /// The listener is not shut down for that: systemd keeps a socket that it has passed, and listens at it again.
+    ///
+    /// # Errors
+    /// Those of the kernel.
+    pub(crate) fn accept(&self, end: &impl AsFd) -> io::Result<Option<Stream>> {
+        let mut sockets = [PollFd::new(self, PollFlags::IN), PollFd::new(end, PollFlags::IN)];
+        poll(&mut sockets, None)?;
+        if !sockets[1].revents().is_empty() {
+            return Ok(None);
+        }
+        // Another process may share the socket and take the connection. Then there is nothing to wait for.
+        let stream = match &self.0 {
             Kind::Unix(listener, _) => Stream::Unix(listener.accept()?.0),
             Kind::Tcp(listener) => {
                 let stream = listener.accept()?.0;
                 // Replies are written whole, so waiting for more gains nothing.
                 set_tcp_nodelay(&stream, true)?;
+                // A client whose machine has gone ends some time, too.
+                set_socket_keepalive(&stream, true)?;
                 Stream::Tcp(stream)
             }
-        })
+        };
+        Ok(Some(stream))
     }
 
-    /// Ends all calls that wait for connections.
-    pub(crate) fn stop(&self) {
-        let socket = match &self.0 {
+    /// Makes `accept` return an error where there is no connection.
+    ///
+    /// # Errors
+    /// [`NbdError::Io`].
+    pub(crate) fn set_nonblocking(&self) -> Result<(), NbdError> {
+        let set = match &self.0 {
+            Kind::Unix(listener, _) => listener.set_nonblocking(true),
+            Kind::Tcp(listener) => listener.set_nonblocking(true),
+        };
+        set.map_err(|error| NbdError::Io { op: "ioctl", place: "socket".to_owned(), error })
+    }
+}
+
+impl AsFd for Listener {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match &self.0 {
             Kind::Unix(listener, _) => listener.as_fd(),
             Kind::Tcp(listener) => listener.as_fd(),
-        };
-        // A socket that listens takes this.
-        let _ = rustix::net::shutdown(socket, rustix::net::Shutdown::Both);
+        }
     }
 }
 
@@ -178,6 +206,17 @@ impl Stream {
             Stream::Tcp(stream) => stream.shutdown(how),
         };
     }
+
+    fn set_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
+        match self {
+            Stream::Unix(stream) => {
+                stream.set_read_timeout(timeout).and_then(|()| stream.set_write_timeout(timeout))
+            }
+            Stream::Tcp(stream) => {
+                stream.set_read_timeout(timeout).and_then(|()| stream.set_write_timeout(timeout))
+            }
+        }
+    }
 }
 
 impl Read for &Stream {
@@ -203,5 +242,74 @@ impl Write for &Stream {
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
+    }
+}
+
+/// A connection whose calls fail after a deadline, however slowly the client sends. Dropping it ends the limit.
+#[derive(Debug)]
+pub(crate) struct Limited<'s> {
+    stream: &'s Stream,
+    deadline: Instant,
+}
+
+impl<'s> Limited<'s> {
+    pub(crate) fn new(stream: &'s Stream, limit: Duration) -> Limited<'s> {
+        Limited { stream, deadline: Instant::now() + limit }
+    }
+
+    /// Limits the next call to the time that is left.
+    fn limit(&self) -> io::Result<()> {
+        let left = self.deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(ErrorKind::TimedOut.into());
+        }
+        self.stream.set_timeout(Some(left))
+    }
+}
+
+impl Drop for Limited<'_> {
+    fn drop(&mut self) {
+        // A connection on which this fails has no further use.
+        let _ = self.stream.set_timeout(None);
+    }
+}
+
+impl Read for Limited<'_> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        self.limit()?;
+        (&mut &*self.stream).read(into)
+    }
+}
+
+impl Write for Limited<'_> {
+    fn write(&mut self, from: &[u8]) -> io::Result<usize> {
+        self.limit()?;
+        (&mut &*self.stream).write(from)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test may panic")]
+mod test {
+    use super::*;
+
+    #[test]
+    fn deadlines_hold_for_clients_that_send_slowly() {
+        let (server, mut client) = UnixStream::pair().unwrap();
+        let (timeouts, stream) = (server.try_clone().unwrap(), Stream::Unix(server));
+        client.write_all(b"hello").unwrap();
+        let mut limited = Limited::new(&stream, Duration::from_secs(3600));
+        limited.read_exact(&mut [0; 4]).unwrap();
+        assert!(timeouts.read_timeout().unwrap().is_some());
+        drop(limited);
+        assert_eq!(timeouts.read_timeout().unwrap(), None);
+        assert_eq!(timeouts.write_timeout().unwrap(), None);
+        let mut over = Limited::new(&stream, Duration::ZERO);
+        assert_eq!(over.read(&mut [0]).unwrap_err().kind(), ErrorKind::TimedOut, "a byte is there");
+        assert_eq!(over.write(&[0]).unwrap_err().kind(), ErrorKind::TimedOut);
     }
 }

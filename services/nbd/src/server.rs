@@ -2,12 +2,14 @@
 
 use crate::error::NbdError;
 use crate::export::Export;
-use crate::listener::{Listener, Stream};
-use crate::session;
+use crate::listener::{Limited, Listener, Stream};
+use crate::session::Connection;
 use lode_volume::BlockError;
 use rustix::io::Errno;
 use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 use std::net::Shutdown;
+use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, Builder, JoinHandle, Scope};
@@ -17,10 +19,13 @@ use std::time::Duration;
 const RETRY: Duration = Duration::from_millis(100);
 /// The time that clients have to take their last replies when the server stops.
 const GRACE: Duration = Duration::from_secs(5);
+/// The time that a client has for its handshake: one that says nothing does not keep a thread. It is that of qemu-nbd.
+const HANDSHAKE: Duration = Duration::from_secs(10);
 
 /// Serves block devices until it is stopped.
 ///
-/// A flush on one connection covers what was answered on all of them. Dropping it ends all connections, too.
+/// A flush on one connection covers what was answered on all of them. Dropping it ends all connections, too. A client that
+/// has not chosen an export after ten seconds is disconnected.
 #[derive(Debug)]
 pub struct Server {
     shared: Arc<Shared>,
@@ -35,6 +40,10 @@ struct Shared {
     connections: Mutex<Connections>,
     /// Notified when a connection ends.
     ended: Condvar,
+    /// Readable when the server stops, which wakes the threads that accept: its other side, `stopper`, is closed then.
+    stopped: UnixStream,
+    stopper: UnixStream,
+    handshake_limit: Duration,
 }
 
 #[derive(Debug, Default)]
@@ -48,18 +57,35 @@ impl Server {
     /// Starts to serve `exports`. The first one has the empty name, too.
     ///
     /// # Errors
-    /// [`NbdError::Twice`]; [`NbdError::Io`] if there is no thread to be had.
+    /// [`NbdError::Twice`]; [`NbdError::Io`] if there is no thread or descriptor to be had.
     pub fn start(exports: Vec<Export>, listeners: Vec<Listener>) -> Result<Server, NbdError> {
+        Server::start_with_limit(exports, listeners, HANDSHAKE)
+    }
+
+    fn start_with_limit(
+        exports: Vec<Export>,
+        listeners: Vec<Listener>,
+        handshake_limit: Duration,
+    ) -> Result<Server, NbdError> {
         let mut names = BTreeSet::new();
         if let Some(export) = exports.iter().find(|export| !names.insert(export.name())) {
             return Err(NbdError::Twice { name: export.name().to_owned() });
         }
+        listeners.iter().try_for_each(Listener::set_nonblocking)?;
+        let failed = |op, place: &str| {
+            let place = place.to_owned();
+            move |error| NbdError::Io { op, place, error }
+        };
+        let (stopped, stopper) = UnixStream::pair().map_err(failed("socketpair", "socket"))?;
         let shared = Arc::new(Shared {
             exports,
             listeners,
             is_stopped: AtomicBool::new(false),
             connections: Mutex::default(),
             ended: Condvar::new(),
+            stopped,
+            stopper,
+            handshake_limit,
         });
         let mut server = Server { shared, accepting: Vec::new() };
         for index in 0..server.shared.listeners.len() {
@@ -67,9 +93,7 @@ impl Server {
             let started = Builder::new()
                 .name("lode-nbd".into())
                 .spawn(move || accept(&shared, &shared.listeners[index]));
-            let started =
-                started.map_err(|error| NbdError::Io { op: "clone", place: "thread".to_owned(), error })?;
-            server.accepting.push(started);
+            server.accepting.push(started.map_err(failed("clone", "thread"))?);
         }
         Ok(server)
     }
@@ -117,9 +141,8 @@ impl Shared {
         let connections = self.connections();
         // ORDER: none: the lock orders it before the ends of the connections, and a connection is added under the lock.
         self.is_stopped.store(true, Ordering::Relaxed);
-        for listener in &self.listeners {
-            listener.stop();
-        }
+        // A socket of a pair takes this.
+        let _ = self.stopper.shutdown(Shutdown::Both);
         for stream in connections.streams.values() {
             stream.shutdown(Shutdown::Read);
         }
@@ -167,14 +190,11 @@ impl Drop for Entry<'_> {
 fn accept(shared: &Shared, listener: &Listener) {
     thread::scope(|scope| {
         loop {
-            let accepted = listener.accept();
-            if shared.is_stopped() {
-                return;
-            }
-            match accepted {
-                Ok(stream) => start_session(scope, shared, stream),
+            match listener.accept(&shared.stopped) {
+                Ok(Some(stream)) => start_session(scope, shared, stream),
+                Ok(None) => return,
                 Err(error) => match Errno::from_io_error(&error) {
-                    Some(Errno::INTR | Errno::CONNABORTED) => {}
+                    Some(Errno::INTR | Errno::CONNABORTED | Errno::AGAIN) => {}
                     _ => thread::sleep(RETRY),
                 },
             }
@@ -193,6 +213,38 @@ fn start_session<'scope>(scope: &'scope Scope<'scope, '_>, shared: &'scope Share
         let entry = entry;
         let shared = entry.shared;
         // An error is the end of the connection, which the client sees.
-        let _ = session::serve(&shared.exports, &mut &*stream, &|| shared.is_stopped());
+        let _ = serve(shared, &stream);
     });
+}
+
+fn serve(shared: &Shared, stream: &Stream) -> io::Result<()> {
+    let mut limited = Limited::new(stream, shared.handshake_limit);
+    let connection = Connection::negotiate(&shared.exports, &mut limited)?;
+    drop(limited);
+    match connection {
+        Some(connection) => connection.transmit(&mut &*stream, &|| shared.is_stopped()),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test may panic")]
+mod test {
+    use super::*;
+    use crate::listener::Address;
+    use lode_testing::volume::MemoryDevice;
+    use std::io::Read;
+
+    #[test]
+    fn silent_handshakes_end_at_the_limit() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("s");
+        let listener = Listener::bind(&Address::Unix(path.clone())).unwrap();
+        let export = Export::new("disk", Arc::new(MemoryDevice::new(512, 8)), false).unwrap();
+        let limit = Duration::from_millis(20);
+        let _server = Server::start_with_limit(vec![export], vec![listener], limit).unwrap();
+        let mut client = UnixStream::connect(path).unwrap();
+        // Without a limit, this waits for ever.
+        let _ = client.read_to_end(&mut Vec::new());
+    }
 }

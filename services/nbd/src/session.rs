@@ -45,39 +45,80 @@ enum Piece {
     Data(Range<usize>),
 }
 
-/// Serves a connection until the client ends it, breaks the protocol, or `is_stopped` returns true after a batch.
+/// Serves the client at the other end of `stream` until it ends the connection or breaks the protocol. The first export has
+/// the empty name, too.
+///
+/// It sets no time limit, unlike a [`Server`](crate::Server): a client that is silent keeps the thread.
 ///
 /// # Errors
 /// Those of the stream.
-pub(crate) fn serve<S: Read + Write>(
-    exports: &[Export],
-    stream: &mut S,
-    is_stopped: &dyn Fn() -> bool,
-) -> io::Result<()> {
-    let mut inbox = Inbox::new();
-    let Some(session) = negotiate(exports, &mut inbox, stream)? else { return Ok(()) };
-    let (mut heads, mut arena) = (Vec::new(), Vec::new());
-    while !is_stopped() {
-        let needed = session.needed(inbox.waiting());
-        if !inbox.fill(needed, stream)? {
-            break;
-        }
-        let batch = session.collect(inbox.waiting());
-        if arena.len() < batch.read as usize || arena.len() > READ_MAX as usize {
-            arena = vec![0; (batch.read as usize).max(arena.len().min(READ_MAX as usize))];
-        }
-        let outcomes = batch::run(session.export, &batch.works, inbox.waiting(), &mut arena);
-        let pieces = session.encode(&batch.works, outcomes, &mut heads);
-        send(&pieces, &heads, &arena, stream)?;
-        inbox.consume(batch.consumed);
-        if batch.is_last {
-            break;
-        }
+///
+/// # Durability
+/// As of a [`Server`](crate::Server) on the same exports: a flush covers what any connection was answered.
+pub fn serve_stream(exports: &[Export], stream: &mut (impl Read + Write)) -> io::Result<()> {
+    match Connection::negotiate(exports, stream)? {
+        Some(connection) => connection.transmit(stream, &|| false),
+        None => Ok(()),
     }
-    Ok(())
 }
 
-/// Runs the handshake. Returns `None` if no export was chosen.
+/// A connection after the handshake.
+pub(crate) struct Connection<'e> {
+    session: Session<'e>,
+    /// The client may have sent commands before it was told that the handshake is over.
+    inbox: Inbox,
+}
+
+impl<'e> Connection<'e> {
+    /// Runs the handshake. Returns `None` if no export was chosen.
+    ///
+    /// # Errors
+    /// Those of the stream.
+    pub(crate) fn negotiate(
+        exports: &'e [Export],
+        stream: &mut (impl Read + Write),
+    ) -> io::Result<Option<Connection<'e>>> {
+        let mut inbox = Inbox::new();
+        let session = negotiate(exports, &mut inbox, stream)?;
+        Ok(session.map(|session| Connection { session, inbox }))
+    }
+
+    /// Runs commands until the client ends the connection, breaks the protocol, or `is_stopped` returns true after a batch.
+    ///
+    /// # Errors
+    /// Those of the stream.
+    pub(crate) fn transmit(
+        self,
+        stream: &mut (impl Read + Write),
+        is_stopped: &dyn Fn() -> bool,
+    ) -> io::Result<()> {
+        let Connection { session, mut inbox } = self;
+        let (mut heads, mut arena) = (Vec::new(), Vec::new());
+        while !is_stopped() {
+            let needed = session.needed(inbox.waiting());
+            if !inbox.fill(needed, stream)? {
+                break;
+            }
+            let batch = session.collect(inbox.waiting());
+            if arena.len() < batch.read as usize {
+                arena = vec![0; batch.read as usize];
+            }
+            let outcomes = batch::run(session.export, &batch.works, inbox.waiting(), &mut arena);
+            let pieces = session.encode(&batch.works, outcomes, &mut heads);
+            send(&pieces, &heads, &arena, stream)?;
+            if arena.len() > READ_MAX as usize {
+                // The next command may be far away.
+                arena = Vec::new();
+            }
+            inbox.consume(batch.consumed);
+            if batch.is_last {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
 fn negotiate<'e, S: Read + Write>(
     exports: &'e [Export],
     inbox: &mut Inbox,
@@ -106,8 +147,7 @@ fn negotiate<'e, S: Read + Write>(
         out.clear();
         let next = if header.len > OPTION_MAX {
             inbox.consume(u64::from(header.len));
-            Negotiation::refuse_long(header.code, &mut out);
-            Next::Option
+            negotiation.refuse_long(header.code, &mut out)
         } else {
             let len = header.len as usize;
             if !inbox.fill(len, stream)? {
@@ -191,6 +231,10 @@ impl Session<'_> {
                 len: header.len,
                 payload: start..end,
             });
+            if header.hides_payload(self.is_extended()) {
+                batch.is_last = true;
+                break;
+            }
             if is_short {
                 // What is not received is thrown away as it comes.
                 break;

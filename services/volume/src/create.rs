@@ -71,8 +71,8 @@ fn create_in(path: &Path, options: &CreateVolume) -> Result<VolumeInfo, VolumeEr
     }
     let new = NewFile::create(path)?;
     let size = options.size;
-    if file_size_limit().is_some_and(|limit| size > limit) {
-        // The same error that the system call gives, without its signal.
+    if i64::try_from(size).is_err() || file_size_limit().is_some_and(|limit| size > limit) {
+        // The same error that the system call gives for a length that it can express, without its signal.
         return Err(VolumeError::Length { size, error: io::ErrorKind::FileTooLarge.into() });
     }
     new.file().set_len(size).map_err(|error| VolumeError::Length { size, error })?;

@@ -1,5 +1,5 @@
-//! The fuzz targets: all code that reads bytes that may be damaged or hostile, of pools, modules, saved listings and
-//! other processes.
+//! The fuzz targets: all code that reads bytes that may be damaged or hostile, of pools, modules, saved listings, other
+//! processes and clients.
 //!
 //! ```text
 //!   fuzz_targets/TARGET.rs    the fuzzer, on nightly --+
@@ -21,6 +21,7 @@ pub mod info_block;
 pub mod label;
 pub mod listing;
 pub mod machine_file;
+pub mod nbd_session;
 pub mod pmdk_header;
 pub mod raw_volume;
 pub mod record;
@@ -56,6 +57,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "label", run: label::run, seeds: label::seeds },
     Target { name: "listing", run: listing::run, seeds: listing::seeds },
     Target { name: "machine_file", run: machine_file::run, seeds: machine_file::seeds },
+    Target { name: "nbd_session", run: nbd_session::run, seeds: nbd_session::seeds },
     Target { name: "pmdk_header", run: pmdk_header::run, seeds: pmdk_header::seeds },
     Target { name: "raw_volume", run: raw_volume::run, seeds: raw_volume::seeds },
     Target { name: "record", run: record::run, seeds: record::seeds },

@@ -8,13 +8,17 @@ use clap::Args;
 use lode_pmem::NewFile;
 use lode_pool::Access;
 use lode_volume::{BlockDevice, TransferError, Volume};
+use rustix::event::PollFlags;
+use rustix::io::Errno;
 use std::fs::File;
-use std::io::{self, Write};
+use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 /// Bytes of a part of a file that stays a hole if it is zero.
 const HOLE: usize = 4096;
+/// Bytes that a pipe takes at once when poll reports room: PIPE_BUF of Linux.
+const PIPE_BUF: usize = 4096;
 const WHAT: &str = "exporting a volume";
 
 pub(crate) const FIELDS: &[(&str, &str)] = &[
@@ -42,11 +46,9 @@ pub(crate) fn run(export: &Export, json: bool) -> Result<Output, Failure> {
     let volume = Volume::open(path, Access::ReadOnly, None).map_err(failed(WHAT))?;
     let bytes = volume.capacity();
     if is_stream {
-        let mut out = io::stdout().lock();
         transfer(WHAT, path, bytes, &interrupt, |watch| {
-            lode_volume::export(&volume, &mut |_, part| out.write_all(part), watch)
+            lode_volume::export(&volume, &mut |_, part| write_stdout(part, &interrupt), watch)
         })?;
-        out.flush().map_err(Failure::stdout)?;
         return Ok(Output::empty());
     }
     to_file(&volume, path, file, &interrupt)?;
@@ -56,6 +58,23 @@ pub(crate) fn run(export: &Export, json: bool) -> Result<Output, Failure> {
         .with("file", file.display().to_string())
         .with("blocks", volume.block_count())
         .with("bytes", bytes))
+}
+
+/// Writes a part to standard output. A signal ends it while a reader takes nothing.
+fn write_stdout(part: &[u8], interrupt: &Interrupt) -> io::Result<()> {
+    let out = io::stdout();
+    for piece in part.chunks(PIPE_BUF) {
+        let mut rest = piece;
+        while !rest.is_empty() {
+            interrupt.wait_for(&out, PollFlags::OUT)?;
+            match rustix::io::write(&out, rest) {
+                Ok(written) => rest = &rest[written..],
+                Err(Errno::INTR | Errno::AGAIN) => {}
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Copies the content to a new file, which gets its name when it is whole.

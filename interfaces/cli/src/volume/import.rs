@@ -8,16 +8,13 @@ use crate::volume::{STREAM, failed, transfer};
 use clap::Args;
 use lode_pool::Access;
 use lode_volume::{BlockDevice, Source, Volume};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::Errno;
-use std::fs::File;
+use rustix::event::PollFlags;
+use rustix::fs::OFlags;
+use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::FileTypeExt;
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-
-/// Longest wait for a pipe before a signal is noticed.
-const POLL_INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
 pub(crate) const FIELDS: &[(&str, &str)] = &[
     ("path", "path of the volume"),
@@ -56,13 +53,10 @@ impl Input<'_> {
 impl Read for Input<'_> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         loop {
-            if self.interrupt.is_set() {
-                return Err(io::Error::other("reading was stopped"));
-            }
-            match poll(&mut [PollFd::new(&self.file, PollFlags::IN)], Some(&POLL_INTERVAL)) {
-                Ok(0) | Err(Errno::INTR) => {}
-                // If the kernel can't tell, the read will.
-                Ok(_) | Err(_) => return self.file.read(into),
+            self.interrupt.wait_for(&self.file, PollFlags::IN)?;
+            match self.file.read(into) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                result => return result,
             }
         }
     }
@@ -72,7 +66,9 @@ fn open(path: &Path) -> io::Result<File> {
     if path.as_os_str() == STREAM {
         return io::stdin().as_fd().try_clone_to_owned().map(|stdin: OwnedFd| stdin.into());
     }
-    File::open(path)
+    // A named pipe opens at once, without a writer; poll waits for it.
+    let flags = OFlags::NONBLOCK.bits().cast_signed();
+    OpenOptions::new().read(true).custom_flags(flags).open(path)
 }
 
 pub(crate) fn run(import: &Import, durability: DurabilityOption) -> Result<Output, Failure> {

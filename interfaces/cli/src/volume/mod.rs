@@ -111,6 +111,9 @@ fn transfer(
         if interrupt.is_set() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     };
     copy(&mut watch).map_err(|error| match error {
+        TransferError::Output(_) if interrupt.is_set() => {
+            Failure::interrupted(format!("{what}: {}: interrupted", path.display()))
+        }
         TransferError::Output(error) => Failure::stdout(error),
         error @ TransferError::Interrupted { .. } => {
             Failure::interrupted(format!("{what}: {}: {error}", path.display()))

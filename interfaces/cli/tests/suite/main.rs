@@ -22,5 +22,8 @@ mod real_machine_listings;
 mod real_machine_plans;
 mod real_machines_are_rehearsed;
 mod sysfs_captures;
+mod volume_clients;
+mod volume_pipes;
+mod volume_server;
 mod volumes_are_served;
 mod volumes_keep_their_content;

@@ -1,68 +1,16 @@
 //! Volumes behind `lode volume serve`, with other people's clients as judges: libnbd, qemu and fio.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-use crate::program::{RunResult, command, lode, text};
+use crate::program::{lode, text};
+use crate::volume_server::{CMD_FLAG_FUA, CMD_FLUSH, CMD_WRITE, Client, Server, create, tool};
 use lode_testing::{scaled, seed};
-use rustix::process::{Pid, Signal, kill_process};
 use std::collections::VecDeque;
 use std::fs;
-use std::io::{self, BufRead, BufReader, Read, Write};
-use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::os::unix::net::UnixListener;
 use tempfile::TempDir;
 
 const FORMATS: [&str; 5] = ["btt", "btt2", "pmemblk", "atomic", "raw"];
 const BLOCK: usize = 4096;
-
-/// A running server, which is killed when it is dropped.
-struct Server {
-    child: Child,
-    socket: PathBuf,
-}
-
-impl Server {
-    fn start(socket: PathBuf, arguments: &[&str]) -> Server {
-        let address = format!("unix:{}", text(&socket));
-        let all = ["volume", "serve", "--nbd", &address].into_iter().chain(arguments.iter().copied());
-        let mut child = command(all).stdout(Stdio::piped()).spawn().unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        assert!(line.starts_with(&address), "{line:?}");
-        Server { child, socket }
-    }
-
-    fn uri(&self, export: &str) -> String {
-        format!("nbd+unix:///{export}?socket={}", text(&self.socket))
-    }
-
-    fn stop(mut self) {
-        kill_process(Pid::from_child(&self.child), Signal::TERM).unwrap();
-        assert!(self.child.wait().unwrap().success());
-        assert!(!self.socket.exists(), "the socket is removed");
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        // It has ended if it was stopped.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-fn create(folder: &TempDir, format: &str) -> PathBuf {
-    let path = folder.path().join(format);
-    lode(["volume", "create", text(&path), "--size", "20MiB", "--format", format]).success();
-    path
-}
-
-#[track_caller]
-fn tool(name: &str, arguments: &[&str]) -> String {
-    let output =
-        Command::new(name).args(arguments).output().unwrap_or_else(|error| panic!("{name}: {error}"));
-    RunResult::of(output).success()
-}
 
 #[test]
 fn clients_round_trip_content_in_every_format() {
@@ -137,49 +85,6 @@ fn read_only_exports_refuse_writes() {
     client.send(CMD_WRITE, 0, 1, 0, &[1; BLOCK]);
     assert_eq!(client.reply(), (1, 1), "EPERM");
     server.stop();
-}
-
-const CMD_WRITE: u16 = 1;
-const CMD_FLUSH: u16 = 3;
-const CMD_FLAG_FUA: u16 = 1;
-
-/// A client of a few lines, other than the server's own code.
-struct Client(UnixStream);
-
-impl Client {
-    /// Connects to the first export.
-    fn connect(socket: &Path) -> Client {
-        let mut stream = UnixStream::connect(socket).unwrap();
-        stream.read_exact(&mut [0; 18]).unwrap();
-        // Fixed newstyle without zeros; EXPORT_NAME of the empty name.
-        stream.write_all(b"\0\0\0\x03IHAVEOPT\0\0\0\x01\0\0\0\0").unwrap();
-        stream.read_exact(&mut [0; 10]).unwrap();
-        Client(stream)
-    }
-
-    fn send(&mut self, code: u16, flags: u16, cookie: u64, offset: u64, payload: &[u8]) {
-        let mut bytes = 0x2560_9513_u32.to_be_bytes().to_vec();
-        bytes.extend_from_slice(&flags.to_be_bytes());
-        bytes.extend_from_slice(&code.to_be_bytes());
-        bytes.extend_from_slice(&cookie.to_be_bytes());
-        bytes.extend_from_slice(&offset.to_be_bytes());
-        bytes.extend_from_slice(&(payload.len() as u32).to_be_bytes());
-        bytes.extend_from_slice(payload);
-        self.0.write_all(&bytes).unwrap();
-    }
-
-    /// Returns error and cookie of the next reply.
-    fn reply(&mut self) -> (u32, u64) {
-        self.try_reply().unwrap()
-    }
-
-    fn try_reply(&mut self) -> io::Result<(u32, u64)> {
-        let mut reply = [0; 16];
-        self.0.read_exact(&mut reply)?;
-        assert_eq!(reply[..4], [0x67, 0x44, 0x66, 0x98]);
-        let error = u32::from_be_bytes(reply[4..8].try_into().unwrap());
-        Ok((error, u64::from_be_bytes(reply[8..].try_into().unwrap())))
-    }
 }
 
 /// The step that makes a write durable.

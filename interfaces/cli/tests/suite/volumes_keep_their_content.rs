@@ -528,4 +528,10 @@ fn limit_on_file_size_leaves_nothing() {
         run(&words).failure(1, &["volume"]);
         assert!(!new.exists());
     }
+    // Longer than any file system can make.
+    for format in FORMATS {
+        let create = lode(["volume", "create", text(&new), "--size", "8EiB", "--format", format]);
+        create.failure(1, &["9223372036854775808", "; choose "]);
+        assert!(!new.exists());
+    }
 }

@@ -78,6 +78,12 @@ impl CommandHeader {
         if has_payload { self.len } else { 0 }
     }
 
+    /// Returns true if the server can't know where the next command begins: a write with extended headers that does not say
+    /// that a payload follows. Its content must not be taken for commands.
+    pub(crate) fn hides_payload(&self, is_extended: bool) -> bool {
+        is_extended && self.code == CMD_WRITE && self.flags & CMD_FLAG_PAYLOAD_LEN == 0
+    }
+
     /// Returns true if the changes must be durable before the reply.
     pub(crate) fn is_fua(&self) -> bool {
         self.flags & CMD_FLAG_FUA != 0

@@ -102,9 +102,16 @@ impl Negotiation {
         Next::Option
     }
 
-    /// Appends the reply to an option whose data is too long to be read.
-    pub(crate) fn refuse_long(code: u32, out: &mut Vec<u8>) {
+    /// Handles an option whose data is too long to be read, and appends the reply.
+    pub(crate) fn refuse_long(&mut self, code: u32, out: &mut Vec<u8>) -> Next {
+        match code {
+            // A client reads any answer to it as an export.
+            OPT_EXPORT_NAME => return Next::End,
+            OPT_SET_META_CONTEXT => self.context = None,
+            _ => {}
+        }
         reply(out, code, REP_ERR_TOO_BIG, b"the option is too long");
+        Next::Option
     }
 
     fn find(&self, name: &[u8]) -> Option<usize> {
@@ -156,15 +163,16 @@ impl Negotiation {
     }
 
     fn meta_context(&mut self, code: u32, data: &[u8], out: &mut Vec<u8>) {
+        let is_list = code == OPT_LIST_META_CONTEXT;
+        if !is_list {
+            // Whatever the answer is, the choice before is given up.
+            self.context = None;
+        }
         let Some(query) = MetaQuery::decode(data) else {
             return reply(out, code, REP_ERR_INVALID, b"the option is malformed");
         };
-        let is_list = code == OPT_LIST_META_CONTEXT;
-        if !is_list {
-            self.context = None;
-            if self.form == ReplyForm::Simple {
-                return reply(out, code, REP_ERR_INVALID, b"negotiate structured replies first");
-            }
+        if !is_list && self.form == ReplyForm::Simple {
+            return reply(out, code, REP_ERR_INVALID, b"negotiate structured replies first");
         }
         let Some(index) = self.find(query.name) else {
             return reply(out, code, REP_ERR_UNKNOWN, b"there is no such export");
