@@ -142,7 +142,13 @@ impl<M: Medium> Blocks<M> {
     /// # Cost
     /// One drain without a volatile cache, none with one. A checkpoint if there is no spare data block.
     pub fn write(&self, lba: u64, from: &[u8]) -> Result<(), BlocksError> {
-        self.write_batch(&[(lba, from)])
+        self.check_range(lba, 1)?;
+        self.check_length(from.len())?;
+        self.log.check_accepts_records()?;
+        match &self.cache {
+            Some(cache) => self.write_cached(cache, lba, from),
+            None => self.write_one_through(lba, from),
+        }
     }
 
     /// Writes blocks. If a block is there twice, the last content counts. Each block is written whole or not at all; blocks
@@ -159,6 +165,9 @@ impl<M: Medium> Blocks<M> {
     /// Without a volatile cache, one drain for as many blocks as have room in a record, at least 50, and as there are spare
     /// data blocks; with one, none.
     pub fn write_batch(&self, writes: &[(u64, &[u8])]) -> Result<(), BlocksError> {
+        if let [(lba, from)] = writes {
+            return self.write(*lba, from);
+        }
         for (lba, from) in writes {
             self.check_range(*lba, 1)?;
             self.check_length(from.len())?;
@@ -166,7 +175,6 @@ impl<M: Medium> Blocks<M> {
         self.log.check_accepts_records()?;
         match &self.cache {
             Some(cache) => writes.iter().try_for_each(|(lba, from)| self.write_cached(cache, *lba, from)),
-            None if writes.len() == 1 => self.write_through(writes),
             None => self.write_through(&last_of_each(writes)),
         }
     }

@@ -33,7 +33,9 @@ impl<M: Medium> Blocks<M> {
     pub(crate) fn write_cached(&self, cache: &Cache, lba: u64, from: &[u8]) -> Result<(), BlocksError> {
         // A flush has to read the map word: if it is lost, this write fails alone, and not a flush of others.
         self.pool_word(lba)?;
-        let change = self.stage(self.take()?, lba, from)?;
+        let block = self.take()?;
+        self.readers.wait_for_readers(self.medium(), &[block]);
+        let change = self.stage(block, lba, from)?;
         self.change_cached(cache, change)
     }
 
