@@ -13,7 +13,7 @@ impl<M: Medium> Blocks<M> {
     /// # Errors
     /// Fails if the data block lies in lost memory. It is left out from then on.
     pub(crate) fn stage(&self, block: u32, lba: u64, from: &[u8]) -> Result<Change, BlocksError> {
-        let copied = FaultScope::run(|| self.medium().copy(self.descriptor.data_at(block), from));
+        let copied = FaultScope::run(|| self.medium().copy(self.segments.data_at(block), from));
         copied.inspect_err(|_| self.spares.lose(self.medium()))?;
         // After the copy, whose stores the CPU still hands to the memory while it computes this.
         let summed = if bugs::CHECKSUM_OF_A_PART.is_active() { &from[..from.len() / 2] } else { from };
@@ -59,7 +59,7 @@ impl<M: Medium> Blocks<M> {
             drop(one);
             // A data block that is not lost comes back: no writer waits while it has one.
             let lost = self.spares.lost(self.medium());
-            if lost >= self.descriptor.spare_count {
+            if lost >= self.segments.spare_count() {
                 return Err(BlocksError::NoSpare { count: lost });
             }
             self.medium().relax(round);

@@ -114,7 +114,7 @@ impl<M: Medium> Blocks<M> {
         if bugs::MAP_BEFORE_RECORD.is_active() {
             self.store_words(changes);
         }
-        let sequence = with_record(&self.descriptor, changes, |record| self.log.commit(record, &[]))?;
+        let sequence = with_record(&self.segments, changes, |record| self.log.commit(record, &[]))?;
         self.spares.retire(self.medium(), sequence, old.into_iter().map(|word| word.block));
         Ok(())
     }
@@ -122,7 +122,7 @@ impl<M: Medium> Blocks<M> {
     /// Stores map words that no record has: for seeded bugs.
     fn store_words(&self, changes: &[Change]) {
         for change in changes {
-            let at = self.descriptor.word_at(change.lba);
+            let at = self.segments.word_at(change.lba);
             self.medium().store8(at, change.stored_word());
             self.medium().flush(at, WORD);
         }

@@ -18,7 +18,7 @@ const LARGE: (u64, usize) = (160 << 10, 110);
 fn is_found(bug: &'static Bug, (size, large_request): (u64, usize), machine: Machine, threads: usize) {
     let is_commit = machine.durability == Durability::Commit;
     let cache = if is_commit { WriteCache::Volatile } else { WriteCache::None };
-    let subject = BlocksSubject { size, block_size: 512, cache, large_request };
+    let subject = BlocksSubject { size, block_size: 512, cache, grown: 0, large_request };
     let report = bug.plant(|| {
         (1..=40).map(|seed| seed * 1000).find_map(|seed| {
             let budget = Budget { images: 5_000, seconds: 20.0 };

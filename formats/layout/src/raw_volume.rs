@@ -155,6 +155,16 @@ impl RawVolume {
         Ok(RawVolume { uuid, created, block_size, class, data_off, block_count })
     }
 
+    /// Returns this volume with as many blocks as a file of `size` bytes has room for, at least as many as it has.
+    ///
+    /// # Errors
+    /// Fails if the file has no room for the blocks of this volume, or if a volume can't be so large.
+    pub fn grown(&self, size: u64) -> Result<RawVolume, InvalidField> {
+        Want::AtLeast(self.end()).check("size", 0, size)?;
+        Want::AtMost(i64::MAX as u64).check("size", 0, size)?;
+        Ok(RawVolume { block_count: (size - self.data_off) / u64::from(self.block_size), ..*self })
+    }
+
     /// Returns the offset of the end of the last block, in bytes.
     pub fn end(&self) -> u64 {
         self.data_off + self.block_count * u64::from(self.block_size)

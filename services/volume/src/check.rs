@@ -89,6 +89,8 @@ fn header_findings(copies: &[RawHeader; 2]) -> Vec<VolumeFinding> {
         .into_iter()
         .zip(copies)
         .filter_map(|(at, copy)| copy.err().map(|error| VolumeFinding::Header { at, error }));
-    let differ = matches!(copies, [Ok(first), Ok(second)] if first != second);
+    // A growth that was interrupted between the copies is no damage: the first one has the new size.
+    let differ = matches!(copies, [Ok(first), Ok(second)]
+        if *first != RawVolume { block_count: first.block_count, ..*second });
     unusable.chain(differ.then_some(VolumeFinding::HeadersDiffer)).collect()
 }

@@ -105,7 +105,24 @@ pub enum VolumeError {
         /// The format.
         format: VolumeFormat,
     },
-    /// The new file can't get its length.
+    /// A volume of this format keeps the size that it was made with.
+    #[error(
+        "a {format} volume can't grow in place; create a larger one, then copy: `lode volume export PATH - | lode volume \
+         import LARGER -`"
+    )]
+    FixedSize {
+        /// The format.
+        format: VolumeFormat,
+    },
+    /// A volume never gets smaller.
+    #[error("the volume has {was} bytes already, more than {size}; a volume grows only")]
+    Shrinks {
+        /// Size that was asked for, in bytes.
+        size: u64,
+        /// Size of the volume's file in bytes.
+        was: u64,
+    },
+    /// The file can't get its length.
     #[error("can't make a file of {size} bytes: {error}; choose a smaller size, or another file system")]
     Length {
         /// The length in bytes.

@@ -1,7 +1,7 @@
 //! Layer 5: volumes, blocks in a file or on persistent memory, behind one block device.
 //!
 //! ```text
-//!   lode volume                       create, info, check, repair, import, export
+//!   lode volume                       create, info, check, repair, grow, import, export
 //!        |
 //!   Volume: BlockDevice               requests in batches, buffers lent by the caller
 //!        |             \                    \
@@ -45,6 +45,7 @@ mod create;
 mod device;
 mod error;
 mod format;
+mod grow;
 mod info;
 mod raw;
 mod recognise;
@@ -58,6 +59,7 @@ pub use create::{CreateVolume, create};
 pub use device::{BlockDevice, BlockError, BlockFault, Extent, Op, Request};
 pub use error::VolumeError;
 pub use format::VolumeFormat;
+pub use grow::grow;
 pub use info::{VolumeInfo, info};
 pub use repair::{VolumeRepair, repair};
 pub use transfer::{Source, TransferError, Watch, export, import};
