@@ -3,6 +3,7 @@
 mod check;
 mod create;
 mod export;
+mod grow;
 mod import;
 mod info;
 mod repair;
@@ -38,16 +39,23 @@ pub(crate) enum VolumeCommand {
     Info(VolumeArgs),
     /// Check a volume for damage; write nothing
     ///
-    /// A volume that a killed program left is not damaged: the next one that opens it finishes its writes. The content of
-    /// blocks has no checksum, so it is not checked.
+    /// A volume that a killed program left is not damaged: the next one that opens it finishes its writes. Atomic blocks are
+    /// compared with their checksums. Blocks of other formats have none, so their content is not checked.
     #[command(after_long_help = fields::help(check::FIELDS))]
     Check(VolumeArgs),
     /// Rebuild structures that can be derived, and list the blocks that are lost
     ///
-    /// A block is lost if its map entry is of no use. Reading it is an error until it is written again. If any block is lost,
-    /// the exit code is 3.
+    /// A block is lost if its map entry is of no use. Reading it is an error until it is written again. Of atomic blocks whose
+    /// map entries name the same content, the one keeps it whose checksum fits, and if it fits several, all are lost. If any
+    /// block is lost, the exit code is 3.
     #[command(after_long_help = fields::help(repair::FIELDS))]
     Repair(VolumeArgs),
+    /// Make a volume larger; the new blocks are zeros
+    ///
+    /// Volumes of the formats atomic and raw grow in place. A table keeps its size: create a larger volume, and copy with
+    /// `export` and `import`. After a power cut the volume has its old or its new size. A full disk leaves the old one.
+    #[command(after_long_help = fields::help(grow::FIELDS))]
+    Grow(grow::Grow),
     /// Write the whole content of a volume from a file, or from standard input (-)
     ///
     /// A file must be as long as the volume's blocks; nothing is written otherwise. An import that ends early leaves blocks of
@@ -83,6 +91,7 @@ pub(crate) fn run(command: &VolumeCommand, options: &GlobalOptions) -> Result<Ou
         VolumeCommand::Info(args) => info::run(&args.path),
         VolumeCommand::Check(args) => check::run(&args.path),
         VolumeCommand::Repair(args) => repair::run(&args.path, options.durability),
+        VolumeCommand::Grow(grow) => grow::run(grow, options.durability),
         VolumeCommand::Import(import) => import::run(import, options.durability),
         VolumeCommand::Export(export) => export::run(export, options.json),
         VolumeCommand::Serve(serve) => serve::run(serve, options),

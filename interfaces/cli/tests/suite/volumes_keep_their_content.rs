@@ -119,6 +119,58 @@ fn content_round_trips_in_every_format() {
 }
 
 #[test]
+fn volumes_grow_in_place() {
+    for format in ["atomic", "raw"] {
+        let fixture = Fixture::new(format, 4096);
+        let (bytes, file) = fixture.content(1);
+        fixture.import(text(&file)).success();
+        let grow = |size: &str| lode(["--json", "volume", "grow", fixture.path(), "--size", size]);
+        grow("1MiB").failure(1, &["a volume grows only"]);
+        assert!(fixture.exported() == bytes, "{format}: a refused growth changes nothing");
+        let grown = grow("50MiB").json();
+        assert_eq!(json_fields(std::slice::from_ref(&grown)), documented_fields(&["volume", "grow"]));
+        assert_eq!((&grown["size_before"], &grown["size"]), (&SIZE.into(), &(50u64 << 20).into()));
+        assert_eq!(fixture.run("info").json()["blocks"], grown["blocks"]);
+        assert!(grown["blocks"].as_u64() > Some(2 * bytes.len() as u64 / 4096), "{format}");
+        let exported = fixture.exported();
+        assert!(exported[..bytes.len()] == bytes, "{format}");
+        assert!(exported[bytes.len()..].iter().all(|byte| *byte == 0), "{format}: new blocks are zeros");
+        let (bytes, file) = fixture.content(5);
+        fixture.import(text(&file)).success();
+        assert!(fixture.exported() == bytes, "{format}");
+        fixture.run("check").success();
+    }
+    for format in ["btt", "btt2", "pmemblk"] {
+        let fixture = Fixture::new(format, 4096);
+        lode(["volume", "grow", fixture.path(), "--size", "50MiB"])
+            .failure(1, &["can't grow in place; create a larger one"]);
+    }
+}
+
+/// A growth that stopped between the copies of a header is no damage.
+#[test]
+fn killed_growths_leave_the_old_or_the_new_size() {
+    for format in ["atomic", "raw"] {
+        for round in 0..scaled(5) {
+            let fixture = Fixture::new(format, 4096);
+            let (bytes, file) = fixture.content(1);
+            fixture.import(text(&file)).success();
+            let grow = ["volume", "grow", fixture.path(), "--size", "60MiB"];
+            let mut child = command(grow).stderr(Stdio::null()).stdout(Stdio::null()).spawn().unwrap();
+            thread::sleep(Duration::from_millis(2 + 6 * round));
+            send(&child, Signal::KILL);
+            let is_done = child.wait().unwrap().success();
+            fixture.run("check").success();
+            let exported = fixture.exported();
+            assert!(exported[..bytes.len()] == bytes, "{format}");
+            assert!(exported.len() > bytes.len() || !is_done, "{format}");
+            lode(grow).success();
+            assert!(fixture.exported().len() > 2 * bytes.len(), "{format}");
+        }
+    }
+}
+
+#[test]
 fn volumes_and_exports_are_sparse() {
     for format in FORMATS {
         let fixture = Fixture::empty();
