@@ -18,6 +18,10 @@ pub static SLOT_REUSED_BEFORE_MAP: Bug = Bug::new("slot-reused-before-map", "an 
 /// The old map entry is durable before a flog entry that builds on it.
 pub static OLD_ENTRY_NOT_DURABLE: Bug =
     Bug::new("old-entry-not-durable", "recovery of one lane undoes the write of another");
+/// The last content of a block that is in a batch twice counts, and takes one lane.
+pub static BLOCK_TWICE_IN_BATCH: Bug = Bug::new("block-twice-in-batch", "a block of the data has two owners");
+/// Every flog entry of a batch is durable when the batch returns.
+pub static BATCH_FLOG_NOT_FLUSHED: Bug = Bug::new("batch-flog-not-flushed", "an acknowledged write is lost");
 /// The seq of a flog entry follows that of the entry before it.
 pub static SEQ_NOT_ADVANCED: Bug = Bug::new("seq-not-advanced", "neither flog entry is the newer one");
 /// A flog entry goes to the place of the one before the last.
@@ -49,13 +53,15 @@ pub static VISIBLE_STATE_IN_FLOG: Bug =
     Bug::new("visible-state-in-flog", "PMDK's recovery leaves a write out");
 
 /// Every bug of this crate.
-pub static ALL: [&Bug; 19] = [
+pub static ALL: [&Bug; 21] = [
     &DATA_NOT_DRAINED,
     &FLOG_NOT_DRAINED,
     &MAP_BEFORE_FLOG,
     &FLOG_HALVES_UNORDERED,
     &SLOT_REUSED_BEFORE_MAP,
     &OLD_ENTRY_NOT_DURABLE,
+    &BLOCK_TWICE_IN_BATCH,
+    &BATCH_FLOG_NOT_FLUSHED,
     &SEQ_NOT_ADVANCED,
     &FLOG_PLACE_NOT_CHANGED,
     &READERS_NOT_AWAITED,

@@ -86,7 +86,7 @@ impl Cache {
             old.state = waiting.entry(number).unwrap_or(old).state;
         }
         waiting.newer.insert(number, CachedEntry { entry: change(old), old, lane });
-        // A reader that holds the lane asks for the lock of the entries.
+        // A writer that holds the lane asks for the lock of the entries.
         drop(waiting);
         if let Some(in_vain) = replaced.and_then(|replaced| replaced.lane) {
             hold(arena.lanes.state(in_vain), medium).is_waiting = false;

@@ -43,6 +43,11 @@ fn lanes_that_are_never_shared_lose_nothing() {
 }
 
 #[test]
+fn batches_on_several_lanes_lose_nothing() {
+    survives_power_cuts(BttDialect::Kernel, 2, 4, false, 1_000);
+}
+
+#[test]
 fn new_table_is_whole_or_absent() {
     survives_power_cuts(BttDialect::Kernel, 1, 2, true, 2_000);
 }

@@ -68,6 +68,8 @@ found! {
     flog_halves_unordered: FLOG_HALVES_UNORDERED in TABLE on ARM with 1;
     slot_reused_before_map: SLOT_REUSED_BEFORE_MAP in TABLE on LINE with 3;
     old_entry_not_durable: OLD_ENTRY_NOT_DURABLE in TABLE on LINE with 3;
+    block_twice_in_batch: BLOCK_TWICE_IN_BATCH in TABLE on LINE with 1;
+    batch_flog_not_flushed: BATCH_FLOG_NOT_FLUSHED in TABLE on LINE with 1;
     seq_not_advanced: SEQ_NOT_ADVANCED in TABLE on LINE with 1;
     flog_place_not_changed: FLOG_PLACE_NOT_CHANGED in TABLE on LINE with 1;
     readers_not_awaited: READERS_NOT_AWAITED in TABLE on LINE with 3;

@@ -123,6 +123,11 @@ pub enum BlockFault {
 }
 
 impl BlockFault {
+    /// Returns true if the write may or may not be there after the volume is opened again.
+    pub(crate) fn is_in_doubt(&self) -> bool {
+        matches!(self, BlockFault::Blocks(BlocksError::InDoubt(_)) | BlockFault::Table(BttError::InDoubt(_)))
+    }
+
     /// Returns true if the content of the block is not what was written.
     pub fn is_damage(&self) -> bool {
         matches!(

@@ -36,7 +36,7 @@
 //!
 //! # Cost
 //! A batch on a raw volume costs one drain, or none at durability `commit` without FUA. The writes of a batch that follow each
-//! other share the drain of atomic blocks. A table costs what `lode-btt` says, for each block.
+//! other share the drain of atomic blocks, or the two drains of a table.
 #![forbid(unsafe_code)]
 
 mod atomic;
@@ -49,6 +49,7 @@ mod grow;
 mod info;
 mod raw;
 mod recognise;
+mod remapped;
 mod repair;
 mod table;
 mod transfer;

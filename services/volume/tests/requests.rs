@@ -1,14 +1,19 @@
 //! The block device, the same for all formats: each request of a batch has a result of its own.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-use lode_layout::VolumeClass;
-use lode_pmem::{Durability, Mapping};
+use lode_btt::{Btt, Plan};
+use lode_layout::{PoolOffset, VolumeClass};
+use lode_nvdimm::{BttInfo, BttVersion};
+use lode_pmem::{Counted, Durability, Mapping, Medium};
 use lode_pool::{Access, Headers};
+use lode_testing::cost;
 use lode_volume::{BlockDevice, BlockFault, CreateVolume, Extent, Op, Request, Volume, VolumeFormat, create};
 use std::fs::File;
 use std::path::PathBuf;
 use std::slice;
+use std::sync::Arc;
 use tempfile::TempDir;
+use uuid::Uuid;
 
 const FORMATS: [VolumeFormat; 5] =
     [VolumeFormat::Btt, VolumeFormat::Btt2, VolumeFormat::Pmemblk, VolumeFormat::Atomic, VolumeFormat::Raw];
@@ -68,6 +73,59 @@ fn requests_fail_one_by_one() {
         assert_eq!(read(&volume, 0, 2), [[0; SIZE], [8; SIZE]].concat(), "{format} {durability}");
         assert!(read(&volume, count - 1, 1).iter().all(|byte| *byte == 0), "{format}: no part was written");
     }
+}
+
+/// Returns a table in memory that counts drains.
+fn table() -> (Arc<Counted<Mapping>>, Btt<Arc<Counted<Mapping>>>) {
+    let (size, uuids) = (20 << 20, [Uuid::from_u128(1), Uuid::nil()]);
+    let medium = Arc::new(cost::medium(size, Durability::Line, env!("CARGO_TARGET_TMPDIR")));
+    Plan::kernel(size, SIZE as u32, BttVersion::V1_1, uuids).unwrap().format(&medium).unwrap();
+    let table = Btt::open(Arc::clone(&medium)).unwrap();
+    (medium, table)
+}
+
+#[test]
+fn writes_of_a_batch_share_the_drains_of_a_table() {
+    let (medium, table) = table();
+    let before = medium.counts();
+    let batch = &mut [
+        Request::new(Op::Write { block: 0, from: &[1; 9 * SIZE] }),
+        Request::new(Op::Write { block: 100, from: &[2; SIZE] }),
+        Request::new(Op::Write { block: 4, from: &[3; 3 * SIZE] }),
+    ];
+    table.run(batch);
+    assert!(batch.iter().all(|request| request.result.is_ok()), "{batch:?}");
+    assert_eq!((medium.counts() - before).drains, 2, "the data, then the flog entries");
+    assert_eq!(read(&table, 0, 9), [[1; 4 * SIZE].as_slice(), &[3; 3 * SIZE], &[1; 2 * SIZE]].concat());
+    let before = medium.counts();
+    run(&table, Op::Zero { block: 2, count: 200 });
+    assert_eq!((medium.counts() - before).drains, 1, "the map entries");
+}
+
+/// A map entry that names no block fails the requests of its block.
+#[test]
+fn damaged_block_of_a_table_fails_its_requests_alone() {
+    let (medium, table) = table();
+    let start = BttVersion::V1_1.arenas_off();
+    let mut info = [0; 4096];
+    medium.memory().reading(|memory| memory.read(PoolOffset::new(start), &mut info)).unwrap();
+    let map = start + BttInfo::decode(&info).unwrap().geometry.mapoff();
+    // The entries of blocks 4 and 5.
+    medium.store8(PoolOffset::new(map + 4 * 4), u64::from(u32::MAX) << u32::BITS);
+    let batch = &mut [
+        Request::new(Op::Write { block: 0, from: &[1; 3 * SIZE] }),
+        Request::new(Op::Write { block: 3, from: &[2; 4 * SIZE] }),
+        Request::new(Op::Write { block: 7, from: &[3; SIZE] }),
+        Request::new(Op::Zero { block: 1, count: 8 }),
+        Request::new(Op::Zero { block: 8, count: 1 }),
+    ];
+    table.run(batch);
+    let faulty: Vec<Option<u64>> =
+        batch.iter().map(|request| request.result.err().map(|error| error.block)).collect();
+    assert_eq!(faulty, [None, Some(5), None, Some(5), None]);
+    assert_eq!(read(&table, 0, 1), [1; SIZE]);
+    assert_eq!(read(&table, 1, 4), [0; 4 * SIZE]);
+    assert_eq!(read(&table, 7, 1), [3; SIZE]);
 }
 
 #[test]
