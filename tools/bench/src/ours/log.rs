@@ -1,0 +1,60 @@
+//! An append log.
+
+use crate::engine::{RecordLog, fold, stamp_of, stamp_with};
+use anyhow::Result;
+use lode_layout::LogRecordHeader;
+use lode_log::LogPool;
+use lode_pmem::Durability;
+use lode_pool::CreateOptions;
+use std::path::Path;
+
+/// The log of a pool.
+pub(crate) struct Log {
+    pool: LogPool,
+}
+
+impl Log {
+    /// Makes a log in a new file of `len` bytes.
+    pub(crate) fn create(path: &Path, len: u64, durability: Durability) -> Result<Log> {
+        let options =
+            CreateOptions { durability: Some(durability), ..CreateOptions::new(len, LogPool::layout()) };
+        Ok(Log { pool: LogPool::create(path, &options)? })
+    }
+}
+
+impl RecordLog for Log {
+    fn append(&mut self, records: &mut [u8], len: usize, times: usize, mut stamp: u64) -> Result<()> {
+        let log = self.pool.log();
+        for _ in 0..times {
+            for record in records.chunks_exact_mut(len) {
+                stamp_with(record, stamp);
+                stamp += 1;
+            }
+            if records.len() == len {
+                log.append(records)?;
+                continue;
+            }
+            let records: Vec<&[u8]> = records.chunks_exact(len).collect();
+            log.append_batch(&records)?;
+        }
+        Ok(())
+    }
+
+    fn rewind(&mut self) -> Result<()> {
+        self.pool.log().rewind()?;
+        Ok(())
+    }
+
+    fn room(&self, len: usize) -> usize {
+        self.pool.log().capacity() as usize / (LogRecordHeader::LEN + len) * len
+    }
+
+    fn digest(&self, _len: usize) -> Result<u64> {
+        let log = self.pool.log();
+        let (mut walk, mut record, mut digest) = (log.walk(log.head()), Vec::new(), 0);
+        while walk.next(&mut record)?.is_some() {
+            digest = fold(digest, stamp_of(&record));
+        }
+        Ok(digest)
+    }
+}
