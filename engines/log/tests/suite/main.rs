@@ -7,3 +7,4 @@ mod damage_is_reported;
 mod disk;
 mod pools_in_files;
 mod records_are_read_as_appended;
+mod views_follow_other_handles;
