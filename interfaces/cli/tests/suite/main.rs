@@ -23,6 +23,7 @@ mod real_machine_plans;
 mod real_machines_are_rehearsed;
 mod sysfs_captures;
 mod volume_clients;
+mod volume_journal;
 mod volume_pipes;
 mod volume_server;
 mod volumes_are_served;

@@ -66,7 +66,8 @@ fn file_without_header_is_served_as_it_is() {
     fs::write(&path, &content).unwrap();
     let socket = folder.path().join("s");
     let address = format!("unix:{}", text(&socket));
-    lode(["volume", "serve", "--nbd", &address, text(&path)]).failure(1, &["there is no volume"]);
+    lode(["volume", "serve", "--nbd", &address, text(&path)])
+        .failure(1, &["there is no volume", "or serve the file as it is with --format raw"]);
     let server = Server::start(socket, &["--format", "raw", text(&path)]);
     let back = folder.path().join("back");
     tool("nbdcopy", &[&server.uri("image"), text(&back)]);
@@ -157,6 +158,39 @@ h.shutdown()
     let output = nbdsh.output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     server.stop();
+}
+
+/// A block of atomic blocks whose content has rotted: a read of it fails, all else goes on, and a write heals it.
+#[test]
+fn rotten_blocks_fail_their_reads_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = create(&folder, "atomic");
+    let socket = folder.path().join("s");
+    let server = Server::start(socket.clone(), &[text(&path)]);
+    let write =
+        ["write -P 1 0 4k", "write -P 2 4k 4k", "write -P 3 8k 4k"].map(|write| ["-c", write]).concat();
+    tool("qemu-io", &[&["-f", "raw"], &write[..], &[&server.uri("")]].concat());
+    server.stop();
+    let mut media = fs::read(&path).unwrap();
+    let at = media.windows(4096).step_by(512).position(|bytes| bytes == [2; 4096]).unwrap() * 512;
+    media[at + 1000] ^= 1;
+    fs::write(&path, media).unwrap();
+    let server = Server::start(socket, &[text(&path)]);
+    let run = |commands: &[&str]| {
+        let commands = commands.iter().flat_map(|command| ["-c", command]);
+        let output =
+            Command::new("qemu-io").args(["-f", "raw"]).args(commands).arg(server.uri("")).output().unwrap();
+        String::from_utf8(output.stdout).unwrap() + &String::from_utf8(output.stderr).unwrap()
+    };
+    let said =
+        run(&["read -P 1 0 4k", "read 4k 4k", "read 0 12k", "read -P 3 8k 4k", "write -P 4 12k 4k", "flush"]);
+    assert_eq!(said.matches("Input/output error").count(), 2, "{said}");
+    assert_eq!(said.matches("read 4096/4096 bytes").count(), 2, "{said}");
+    assert!(said.contains("wrote 4096/4096 bytes") && !said.contains("verification failed"), "{said}");
+    let said = run(&["write -P 5 4k 4k", "read -P 5 4k 4k"]);
+    assert!(said.contains("read 4096/4096 bytes") && !said.contains("failed"), "{said}");
+    server.stop();
+    lode(["volume", "check", text(&path)]).success();
 }
 
 #[test]
