@@ -140,7 +140,7 @@ fn plan(options: &CreateVolume) -> Result<Structures, VolumeError> {
 pub(crate) fn store_headers<M: Medium>(medium: &M, header: &RawVolume) -> Result<(), VolumeError> {
     let bytes = header.encode();
     let stored = FaultScope::run(|| {
-        for at in RawVolume::COPIES {
+        for at in header.copies() {
             medium.copy(PoolOffset::new(at), &bytes);
         }
     });

@@ -3,8 +3,8 @@
 use crate::durability::DurabilityOption;
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::volume::failed;
 use crate::volume::info::{class_name, describe};
+use crate::volume::{STREAM, failed};
 use clap::{Args, ValueEnum};
 use lode_layout::VolumeClass;
 use lode_volume::{CreateVolume, VolumeFormat};
@@ -30,7 +30,7 @@ enum FormatOption {
 /// The value of `--class`.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum ClassOption {
-    /// Programs map the volume: raw volumes only
+    /// Programs map the volume while it is served as blocks: raw volumes only
     Dax,
     /// The volume is read and written by blocks
     Block,
@@ -55,6 +55,11 @@ pub(crate) struct Create {
 }
 
 pub(crate) fn run(create: &Create, durability: DurabilityOption) -> Result<Output, Failure> {
+    if create.path.as_os_str() == STREAM {
+        return Err(Failure::usage_error(
+            "-: a volume is a file, not standard output; name one, or ./- for a file of this name",
+        ));
+    }
     let format = match create.format {
         FormatOption::Btt => VolumeFormat::Btt,
         FormatOption::Btt2 => VolumeFormat::Btt2,
