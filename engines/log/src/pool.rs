@@ -148,6 +148,21 @@ impl<M: Medium> LogPool<M> {
     }
 }
 
+impl LogPoolError {
+    /// Returns true if the pool is damaged.
+    pub fn is_damage(&self) -> bool {
+        match self {
+            LogPoolError::Log { error, .. } => {
+                matches!(error, AppendLogError::Damaged(_) | AppendLogError::Memory(_))
+            }
+            LogPoolError::Pool(error) => {
+                matches!(error.cause(), PoolError::Headers { .. }) && !error.has_no_pool()
+            }
+            _ => false,
+        }
+    }
+}
+
 /// Returns a function that adds the path to an error of the log.
 pub(crate) fn error_of(path: &Path) -> impl FnOnce(AppendLogError) -> LogPoolError {
     move |error| LogPoolError::Log { path: path.to_owned(), error }

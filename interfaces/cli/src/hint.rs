@@ -5,6 +5,8 @@ use lode_fsck::RepairError;
 use lode_heap::{GrowthRefusal, HeapError, InDoubtCause, OpenError};
 use lode_index::IndexError;
 use lode_kv::KvError;
+use lode_log::LogPoolError;
+use lode_log::pmdk::PmemLogPoolError;
 use lode_platform::goal::GoalError;
 use lode_platform::image::{ImageError, ImageErrorKind};
 use lode_platform::ipmctl::ShowError;
@@ -20,6 +22,9 @@ use lode_volume::VolumeError;
 
 /// The hint for damage whose extent the error does not tell.
 pub(crate) const CHECK_POOL: &str = "; `lode pool check` shows how far";
+
+/// The hint where no log is.
+const NO_LOG: &str = "; make one with `lode log create`";
 
 /// Returns the hint that follows the message of an error of a store.
 pub(crate) fn store_hint(error: &KvError) -> &'static str {
@@ -57,6 +62,32 @@ pub(crate) fn volume_hint(error: &VolumeError) -> &'static str {
         VolumeError::Table(_) => "; `lode volume check` shows how far",
         VolumeError::Medium(PmemError::Volatile { .. }) => " with --durability none",
         VolumeError::Raw { .. } => "; restore the volume from a copy",
+        _ => "",
+    }
+}
+
+/// Returns the hint that follows the message of an error of a log.
+pub(crate) fn log_hint(error: &LogPoolError) -> &'static str {
+    match error {
+        LogPoolError::Pool(error) if error.has_no_pool() => NO_LOG,
+        LogPoolError::Pool(error) => pool_hint(error),
+        LogPoolError::Medium(error) => log_medium_hint(error),
+        _ => "",
+    }
+}
+
+/// Returns the hint that follows the message of an error of a log pool of PMDK.
+pub(crate) fn pmem_log_hint(error: &PmemLogPoolError) -> &'static str {
+    match error {
+        PmemLogPoolError::Medium(error) => log_medium_hint(error),
+        _ => "",
+    }
+}
+
+fn log_medium_hint(error: &PmemError) -> &'static str {
+    match error {
+        PmemError::Volatile { .. } => " with --durability none",
+        PmemError::Empty { .. } => NO_LOG,
         _ => "",
     }
 }

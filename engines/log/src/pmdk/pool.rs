@@ -130,6 +130,11 @@ impl PmemLogPool {
 }
 
 impl PmemLogPoolError {
+    /// Returns true if the pool is damaged.
+    pub fn is_damage(&self) -> bool {
+        matches!(self, PmemLogPoolError::Log { error, .. } if error.is_damage())
+    }
+
     pub(super) fn log(path: &Path) -> impl FnOnce(PmemLogError) -> PmemLogPoolError {
         move |error| PmemLogPoolError::Log { path: path.to_owned(), error }
     }

@@ -21,9 +21,6 @@ use lode_volume::{TransferError, VolumeError, Watch};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-/// The word on the command line for standard input and output.
-const STREAM: &str = "-";
-
 /// The commands of `lode volume`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum VolumeCommand {
