@@ -13,6 +13,7 @@ mod images_round_trip;
 mod incompatible_versions;
 mod invalid_input_is_rejected;
 mod kills_lose_no_acknowledged_key;
+mod logs_keep_their_records;
 mod manual_pages_are_current;
 mod plans_are_applied;
 mod pools_in_use_are_read;
