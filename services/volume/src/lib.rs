@@ -12,7 +12,8 @@
 //!   Mapping (lode-pmem), LockedFile and PoolFile (lode-pool)
 //! ```
 //!
-//! It does: make volumes, recognise their format, lock, read, write, check and repair them, and copy all of their content.
+//! It does: make volumes, recognise their format, lock, read, write, check and repair them, copy all of their content, and
+//! measure writes.
 //! It does not: print, start a thread, or know a protocol.
 //!
 //! # Recognition
@@ -40,6 +41,7 @@
 #![forbid(unsafe_code)]
 
 mod atomic;
+mod bench;
 mod check;
 mod create;
 mod device;
@@ -55,6 +57,7 @@ mod table;
 mod transfer;
 mod volume;
 
+pub use bench::{BenchError, BenchFigure, BenchOptions, BenchTarget, bench};
 pub use check::{VolumeFinding, check};
 pub use create::{CreateVolume, create};
 pub use device::{BlockDevice, BlockError, BlockFault, Extent, Op, Request};

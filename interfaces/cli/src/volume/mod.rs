@@ -1,5 +1,6 @@
 //! `lode volume`: volumes of blocks.
 
+mod bench;
 mod check;
 mod create;
 mod export;
@@ -73,6 +74,13 @@ pub(crate) enum VolumeCommand {
     /// first signal stops the server: what was received is answered, then the volumes are flushed.
     #[command(after_long_help = fields::help(serve::FIELDS))]
     Serve(serve::Serve),
+    /// Measure random writes of 4 KiB to a medium: an ordinary file, a block volume and a DAX volume
+    ///
+    /// One thread writes to one new file at a time, which loses its name before it is filled: nothing is left, also after a
+    /// kill. The figures hold for the medium and the durability that are printed. With a durability that is forced, DRAM or
+    /// the page cache stands in for persistent memory: the figures are then not those of persistent memory.
+    #[command(after_long_help = fields::help(bench::FIELDS))]
+    Bench(bench::Bench),
 }
 
 /// Arguments of a command for one volume.
@@ -92,6 +100,7 @@ pub(crate) fn run(command: &VolumeCommand, options: &GlobalOptions) -> Result<Ou
         VolumeCommand::Import(import) => import::run(import, options.durability),
         VolumeCommand::Export(export) => export::run(export, options.json),
         VolumeCommand::Serve(serve) => serve::run(serve, options),
+        VolumeCommand::Bench(bench) => bench::run(bench, options),
     }
 }
 

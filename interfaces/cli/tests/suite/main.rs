@@ -27,5 +27,6 @@ mod volume_clients;
 mod volume_journal;
 mod volume_pipes;
 mod volume_server;
+mod volumes_are_measured;
 mod volumes_are_served;
 mod volumes_keep_their_content;
