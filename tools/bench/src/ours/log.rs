@@ -1,6 +1,6 @@
 //! An append log.
 
-use crate::engine::{RecordLog, fold, stamp_of, stamp_with};
+use crate::engine::{RecordLog, stamp_of, stamp_with};
 use anyhow::Result;
 use lode_layout::LogRecordHeader;
 use lode_log::LogPool;
@@ -53,8 +53,14 @@ impl RecordLog for Log {
         let log = self.pool.log();
         let (mut walk, mut record, mut digest) = (log.walk(log.head()), Vec::new(), 0);
         while walk.next(&mut record)?.is_some() {
-            digest = fold(digest, stamp_of(&record));
+            digest = mix(digest, stamp_of(&record));
         }
         Ok(digest)
     }
+}
+
+/// One step of the digest of a log, as `c/pmemlog.c` computes it. The multiplication keeps stamps that follow each other
+/// from cancelling out.
+fn mix(digest: u64, stamp: u64) -> u64 {
+    (digest ^ stamp).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
