@@ -59,7 +59,8 @@ pub(crate) fn pool_hint(error: &PoolError) -> &'static str {
 pub(crate) fn volume_hint(error: &VolumeError) -> &'static str {
     match error.cause() {
         VolumeError::Absent => "; make one with `lode volume create`",
-        VolumeError::Table(_) => "; `lode volume check` shows how far",
+        VolumeError::Table(_) if error.is_damage() => "; `lode volume check` shows how far",
+        _ if error.is_in_use() => "; `lode volume info` works meanwhile",
         VolumeError::Medium(PmemError::Volatile { .. }) => " with --durability none",
         VolumeError::Raw { .. } => "; restore the volume from a copy",
         _ => "",

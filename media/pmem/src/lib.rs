@@ -68,6 +68,7 @@ pub mod sync;
 mod sysfs;
 mod sysfs_folder;
 
+pub(crate) use allocate::punch_hole;
 pub use allocate::{allocate, deallocate, file_size_limit};
 pub use checksum::checksum;
 pub use counted::{Counted, Counts};

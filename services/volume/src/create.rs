@@ -138,10 +138,10 @@ fn plan(options: &CreateVolume) -> Result<Structures, VolumeError> {
 /// # Durability
 /// The copies are durable on return.
 pub(crate) fn store_headers<M: Medium>(medium: &M, header: &RawVolume) -> Result<(), VolumeError> {
-    RawVolume::COPIES.into_iter().try_for_each(|at| store_header(medium, at, header))
+    header.copies().into_iter().try_for_each(|at| store_header(medium, at, header))
 }
 
-/// Stores the copy of the header of a raw volume at `at`.
+/// Stores a copy of the header of a raw volume at `at`.
 ///
 /// # Errors
 /// As [`store_headers`].

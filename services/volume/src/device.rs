@@ -2,7 +2,7 @@
 
 use lode_blocks::BlocksError;
 use lode_btt::BttError;
-use lode_pmem::{Fault, SyncError};
+use lode_pmem::{Fault, FaultKind, SyncError};
 
 /// The work of a request. Its buffer is lent by the caller, and holds whole blocks.
 #[derive(Debug)]
@@ -21,14 +21,14 @@ pub enum Op<'b> {
         /// The buffer.
         from: &'b [u8],
     },
-    /// Makes blocks read as zeros.
+    /// Makes blocks read as zeros. A block that takes space keeps it.
     Zero {
         /// Number of the first block.
         block: u64,
         /// Number of blocks.
         count: u64,
     },
-    /// Gives up the content of blocks. From then on they read as zeros, or as before where the format keeps no such state.
+    /// Gives up the content of blocks, and their space where the format can. From then on they read as zeros.
     Trim {
         /// Number of the first block.
         block: u64,
@@ -130,11 +130,31 @@ impl BlockFault {
 
     /// Returns true if the content of the block is not what was written.
     pub fn is_damage(&self) -> bool {
-        matches!(
-            self,
+        match self {
             BlockFault::Blocks(BlocksError::Damaged(_))
-                | BlockFault::Table(BttError::Damaged { .. } | BttError::Lost { .. })
-        )
+            | BlockFault::Table(BttError::Damaged { .. } | BttError::Lost { .. }) => true,
+            fault => fault.memory().is_some_and(|fault| fault.is_damage()),
+        }
+    }
+
+    /// Returns true if the file system has no space for the block. It is written once there is space.
+    pub fn is_no_space(&self) -> bool {
+        self.memory().is_some_and(|fault| fault.kind == FaultKind::NoSpace)
+    }
+
+    /// Returns the fault of the memory, if that is the reason.
+    fn memory(&self) -> Option<Fault> {
+        match self {
+            BlockFault::Memory(fault)
+            | BlockFault::Blocks(
+                BlocksError::Memory(fault)
+                | BlocksError::InDoubt(lode_blocks::InDoubtCause::WriteBack(fault)),
+            )
+            | BlockFault::Table(
+                BttError::Memory(fault) | BttError::InDoubt(lode_btt::InDoubtCause::Memory(fault)),
+            ) => Some(*fault),
+            _ => None,
+        }
     }
 }
 
@@ -188,7 +208,7 @@ pub trait BlockDevice: Send + Sync {
     /// Fails if the volume does not have these blocks, at least one, or if the state of the first one can't be read.
     ///
     /// # Cost
-    /// Reads an entry of the table or map for each block.
+    /// Reads an entry of the table or map for each block; asks the file of a raw volume once or twice.
     fn status(&self, block: u64, count: u64) -> Result<Extent, BlockError>;
 
     /// Returns the number of bytes of all blocks.
@@ -222,7 +242,11 @@ pub(crate) fn check_op(device: &(impl BlockDevice + ?Sized), op: &Op<'_>) -> Res
 }
 
 /// Checks that a device has `count` blocks from `block` on.
-fn check_range(device: &(impl BlockDevice + ?Sized), block: u64, count: u64) -> Result<(), BlockError> {
+pub(crate) fn check_range(
+    device: &(impl BlockDevice + ?Sized),
+    block: u64,
+    count: u64,
+) -> Result<(), BlockError> {
     let total = device.block_count();
     match block.checked_add(count) {
         Some(end) if end <= total => Ok(()),

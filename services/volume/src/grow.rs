@@ -7,8 +7,8 @@ use crate::info::{VolumeInfo, info};
 use crate::recognise::{Found, pool_header, recognise};
 use crate::volume::{map, map_locked};
 use lode_blocks::BlockPool;
-use lode_layout::RawVolume;
-use lode_pmem::{Durability, file_size_limit};
+use lode_layout::{PoolOffset, RawVolume};
+use lode_pmem::{Durability, FaultScope, Medium as _, file_size_limit};
 use lode_pool::{Access, LockedFile, OpenOptions};
 use std::io;
 use std::path::Path;
@@ -25,7 +25,7 @@ use std::path::Path;
 /// Durable on return. After a crash before that, the volume has its old or its new size.
 ///
 /// # Cost
-/// A pool allocates its new space, and stores its map. A raw volume stays sparse: two headers, a drain after each.
+/// A pool allocates its new space, and stores its map. A raw volume stays sparse: two headers and a block of zeros, a drain after each.
 pub fn grow(
     path: &Path,
     size: u64,
@@ -59,7 +59,7 @@ pub fn grow(
     grow().map_err(|error: VolumeError| error.at(path))
 }
 
-/// Makes the file of a raw volume longer, then its header.
+/// Makes the file of a raw volume longer, then stores its headers.
 fn grow_raw(
     lock: &LockedFile,
     path: &Path,
@@ -77,8 +77,22 @@ fn grow_raw(
     if i64::try_from(size).is_err() || file_size_limit().is_some_and(|limit| size > limit) {
         return Err(length(io::ErrorKind::FileTooLarge.into()));
     }
+    // What lies past the volume becomes zeros: an earlier growth may have stopped there.
     // ORDER: the length is durable before a header relies on it. Stop here: the file is longer than its volume.
-    file.set_len(size).and_then(|()| file.sync_all()).map_err(length)?;
+    file.set_len(header.end())
+        .and_then(|()| file.set_len(size))
+        .and_then(|()| file.sync_all())
+        .map_err(length)?;
     let medium = map_locked(lock, path, Access::ReadWrite, durability)?;
-    RawVolume::COPIES.into_iter().try_for_each(|at| store_header(&medium, at, &grown))
+    let ([first, last], [_, old]) = (grown.copies(), header.copies());
+    if last != old {
+        store_header(&medium, last, &grown)?;
+        // ORDER: the place of the old last copy becomes a part of a block. It is zeros before a header counts that block, and
+        // the new last copy is durable. Stop here: the first copy has the old size, and the new last copy is its second.
+        FaultScope::run(|| medium.copy(PoolOffset::new(old), &[0; RawVolume::LEN]))
+            .map_err(|fault| VolumeError::Format { error: fault.into() })?;
+        medium.drain()?;
+        store_header(&medium, first, &grown)?;
+    }
+    Ok(())
 }

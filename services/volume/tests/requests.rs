@@ -9,6 +9,7 @@ use lode_pool::{Access, Headers};
 use lode_testing::cost;
 use lode_volume::{BlockDevice, BlockFault, CreateVolume, Extent, Op, Request, Volume, VolumeFormat, create};
 use std::fs::File;
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::slice;
 use std::sync::Arc;
@@ -146,7 +147,8 @@ fn status_tells_written_blocks_from_zeros() {
         run(&device, Op::Zero { block: 5, count: 1 });
         run(&device, Op::Trim { block: 6, count: 1 });
         let want = match format {
-            VolumeFormat::Raw => vec![(30, false)],
+            // The file has whole pages of data, and a part of a page is not given back.
+            VolumeFormat::Raw => vec![(8, false), (22, true)],
             // The kernel gives a block that was never written the content that lies at its place.
             VolumeFormat::Btt | VolumeFormat::Btt2 => vec![(5, false), (2, true), (23, false)],
             _ => vec![(3, true), (2, false), (2, true), (1, false), (22, true)],
@@ -157,6 +159,51 @@ fn status_tells_written_blocks_from_zeros() {
         device.close().unwrap();
         let device = Volume::open(&path, Access::ReadOnly, None).unwrap();
         assert_eq!(extents(&device), want, "{format} {durability}: after it was closed");
+    }
+}
+
+/// A trim of a raw volume gives the pages inside of it back, and no other byte. A zeroed block keeps its space.
+#[test]
+fn trims_of_raw_volumes_give_space_back() {
+    const COUNT: u64 = 4096;
+    let mut rng = fastrand::Rng::with_seed(lode_testing::seed(1));
+    for durability in [Durability::Line, Durability::Commit, Durability::None] {
+        let (_folder, path, device) = volume(VolumeFormat::Raw, durability);
+        let taken = || std::fs::metadata(&path).unwrap().blocks() * 512;
+        let mut model: Vec<u8> = (0..COUNT as usize * SIZE).map(|at| (at / SIZE % 250 + 1) as u8).collect();
+        run(&device, Op::Write { block: 0, from: &model });
+        device.flush().unwrap();
+        let full = taken();
+        assert!(full >= COUNT * SIZE as u64);
+        run(&device, Op::Zero { block: 8, count: 512 });
+        model[8 * SIZE..520 * SIZE].fill(0);
+        assert_eq!(taken(), full, "{durability}");
+        for round in 0..40 {
+            let (block, count) = (rng.u64(..COUNT), rng.u64(1..300));
+            let count = count.min(COUNT - block);
+            let mut request = Request::new(Op::Trim { block, count }).with_fua();
+            device.run(slice::from_mut(&mut request));
+            request.result.unwrap();
+            model[block as usize * SIZE..(block + count) as usize * SIZE].fill(0);
+            assert!(read(&device, 0, COUNT as usize) == model, "{durability}: round {round}");
+            // What is a hole is zeros, and every page inside of the trim is a hole.
+            let mut block = 0;
+            while block < COUNT {
+                let Extent { count, is_zero } = device.status(block, COUNT - block).unwrap();
+                let run = &model[block as usize * SIZE..(block + count) as usize * SIZE];
+                assert!(!is_zero || run.iter().all(|byte| *byte == 0), "{durability}: {block}");
+                block += count;
+            }
+        }
+        run(&device, Op::Trim { block: 0, count: COUNT });
+        assert_eq!(device.status(0, COUNT).unwrap(), Extent { count: COUNT, is_zero: true }, "{durability}");
+        assert!(taken() + COUNT * SIZE as u64 <= full, "{durability}: {} of {full}", taken());
+        assert!(read(&device, 0, COUNT as usize).iter().all(|byte| *byte == 0));
+        // A block of a page: the data is its page.
+        run(&device, Op::Write { block: 21, from: &[9; SIZE] });
+        assert_eq!(device.status(0, COUNT).unwrap(), Extent { count: 16, is_zero: true });
+        assert_eq!(device.status(16, COUNT - 16).unwrap(), Extent { count: 8, is_zero: false });
+        assert_eq!(device.status(18, 2).unwrap(), Extent { count: 2, is_zero: false });
     }
 }
 

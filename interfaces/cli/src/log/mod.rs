@@ -19,7 +19,7 @@ use lode_log::{AppendLogError, LogPoolError};
 use rustix::fs::OFlags;
 use std::fs::OpenOptions;
 use std::io::Read;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// The first bytes of every pool of PMDK.
@@ -83,10 +83,7 @@ impl LogFormat {
         let refused = |error| Failure::io(what, path, &error);
         let flags = OFlags::NONBLOCK.bits().cast_signed();
         let file = OpenOptions::new().read(true).custom_flags(flags).open(path).map_err(refused)?;
-        let is_character_device = {
-            use std::os::unix::fs::FileTypeExt;
-            file.metadata().map_err(refused)?.file_type().is_char_device()
-        };
+        let is_character_device = file.metadata().map_err(refused)?.file_type().is_char_device();
         // A device-DAX node can't be read; PMDK's log pools are files here.
         if is_character_device {
             return Ok(LogFormat::Log);

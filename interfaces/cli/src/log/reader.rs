@@ -35,8 +35,8 @@ pub(super) struct Reader {
 }
 
 enum View {
-    Log(LogView),
-    Pmemlog(Lines),
+    Log(Box<LogView>),
+    Pmemlog(Box<Lines>),
 }
 
 /// The lines of a log pool of PMDK.
@@ -51,10 +51,10 @@ struct Lines {
 impl Reader {
     pub(super) fn open(what: &'static str, path: &Path, json: bool) -> Result<Reader, Failure> {
         let view = match LogFormat::recognise(what, path)? {
-            LogFormat::Log => View::Log(LogView::open(path).map_err(failed(what))?),
+            LogFormat::Log => View::Log(Box::new(LogView::open(path).map_err(failed(what))?)),
             LogFormat::Pmemlog => {
                 let view = PmemLogView::open(path).map_err(pmem_failed(what))?;
-                View::Pmemlog(Lines { view, text: Vec::new(), position: 0 })
+                View::Pmemlog(Box::new(Lines { view, text: Vec::new(), position: 0 }))
             }
         };
         Ok(Reader { what, path: path.to_owned(), view, json, damages: 0 })

@@ -3,20 +3,15 @@
 use crate::durability::DurabilityOption;
 use crate::failure::Failure;
 use crate::log::{LogFormat, failed, log_error, pmem_failed, pmem_log_error};
+use lode_layout::{LINE, LogRecordHeader, LogRecordKind};
 use lode_log::LogPool;
 use lode_log::pmdk::PmemLogPool;
 use lode_pool::{Access, OpenOptions};
 use std::path::Path;
 
-/// Bytes that a record takes besides its content and the rounding.
-const HEADER_LEN: u64 = 32;
-const WORD: u64 = 8;
-/// The last record of an append is rounded up to a line.
-const LINE: u64 = 64;
-
 /// An open log. A line has its newline, which is no part of a record of the format `log`.
 pub(super) enum Writer {
-    Log(LogPool),
+    Log(Box<LogPool>),
     Pmemlog(PmemLogPool),
 }
 
@@ -30,7 +25,8 @@ impl Writer {
         match LogFormat::recognise(what, path)? {
             LogFormat::Log => {
                 let options = OpenOptions { durability, ..OpenOptions::new(Access::ReadWrite) };
-                LogPool::open(path, &options).map(Writer::Log).map_err(failed(what))
+                let pool = LogPool::open(path, &options).map_err(failed(what))?;
+                Ok(Writer::Log(Box::new(pool)))
             }
             LogFormat::Pmemlog => PmemLogPool::open(path, Access::ReadWrite, durability)
                 .map(Writer::Pmemlog)
@@ -48,14 +44,15 @@ impl Writer {
 
     /// Returns how many of these lines one append can take: at least one, which may fail.
     pub(super) fn fitting(&self, lines: &[&[u8]]) -> usize {
-        let (mut left, last) = match self {
-            Writer::Log(_) => (self.room().saturating_sub(LINE), HEADER_LEN),
-            Writer::Pmemlog(_) => (self.room(), 0),
+        let mut left = match self {
+            // The last record of an append is rounded up to a line.
+            Writer::Log(_) => self.room().saturating_sub(LINE),
+            Writer::Pmemlog(_) => self.room(),
         };
         let mut count = 0;
         for line in lines {
             let len = match self {
-                Writer::Log(_) => (last + line.len() as u64).next_multiple_of(WORD),
+                Writer::Log(_) => LogRecordHeader::stride(line.len() as u64, LogRecordKind::Inner),
                 Writer::Pmemlog(_) => line.len() as u64,
             };
             if len > left {

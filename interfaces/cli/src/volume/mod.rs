@@ -28,8 +28,18 @@ pub(crate) enum VolumeCommand {
     /// Create a volume in a new, sparse file
     ///
     /// A block of the formats btt, btt2, pmemblk and atomic is its old or its new self after a power cut, never a mixture; a block of
-    /// a raw volume may be a mixture. A DAX volume is a raw one that programs map while others read and write its blocks. It
-    /// gives up whole blocks: a store becomes visible to all at once, and durable at each program's own flush.
+    /// a raw volume may be a mixture.
+    ///
+    /// A DAX volume is a raw one that programs map while it is served as blocks: block 0 lies at the offset that `lode volume
+    /// info` prints, a multiple of 2 MiB. Accesses of the mapping, of the file and of the export see each other at once. Only a
+    /// volume of class dax may be mapped. A client that keeps a cache of the export, as nbdfuse without O_DIRECT, sees a store when
+    /// it opens the file anew.
+    ///
+    /// A DAX volume gives up what a layer can do that sees each write. After a power cut a block may be a mixture; each program
+    /// flushes its own stores and orders them. Content has no checksum, so rot is not found. It can't be encrypted,
+    /// compressed or moved on its way. Snapshots, replicas, change journals, quotas and virus scanners do not learn of a store,
+    /// and the file's modification time may not. A store to lost memory, or to a hole on a full file system, ends the program
+    /// by SIGBUS; a request of the export fails there and the rest go on.
     #[command(after_long_help = fields::help(create::FIELDS))]
     Create(create::Create),
     /// Print the properties of a volume, also of one that another process has open
@@ -140,13 +150,6 @@ fn transfer(
         TransferError::Block(error) if error.fault.is_damage() => {
             Failure::damage(what, format_args!("{}: {error}", path.display()))
         }
-        error @ TransferError::Block(_) => Failure::new(
-            what,
-            format_args!(
-                "{}: {error}; if the file system is full, free space; else see `lode volume check`",
-                path.display()
-            ),
-        ),
         error => Failure::new(what, format_args!("{}: {error}", path.display())),
     })
 }

@@ -5,6 +5,8 @@
 mod command_behaviour;
 mod corrupt_pools;
 mod damaged_stores;
+mod damaged_tables;
+mod dax_volumes_are_mapped;
 mod dirty_shutdown;
 mod emulated_machines;
 mod exit_0_means_complete_output;

@@ -206,7 +206,7 @@ fn qemu_nbd_lists_exports() {
 }
 
 /// Mounts a file of zeros, to learn whether that is possible here.
-fn has_fuse(folder: &Path, test: &str) -> bool {
+pub(crate) fn has_fuse(folder: &Path, test: &str) -> bool {
     let mounted = Volume::mount(Disk::new(vec![0; 4096], u64::MAX), folder);
     if let Err(error) = &mounted {
         skip(test, format_args!("no FUSE file system: {error}"));
@@ -215,9 +215,31 @@ fn has_fuse(folder: &Path, test: &str) -> bool {
 }
 
 /// A mounted nbdfuse, which is ended when it is dropped.
-struct Mounted {
+pub(crate) struct Mounted {
     child: Child,
-    file: PathBuf,
+    pub(crate) file: PathBuf,
+}
+
+impl Mounted {
+    /// Mounts an export as a file in `folder`.
+    pub(crate) fn new(folder: &Path, uri: &str) -> Mounted {
+        let (file, pid) = (folder.join("mounted"), folder.join("pid"));
+        fs::write(&file, "").unwrap();
+        // It prints nothing, and writes its number when the file is there.
+        let child = Command::new("nbdfuse").args(["-P", text(&pid), text(&file), uri]).spawn().unwrap();
+        let mut mounted = Mounted { child, file };
+        while !pid.exists() {
+            assert_eq!(mounted.child.try_wait().unwrap(), None, "nbdfuse has ended");
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        mounted
+    }
+
+    /// Unmounts it, which ends nbdfuse.
+    pub(crate) fn end(mut self) {
+        tool("fusermount3", &["-u", text(&self.file)]);
+        assert!(self.child.wait().unwrap().success());
+    }
 }
 
 impl Drop for Mounted {
@@ -239,26 +261,15 @@ fn nbdfuse_mounts_a_volume() {
     }
     let path = create(&folder, "atomic");
     let server = Server::start(folder.path().join("s"), &[text(&path)]);
-    let file = folder.path().join("mounted");
-    fs::write(&file, "").unwrap();
-    let pid = folder.path().join("pid");
-    let uri = server.uri("");
-    // It prints nothing, and writes its number when the file is there.
-    let child = Command::new("nbdfuse").args(["-P", text(&pid), text(&file), &uri]).spawn().unwrap();
-    let mut nbdfuse = Mounted { child, file: file.clone() };
-    while !pid.exists() {
-        assert_eq!(nbdfuse.child.try_wait().unwrap(), None, "nbdfuse has ended");
-        std::thread::sleep(std::time::Duration::from_millis(5));
-    }
-    let mounted = fs::OpenOptions::new().read(true).write(true).open(&file).unwrap();
+    let nbdfuse = Mounted::new(folder.path(), &server.uri(""));
+    let mounted = fs::OpenOptions::new().read(true).write(true).open(&nbdfuse.file).unwrap();
     mounted.write_all_at(&[7; 10_000], 3000).unwrap();
     mounted.sync_all().unwrap();
     let mut back = [0; 16_384];
     mounted.read_exact_at(&mut back, 0).unwrap();
     assert!(back[..3000] == [0; 3000] && back[3000..13_000] == [7; 10_000] && back[13_000..] == [0; 3384]);
     drop(mounted);
-    tool("fusermount3", &["-u", text(&file)]);
-    assert!(nbdfuse.child.wait().unwrap().success());
+    nbdfuse.end();
     server.stop();
     lode(["volume", "check", text(&path)]).success();
 }
