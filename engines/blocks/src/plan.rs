@@ -1,7 +1,6 @@
 //! The areas of new blocks in a pool.
 
 use crate::error::BlocksError;
-use crate::segments::{DATA_COUNT_MAX, Segments};
 use lode_layout::{BLOCK, BlocksDescriptor, Geometry, LINE, PoolOffset, WORD, align_up};
 
 /// Share of the data blocks that are spare.
@@ -10,6 +9,18 @@ const SPARE_SHARE: u64 = 32;
 const SPARES_MIN: u64 = 8;
 /// Greatest number of spare data blocks.
 const SPARES_MAX: u64 = 2048;
+
+/// The most data blocks: a map word has their number plus one, and a number for lost blocks.
+pub(crate) const DATA_COUNT_MAX: u64 = u32::MAX as u64 - 1;
+
+/// The size of a block, and what there is of them in all segments.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Totals {
+    pub(crate) block_size: u32,
+    pub(crate) block_count: u64,
+    pub(crate) data_count: u64,
+    pub(crate) spare_count: u64,
+}
 
 /// Plans as many blocks of `block_size` bytes as the first extent of a new pool has room for.
 ///
@@ -24,17 +35,14 @@ pub(crate) fn plan(geometry: &Geometry, block_size: u32) -> Result<BlocksDescrip
 }
 
 /// Plans as many blocks as a segment has room for that follows `before` at this place. `None` if there can be no more.
-pub(crate) fn plan_next(
-    (place, end): (PoolOffset, PoolOffset),
-    before: &Segments,
-) -> Option<BlocksDescriptor> {
-    let (first_block, spares) = (before.block_count(), before.spare_count());
+pub(crate) fn plan_next((place, end): (PoolOffset, PoolOffset), before: Totals) -> Option<BlocksDescriptor> {
     let of_count = |count: u64| {
         // Not more than its share, so that the least segment has one block.
-        let spares = spares_of(first_block + count).saturating_sub(spares).min(count / SPARE_SHARE);
-        of_count(place, before.block_size(), first_block, count, spares)
+        let spares =
+            spares_of(before.block_count + count).saturating_sub(before.spare_count).min(count / SPARE_SHARE);
+        of_count(place, before.block_size, before.block_count, count, spares)
     };
-    most(end, DATA_COUNT_MAX - before.data_count(), of_count)
+    most(end, DATA_COUNT_MAX - before.data_count, of_count)
 }
 
 /// Returns the length of the shortest segment with a block: descriptor, map, and one data block.

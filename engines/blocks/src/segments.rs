@@ -2,7 +2,7 @@
 
 use crate::descriptor;
 use crate::error::{BlocksError, Damage};
-use crate::plan::least_len;
+use crate::plan::{DATA_COUNT_MAX, Totals, least_len};
 use lode_layout::{BLOCK, BlocksDescriptor, Geometry, PoolOffset, WORD, Want, align_up};
 use lode_pmem::Medium;
 use lode_pmem::sync::{AtomicU64, Ordering};
@@ -10,8 +10,6 @@ use std::sync::OnceLock;
 
 /// The most segments after the first one.
 const LATER_MAX: usize = 63;
-/// The most data blocks: a map word has their number plus one, and a number for lost blocks.
-pub(crate) const DATA_COUNT_MAX: u64 = u32::MAX as u64 - 1;
 
 /// A segment that a growth added.
 #[derive(Clone, Copy, Debug)]
@@ -124,6 +122,15 @@ impl Segments {
         self.spare_count.load(Ordering::Relaxed)
     }
 
+    fn totals(&self) -> Totals {
+        Totals {
+            block_size: self.block_size(),
+            block_count: self.block_count(),
+            data_count: self.data_count(),
+            spare_count: self.spare_count(),
+        }
+    }
+
     /// Returns the offset of the map word of a block that exists.
     #[inline]
     pub(crate) fn word_at(&self, lba: u64) -> PoolOffset {
@@ -170,7 +177,7 @@ impl Segments {
         let mut next = Vec::new();
         while let Some(place) = next_place(geometry, Some(&planned)) {
             let full = BlocksError::Full { count: planned.block_count() };
-            let segment = crate::plan::plan_next(place, &planned).ok_or(full)?;
+            let segment = crate::plan::plan_next(place, planned.totals()).ok_or(full)?;
             if !planned.has_room(1) {
                 return Err(full);
             }
