@@ -162,6 +162,26 @@ impl<M: Medium> Btt<M> {
         self.made()?.write_batch(&self.medium, writes)
     }
 
+    /// Writes blocks to the places that they have, so a power cut may leave a mixture of the old and the new content in each
+    /// of them, and a reader may see one. A block that reads as zeros or is lost has no place, and is written as by
+    /// [`write_batch`](Btt::write_batch). If a block is there twice, the last content counts.
+    ///
+    /// # Errors
+    /// As [`write_batch`](Btt::write_batch), apart from this: blocks of a failed batch may be mixtures.
+    ///
+    /// # Durability
+    /// Without a [volatile cache](Btt::has_volatile_cache), durable on return. With one, after the next
+    /// [`flush`](Btt::flush).
+    ///
+    /// # Cost
+    /// One drain without a volatile cache, none with one; the lines of the blocks. No line of the flog or the map.
+    pub fn write_in_place(&self, writes: &[(u64, &[u8])]) -> Result<(), BttError> {
+        for (_, from) in writes {
+            self.check_length(from.len())?;
+        }
+        self.made()?.write_batch_in_place(&self.medium, writes)
+    }
+
     /// Makes `count` blocks from `first` on read as zeros.
     ///
     /// # Errors
@@ -198,7 +218,7 @@ impl<M: Medium> Btt<M> {
     /// opened again.
     ///
     /// # Cost
-    /// Two drains if anything waits in the volatile cache; otherwise none.
+    /// Two drains if anything waits in the volatile cache, one if only writes in place do; otherwise none.
     pub fn flush(&self) -> Result<(), BttError> {
         self.table.get().map_or(Ok(()), |table| table.flush(&self.medium))
     }

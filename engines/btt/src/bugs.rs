@@ -52,8 +52,15 @@ pub static FLOG_WITHOUT_STATE: Bug = Bug::new("flog-without-state", "PMDK's reco
 pub static VISIBLE_STATE_IN_FLOG: Bug =
     Bug::new("visible-state-in-flog", "PMDK's recovery leaves a write out");
 
+/// A block that is written in place keeps that place until the write has ended.
+pub static IN_PLACE_NOT_HELD: Bug = Bug::new("in-place-not-held", "another block is overwritten");
+/// A write in place is durable before the caller is told.
+pub static IN_PLACE_NOT_DRAINED: Bug = Bug::new("in-place-not-drained", "an acknowledged write is lost");
+/// On durability commit, a flush syncs also if only blocks written in place wait for it.
+pub static IN_PLACE_NOT_NOTED: Bug = Bug::new("in-place-not-noted", "a flushed write is lost");
+
 /// Every bug of this crate.
-pub static ALL: [&Bug; 21] = [
+pub static ALL: [&Bug; 24] = [
     &DATA_NOT_DRAINED,
     &FLOG_NOT_DRAINED,
     &MAP_BEFORE_FLOG,
@@ -75,4 +82,7 @@ pub static ALL: [&Bug; 21] = [
     &INFO_BEFORE_LAYOUT,
     &FLOG_WITHOUT_STATE,
     &VISIBLE_STATE_IN_FLOG,
+    &IN_PLACE_NOT_HELD,
+    &IN_PLACE_NOT_DRAINED,
+    &IN_PLACE_NOT_NOTED,
 ];

@@ -6,7 +6,7 @@ use crate::found::FoundArena;
 use crate::open::{FoundTable, find_table, read_flog};
 use crate::plan::Plan;
 use crate::{Btt, Finding, check, open};
-use lode_layout::{PmdkBlk, PmdkHeader, PmdkKind};
+use lode_layout::{PmdkBlk, PmdkHeader, PmdkKind, WORD};
 use lode_nvdimm::{BttDialect, BttGeometry, BttMapEntry, BttRules, BttVersion, InfoBlockError};
 use lode_pmem::{Counter, FaultScope, Medium};
 use lode_sim::{
@@ -41,6 +41,8 @@ pub struct BttSubject {
     pub dialect: BttDialect,
     /// The promise of the medium.
     pub cache: WriteCache,
+    /// True if half of the writes of the last block go to the place that it has. Only its first word counts then.
+    pub in_place: bool,
 }
 
 /// The table while it is used.
@@ -48,6 +50,7 @@ pub struct BttSubject {
 pub struct Engine {
     btt: Btt<Arc<SimMedium>>,
     value: Counter,
+    in_place: bool,
 }
 
 /// Reasons why a table can't be used after a power cut.
@@ -129,11 +132,12 @@ fn leave_unfinished_write(medium: &Arc<SimMedium>) -> Result<(), BttError> {
     Ok(medium.drain()?)
 }
 
-/// Reads a block.
-fn content(btt: &Btt<Arc<SimMedium>>, lba: u64) -> Result<BlockContent, BttError> {
+/// Reads a block; of one that is written in place only the first word, since the rest may be a mixture.
+fn content(btt: &Btt<Arc<SimMedium>>, lba: u64, in_place: bool) -> Result<BlockContent, BttError> {
     let mut bytes = [0; LBASIZE];
     btt.read(lba, &mut bytes)?;
-    Ok(BlockContent::of(&bytes))
+    let is_mixture = in_place && lba + 1 == btt.block_count();
+    Ok(BlockContent::of(if is_mixture { &bytes[..WORD as usize] } else { &bytes }))
 }
 
 impl Engine {
@@ -141,6 +145,13 @@ impl Engine {
     fn write(&self, blocks: &[(usize, BlockContent)]) -> Result<(), BttError> {
         if let [(block, BlockContent::ZERO)] = blocks {
             return self.btt.zero(*block as u64, 1);
+        }
+        if let [(block, value @ BlockContent::Whole(word))] = blocks
+            && self.in_place
+            && *block as u64 + 1 == self.btt.block_count()
+            && word % 2 == 0
+        {
+            return self.btt.write_in_place(&[(*block as u64, &value.bytes(LBASIZE))]);
         }
         let contents: Vec<Vec<u8>> = blocks.iter().map(|(_, value)| value.bytes(LBASIZE)).collect();
         let mut batch: Vec<(u64, &[u8])> =
@@ -161,7 +172,9 @@ impl Engine {
                 }
             }
             BlockRequest::Flush => self.btt.flush()?,
-            BlockRequest::Read { block, .. } => return content(&self.btt, *block as u64).map(Some),
+            BlockRequest::Read { block, .. } => {
+                return content(&self.btt, *block as u64, self.in_place).map(Some);
+            }
             BlockRequest::Trim { blocks } => {
                 blocks.iter().try_for_each(|block| self.btt.zero(*block as u64, 1))?;
             }
@@ -191,7 +204,7 @@ impl Subject for BttSubject {
     }
 
     fn start(&self, medium: Arc<SimMedium>) -> Result<Engine, Unusable> {
-        Ok(Engine { btt: self.open(medium)?, value: Counter::new(FIRST + 1) })
+        Ok(Engine { btt: self.open(medium)?, value: Counter::new(FIRST + 1), in_place: self.in_place })
     }
 
     fn run(&self, engine: &Engine, actor: &mut Actor<'_, BlockRequest<BlockContent>>) {
@@ -212,7 +225,8 @@ impl Subject for BttSubject {
             pmdk_agrees(&medium)?;
         }
         let btt = self.open(Arc::clone(&medium))?;
-        let contents = (0..btt.block_count()).map(|lba| content(&btt, lba)).collect::<Result<_, _>>()?;
+        let contents =
+            (0..btt.block_count()).map(|lba| content(&btt, lba, self.in_place)).collect::<Result<_, _>>()?;
         if is_there {
             sound(&medium)?;
         }

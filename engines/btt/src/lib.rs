@@ -14,8 +14,8 @@
 //!   Medium (lode-pmem, lode-sim)
 //! ```
 //!
-//! It does: make, open, recover, check, repair; read and write from any number of threads, also in batches that share drains. It
-//! does not: know files, sockets or requests, or start a thread. The format is `lode-nvdimm`'s.
+//! It does: make, open, recover, check, repair; read and write from any number of threads, also in batches that share drains, and in
+//! place for callers that do without whole blocks. It does not: know files, sockets or requests, or start a thread. The format is `lode-nvdimm`'s.
 //!
 //! # Write, and the states that a power cut leaves
 //! | stops after | media show | open does |
@@ -54,6 +54,7 @@
 //! |---|---|---|---|
 //! | write | 2 | 2: flog and map | the block |
 //! | batch of n writes | 2 | 2 n: flog and map | the blocks |
+//! | n writes in place | 1 | 0 | the blocks |
 //! | zero of n blocks | 1 | those of their map entries | - |
 //! | read | 0 | 0 | - |
 //!
@@ -71,6 +72,7 @@ mod error;
 #[cfg(feature = "explore")]
 pub mod explore;
 mod found;
+mod in_place;
 mod lanes;
 mod open;
 mod plan;

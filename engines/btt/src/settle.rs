@@ -54,7 +54,7 @@ impl Table {
     /// [`BttError::Poisoned`] after a failure; otherwise [`BttError::InDoubt`].
     ///
     /// # Cost
-    /// Two drains, or none if the cache is empty.
+    /// Two drains; one if only blocks written in place wait, none if nothing does.
     pub(crate) fn settle<M: Medium>(&self, medium: &M, cache: &Cache) -> Result<(), BttError> {
         // A flush that finds the cache empty has waited for the one that emptied it.
         let _one = hold(&cache.flushing, medium);
@@ -64,10 +64,13 @@ impl Table {
             waiting.settling = std::mem::take(&mut waiting.newer);
             waiting.settling.clone()
         };
-        if batch.is_empty() {
-            return Ok(());
-        }
-        let written = self.write_out(medium, &batch);
+        let is_in_place = cache.take_in_place();
+        let written = match (batch.is_empty(), is_in_place) {
+            (true, false) => return Ok(()),
+            // ORDER: what was written in place is durable before the caller is told.
+            (true, true) => medium.drain().map_err(BttError::from),
+            (false, _) => self.write_out(medium, &batch),
+        };
         if written.is_err() && !bugs::FAILED_SYNC_IGNORED.is_active() {
             self.poison();
             return written;

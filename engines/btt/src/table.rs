@@ -30,6 +30,11 @@ impl Table {
         Table { arenas: arenas.into(), block_count, cache, is_poisoned: AtomicBool::new(false) }
     }
 
+    /// Returns the volatile cache, if there is one.
+    pub(crate) fn cache(&self) -> Option<&Cache> {
+        self.cache.as_ref()
+    }
+
     pub(crate) fn block_count(&self) -> u64 {
         self.block_count
     }
@@ -61,7 +66,7 @@ impl Table {
     }
 
     /// Finds the arena of a block that is to be changed.
-    fn locate_writable(&self, lba: u64) -> Result<(&Arena, u32), BttError> {
+    pub(crate) fn locate_writable(&self, lba: u64) -> Result<(&Arena, u32), BttError> {
         let (arena, inner) = self.locate(lba)?;
         self.check_sound()?;
         if arena.is_read_only {
@@ -125,6 +130,16 @@ impl Table {
             self.poison_if_in_doubt(commit_batch(medium, staged))?;
         }
         Ok(())
+    }
+
+    /// Writes blocks to the places that they have. A block that has none gets one. The last content of a block counts.
+    pub(crate) fn write_batch_in_place<M: Medium>(
+        &self,
+        medium: &M,
+        writes: &[(u64, &[u8])],
+    ) -> Result<(), BttError> {
+        let homeless = self.poison_if_in_doubt(self.write_in_place(medium, &last_of_each(writes)))?;
+        if homeless.is_empty() { Ok(()) } else { self.write_batch(medium, &homeless) }
     }
 
     /// Stages the first of `writes`, and as many others as there are lanes for.
@@ -205,7 +220,7 @@ impl Table {
         self.settle(medium, cache)
     }
 
-    fn poison_if_in_doubt(&self, result: Result<(), BttError>) -> Result<(), BttError> {
+    fn poison_if_in_doubt<T>(&self, result: Result<T, BttError>) -> Result<T, BttError> {
         if matches!(result, Err(BttError::InDoubt(_))) {
             self.poison();
         }

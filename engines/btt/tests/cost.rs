@@ -27,6 +27,9 @@ fn measure_all(table: &mut Table, durability: Durability, lbasize: u32) {
     let (_, counts) =
         table.measure(&medium, &format!("write-batch-32-{lbasize}"), || btt.write_batch(&batch).unwrap());
     assert_eq!(counts.drains, if is_cached { 0 } else { 2 }, "all data, then all flog entries");
+    let (_, counts) =
+        table.measure(&medium, &format!("in-place-32-{lbasize}"), || btt.write_in_place(&batch).unwrap());
+    assert_eq!(counts.drains, if is_cached { 0 } else { 1 }, "all data, and nothing else");
     let (_, counts) = table.measure(&medium, &format!("read-{lbasize}"), || btt.read(9, &mut block).unwrap());
     assert_eq!(counts, Counts::default(), "a read asks for nothing");
     table.measure(&medium, &format!("zero-{lbasize}"), || btt.zero(9, 1).unwrap());

@@ -59,19 +59,28 @@ pub struct Request<'b> {
     pub op: Op<'b>,
     /// True if the work must be durable when the batch returns (forced unit access).
     pub is_fua: bool,
+    /// True if a write may go to the place that a block has, so that a power cut may leave a mixture of old and new in it: for
+    /// data whose user does without whole blocks, beside metadata that needs them. A format with checksums of its blocks
+    /// keeps them whole anyway.
+    pub is_in_place: bool,
     /// The result, which the device sets.
     pub result: Result<(), BlockError>,
 }
 
 impl<'b> Request<'b> {
-    /// Returns a request without FUA.
+    /// Returns a request without FUA, whose blocks stay whole.
     pub fn new(op: Op<'b>) -> Request<'b> {
-        Request { op, is_fua: false, result: Ok(()) }
+        Request { op, is_fua: false, is_in_place: false, result: Ok(()) }
     }
 
     /// Returns the request with FUA.
     pub fn with_fua(self) -> Request<'b> {
         Request { is_fua: true, ..self }
+    }
+
+    /// Returns the request as one that may write to the places that blocks have.
+    pub fn in_place(self) -> Request<'b> {
+        Request { is_in_place: true, ..self }
     }
 }
 

@@ -15,6 +15,12 @@ pub(crate) trait RemappedBlocks {
     /// Writes blocks that share drains. The last content of a block counts. After a failure, some of them may be written.
     fn write_batch(&self, writes: &[(u64, &[u8])]) -> Result<(), Self::Fault>;
 
+    /// Writes blocks as [`write_batch`](RemappedBlocks::write_batch) does, except that a power cut may leave a mixture in each of
+    /// them.
+    fn write_in_place(&self, writes: &[(u64, &[u8])]) -> Result<(), Self::Fault> {
+        self.write_batch(writes)
+    }
+
     /// Makes `count` blocks, at least one, read as zeros, with shared drains. After a failure, some of them may do so.
     fn zero(&self, first: u64, count: u64) -> Result<(), Self::Fault>;
 }
@@ -29,7 +35,10 @@ pub(crate) fn run_batch(
         request.result = check_op(device, &request.op);
     }
     let is_write = |request: &Request<'_>| matches!(request.op, Op::Write { .. });
-    for alike in batch.chunk_by_mut(|one, next| is_write(one) && is_write(next)) {
+    let together = |one: &Request<'_>, next: &Request<'_>| {
+        is_write(one) && is_write(next) && one.is_in_place == next.is_in_place
+    };
+    for alike in batch.chunk_by_mut(together) {
         match alike {
             [first, ..] if is_write(first) => write_together(blocks, device.block_size(), alike),
             others => others.iter_mut().for_each(|request| run_alone(blocks, device.block_size(), request)),
@@ -37,17 +46,22 @@ pub(crate) fn run_batch(
     }
 }
 
-/// Runs writes that follow each other.
+/// Runs writes that follow each other, all in place or none.
 fn write_together(blocks: &impl RemappedBlocks, size: usize, writes: &mut [Request<'_>]) {
+    let is_in_place = writes.first().is_some_and(|request| request.is_in_place);
+    let write = |all: &[(u64, &[u8])]| match is_in_place {
+        true => blocks.write_in_place(all),
+        false => blocks.write_batch(all),
+    };
     let all: Vec<(u64, &[u8])> = writes.iter().flat_map(|request| contents(request, size)).collect();
-    let Err(fault) = blocks.write_batch(&all) else { return };
+    let Err(fault) = write(&all) else { return };
     let fault = fault.into();
     for request in writes.iter_mut().filter(|request| request.result.is_ok()) {
         let Op::Write { block, from } = &request.op else { continue };
         request.result = match fault.is_in_doubt() {
             true => Err(of_block(*block, size)(fault)),
             // Written once more one by one, so that each request has the fault of its own block.
-            false => write_each(*block, from, size, |block, from| blocks.write_batch(&[(block, from)])),
+            false => write_each(*block, from, size, |block, from| write(&[(block, from)])),
         };
     }
 }

@@ -47,6 +47,10 @@ impl<M: Medium> RemappedBlocks for Btt<M> {
         Btt::write_batch(self, writes)
     }
 
+    fn write_in_place(&self, writes: &[(u64, &[u8])]) -> Result<(), BttError> {
+        Btt::write_in_place(self, writes)
+    }
+
     fn zero(&self, first: u64, count: u64) -> Result<(), BttError> {
         Btt::zero(self, first, count)
     }
