@@ -80,6 +80,10 @@ pub(crate) enum VolumeCommand {
     /// write that was answered is as durable as the volume makes it: at durability commit after a flush or with FUA, else at
     /// once. There is neither encryption nor a password: who reaches the address reads and writes.
     ///
+    /// At durability commit, a server that is killed loses what was answered and not flushed. A client that connects again by
+    /// itself, as nbd-client -persist and qemu with reconnect-delay do, does not send those writes again, and its next flush
+    /// succeeds. So end its use of the volume after the server was killed, or serve from memory whose stores are durable.
+    ///
     /// A socket file without a server is replaced. Started by systemd with sockets, it listens at these, without --nbd. The
     /// first signal stops the server: what was received is answered, then the volumes are flushed.
     #[command(after_long_help = fields::help(serve::FIELDS))]

@@ -4,7 +4,7 @@
 use crate::program::{lode, text};
 use crate::volume_journal::{BLOCK, Journal, content};
 use crate::volume_server::{CMD_FLAG_FUA, CMD_FLUSH, CMD_WRITE, Client, Server, create, tool};
-use lode_testing::{scaled, seed};
+use lode_testing::{SmallDisk, scaled, seed};
 use std::collections::VecDeque;
 use std::fs;
 use std::os::unix::net::UnixListener;
@@ -56,6 +56,46 @@ fn fio_verifies_what_it_wrote() {
     let arguments: Vec<_> = job.split(' ').chain([uri.as_str(), "--verify_state_save=0"]).collect();
     tool("fio", &arguments);
     server.stop();
+}
+
+/// A full disk under a sparse volume fails the requests that need space with ENOSPC. They succeed once there is space.
+#[test]
+fn full_disk_fails_the_requests_that_need_space() {
+    const ENOSPC: u32 = 28;
+    const LEN: usize = 1 << 20;
+    let name = "full_disk_fails_the_requests_that_need_space";
+    let Some(disk) = SmallDisk::mount(name, 12 << 20) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    for format in ["btt", "pmemblk", "raw"] {
+        let path = disk.folder().join(format);
+        let create = ["volume", "create", text(&path), "--size", "20MiB", "--format", format];
+        lode(create.iter().chain(&["--durability", "none"])).success();
+        let filler = disk.folder().join("filler");
+        fs::write(&filler, vec![1; 4 << 20]).unwrap();
+        let server = Server::start(folder.path().join("s"), &[text(&path), "--durability", "none"]);
+        let mut client = Client::connect(&server.socket);
+        let mut write = |number: usize| {
+            client.send(CMD_WRITE, 0, 0, (number * LEN) as u64, &vec![number as u8 + 1; LEN]);
+            client.reply().0
+        };
+        let full = (0..18).find_map(|number| match write(number) {
+            0 => None,
+            error => Some((number, error)),
+        });
+        let (number, error) = full.expect("the disk is smaller than the volume");
+        assert_eq!(error, ENOSPC, "{format}");
+        fs::remove_file(&filler).unwrap();
+        assert_eq!(write(number), 0, "{format}: there is space");
+        for number in 0..=number {
+            assert!(
+                client.read((number * LEN) as u64, LEN as u32).iter().all(|byte| *byte == number as u8 + 1)
+            );
+        }
+        drop(client);
+        server.stop();
+        lode(["volume", "check", text(&path)]).success();
+        fs::remove_file(&path).unwrap();
+    }
 }
 
 #[test]
