@@ -76,6 +76,7 @@ pub fn repair<M: Medium>(
     log_epoch: [u64; 2],
 ) -> Result<Vec<Repair>, BlocksError> {
     let segments = Segments::read(medium, geometry)?;
+    lode_redo::check(medium, LogArea::of(geometry), uuid).map_err(Damage::from)?;
     let mut repairs = Vec::new();
     for place in places(geometry, &segments) {
         repairs.extend(repair_descriptor(medium, place)?);
