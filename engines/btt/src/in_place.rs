@@ -1,8 +1,8 @@
 //! Writes to the places that blocks have: no flog entry and no map entry changes, so a power cut may leave a mixture of the
 //! old and the new content in a block.
 //!
-//! A block keeps its place meanwhile. Without a volatile cache its stripe is held until the drain, and a write that gives the block
-//! another place needs that. With one, the writer announces the place as a reader does, so a later write to the place waits.
+//! A block keeps its place meanwhile. Without a volatile cache its stripe is held until the drain, and a write that gives the
+//! block another place needs that. With one, the writer announces the place as a reader does, so a later write to the place waits.
 
 use crate::arena::Arena;
 use crate::bugs;

@@ -8,6 +8,9 @@ use lode_pmem::Durability;
 use lode_pool::CreateOptions;
 use std::path::Path;
 
+/// The most records of a call, as in `c/pmemlog.c`.
+const PARTS_MAX: usize = 64;
+
 /// The log of a pool.
 pub(crate) struct Log {
     pool: LogPool,
@@ -34,8 +37,10 @@ impl RecordLog for Log {
                 log.append(records)?;
                 continue;
             }
-            let records: Vec<&[u8]> = records.chunks_exact(len).collect();
-            log.append_batch(&records)?;
+            let mut parts = [&[][..]; PARTS_MAX];
+            let parts = &mut parts[..records.len() / len];
+            parts.iter_mut().zip(records.chunks_exact(len)).for_each(|(part, record)| *part = record);
+            log.append_batch(parts)?;
         }
         Ok(())
     }
