@@ -1,6 +1,7 @@
 //! The growth of blocks, while they are used.
 
 use crate::blocks::Blocks;
+use crate::bugs;
 use crate::descriptor;
 use crate::error::BlocksError;
 use lode_layout::{BlocksDescriptor, Geometry};
@@ -27,12 +28,18 @@ impl<M: Medium> Blocks<M> {
         self.log.check_accepts_records()?;
         let next = self.segments.plan_next(geometry)?;
         for segment in &next {
-            descriptor::clear_map(self.medium(), segment)?;
+            if !bugs::NEW_MAP_NOT_CLEARED.is_active() {
+                descriptor::clear_map(self.medium(), segment)?;
+            }
             descriptor::write(self.medium(), segment)?;
         }
         // ORDER: map and descriptor before the header that makes the walk of the segments find them. Stop here: the pool
         // has its old size, and these lie beyond its extents.
-        self.medium().drain().map_err(|error| {
+        let drained = match bugs::SEGMENT_NOT_DRAINED.is_active() {
+            true => Ok(()),
+            false => self.medium().drain(),
+        };
+        drained.map_err(|error| {
             self.log.fail();
             BlocksError::InDoubt(lode_redo::InDoubtCause::Log(error))
         })?;
