@@ -500,6 +500,12 @@ fn pools_and_volumes_are_told_apart() {
         lode(["pool", verb, volume.path()]).failure(1, &["holds no heap", "lode volume"]);
         assert!(fs::read(&volume.path).unwrap() == before, "{verb}");
     }
+    // A pool with a heap gets its length back first.
+    let cut = &before[..before.len() - 8192];
+    fs::write(&volume.path, cut).unwrap();
+    lode(["pool", "repair", volume.path()]).failure(1, &["holds no heap", "lode volume"]);
+    assert!(fs::read(&volume.path).unwrap() == cut);
+    fs::write(&volume.path, &before).unwrap();
     lode(["kv", "get", volume.path(), "key"]).failure(1, &["blocks"]);
     let pool = volume.file("pool");
     for layout in ["blocks", "log"] {
