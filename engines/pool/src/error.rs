@@ -115,7 +115,9 @@ pub enum PoolError {
         found: Box<LayoutName>,
     },
     /// The pool holds no heap.
-    #[error("the layout of the pool is \"{layout}\": it holds no heap; use `lode volume` for blocks, `lode log` for log")]
+    #[error(
+        "the layout of the pool is \"{layout}\": it holds no heap; use `lode volume` for blocks, `lode log` for log"
+    )]
     NoHeap {
         /// The layout of the pool.
         layout: Box<LayoutName>,
