@@ -5,8 +5,8 @@ use lode_fsck::RepairError;
 use lode_heap::{GrowthRefusal, HeapError, InDoubtCause, OpenError};
 use lode_index::IndexError;
 use lode_kv::KvError;
-use lode_log::LogPoolError;
-use lode_log::pmdk::PmemLogPoolError;
+use lode_log::pmdk::{PmemLogError, PmemLogPoolError};
+use lode_log::{AppendLogError, LogPoolError};
 use lode_platform::goal::GoalError;
 use lode_platform::image::{ImageError, ImageErrorKind};
 use lode_platform::ipmctl::ShowError;
@@ -25,6 +25,8 @@ pub(crate) const CHECK_POOL: &str = "; `lode pool check` shows how far";
 
 /// The hint where no log is.
 const NO_LOG: &str = "; make one with `lode log create`";
+/// The step after a full log, for a user without a program of their own.
+const FULL_LOG: &str = " in a program, or go on in another one";
 
 /// Returns the hint that follows the message of an error of a store.
 pub(crate) fn store_hint(error: &KvError) -> &'static str {
@@ -73,6 +75,7 @@ pub(crate) fn log_hint(error: &LogPoolError) -> &'static str {
         LogPoolError::Pool(error) if error.has_no_pool() => NO_LOG,
         LogPoolError::Pool(error) => pool_hint(error),
         LogPoolError::Medium(error) => log_medium_hint(error),
+        LogPoolError::Log { error: AppendLogError::Full { .. }, .. } => FULL_LOG,
         _ => "",
     }
 }
@@ -81,6 +84,7 @@ pub(crate) fn log_hint(error: &LogPoolError) -> &'static str {
 pub(crate) fn pmem_log_hint(error: &PmemLogPoolError) -> &'static str {
     match error {
         PmemLogPoolError::Medium(error) => log_medium_hint(error),
+        PmemLogPoolError::Log { error: PmemLogError::Full { .. }, .. } => FULL_LOG,
         _ => "",
     }
 }
