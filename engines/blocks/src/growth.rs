@@ -13,6 +13,14 @@ use lode_pmem::{Medium, hold};
 pub struct Growth(Vec<BlocksDescriptor>);
 
 impl<M: Medium> Blocks<M> {
+    /// Checks that there can be segments in the space that a pool has with the new `geometry`.
+    ///
+    /// # Errors
+    /// [`BlocksError::Full`].
+    pub fn check_growth(&self, geometry: &Geometry) -> Result<(), BlocksError> {
+        self.segments.plan_next(geometry).map(drop)
+    }
+
     /// Writes the segments in the space that a pool has with the new `geometry`, on a medium that has grown already. The
     /// caller makes the header of the pool name that geometry next, and no other growth begins meanwhile.
     ///

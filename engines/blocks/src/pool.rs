@@ -134,6 +134,10 @@ impl<M: Medium> BlockPool<M> {
     /// # Cost
     /// Allocates the new space and writes its map; five drains or syncs.
     pub fn grow(&self, size: u64) -> Result<u64, BlockPoolError> {
+        // Before the file gets longer. What is wrong with the size is told below.
+        if let Ok(geometry) = self.file.header().geometry.grow(size) {
+            self.blocks.check_growth(&geometry).map_err(BlockPoolError::blocks(self.file.path()))?;
+        }
         self.file.grow_keeping_log(size, |geometry, publish| {
             let growth =
                 self.blocks.begin_growth(geometry).map_err(BlockPoolError::blocks(self.file.path()))?;

@@ -73,6 +73,7 @@ pub(crate) fn volume_hint(error: &VolumeError) -> &'static str {
 pub(crate) fn log_hint(error: &LogPoolError) -> &'static str {
     match error {
         LogPoolError::Pool(error) if error.has_no_pool() => NO_LOG,
+        LogPoolError::Pool(error) if matches!(error.cause(), PoolError::Truncated { .. }) => "",
         LogPoolError::Pool(error) => pool_hint(error),
         LogPoolError::Medium(error) => log_medium_hint(error),
         LogPoolError::Log { error: AppendLogError::Full { .. }, .. } => FULL_LOG,

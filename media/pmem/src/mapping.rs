@@ -16,6 +16,7 @@ use std::fs::File;
 use std::io::{self, IoSlice};
 use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::ptr;
 use std::sync::atomic::{AtomicI32, Ordering};
@@ -124,7 +125,9 @@ impl MappingOptions {
     /// The errors of [`map_file`](MappingOptions::map_file), and `Io` if the file can't be opened.
     pub fn open(self, path: impl AsRef<Path>) -> Result<Mapping, PmemError> {
         let path = path.as_ref();
-        let file = File::options().read(true).write(!self.private).open(path);
+        // A named pipe opens at once, and is refused.
+        let flags = rfs::OFlags::NONBLOCK.bits().cast_signed();
+        let file = File::options().read(true).write(!self.private).custom_flags(flags).open(path);
         let file = file.map_err(|error| PmemError::io("open", path, &error))?;
         self.map_file(file, path)
     }

@@ -8,9 +8,11 @@ use crate::recognise::{Found, pool_header, recognise};
 use crate::volume::{map, map_locked};
 use lode_blocks::BlockPool;
 use lode_layout::{PoolOffset, RawVolume};
-use lode_pmem::{Durability, FaultScope, Medium as _, file_size_limit};
+use lode_pmem::{Durability, FaultScope, Medium, file_size_limit};
 use lode_pool::{Access, LockedFile, OpenOptions};
+use std::fs::File;
 use std::io;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 /// Grows the volume at `path` to a file of `size` bytes: a pool of atomic blocks, or a raw volume. The new blocks are zeros.
@@ -33,14 +35,14 @@ pub fn grow(
 ) -> Result<(VolumeInfo, VolumeInfo), VolumeError> {
     let grow = || {
         let before = info(path)?;
-        if size < before.size {
-            return Err(VolumeError::Shrinks { size, was: before.size });
-        }
         let (lock, medium) = map(path, Access::ReadWrite, durability)?;
         match recognise(&medium)? {
             Found::Table(table) => return Err(VolumeError::FixedSize { format: table.format.into() }),
             Found::Pool => {
-                pool_header(&medium)?;
+                let was = pool_header(&medium)?.geometry.size();
+                if size < was {
+                    return Err(VolumeError::Shrinks { size, was });
+                }
                 drop((medium, lock));
                 let access = OpenOptions::new(Access::ReadWrite);
                 let pool = BlockPool::open(path, &OpenOptions { durability, grow_to: Some(size), ..access })?;
@@ -67,32 +69,54 @@ fn grow_raw(
     size: u64,
     durability: Option<Durability>,
 ) -> Result<(), VolumeError> {
-    let grown =
-        header.grown(size).map_err(|error| VolumeError::raw_plan(size, header.block_size.into(), error))?;
-    let length = |error| VolumeError::Length { size, error };
     let file = lock.file();
+    let length = |error| VolumeError::Length { size, error };
     if !file.metadata().map_err(length)?.is_file() {
         return Err(VolumeError::FixedSize { format: VolumeFormat::Raw });
     }
+    if size < header.end() {
+        return Err(VolumeError::Shrinks { size, was: header.end() });
+    }
+    let grown =
+        header.grown(size).map_err(|error| VolumeError::raw_plan(size, header.block_size.into(), error))?;
     if i64::try_from(size).is_err() || file_size_limit().is_some_and(|limit| size > limit) {
         return Err(length(io::ErrorKind::FileTooLarge.into()));
     }
-    // What lies past the volume becomes zeros: an earlier growth may have stopped there.
-    // ORDER: the length is durable before a header relies on it. Stop here: the file is longer than its volume.
-    file.set_len(header.end())
-        .and_then(|()| file.set_len(size))
-        .and_then(|()| file.sync_all())
-        .map_err(length)?;
-    let medium = map_locked(lock, path, Access::ReadWrite, durability)?;
-    let ([first, last], [_, old]) = (grown.copies(), header.copies());
-    if last != old {
-        store_header(&medium, last, &grown)?;
-        // ORDER: the place of the old last copy becomes a part of a block. It is zeros before a header counts that block, and
-        // the new last copy is durable. Stop here: the first copy has the old size, and the new last copy is its second.
-        FaultScope::run(|| medium.copy(PoolOffset::new(old), &[0; RawVolume::LEN]))
-            .map_err(|fault| VolumeError::Format { error: fault.into() })?;
-        medium.drain()?;
-        store_header(&medium, first, &grown)?;
+    let map = || map_locked(lock, path, Access::ReadWrite, durability);
+    // A growth that stopped has left the last copy elsewhere.
+    store_header(&map()?, header.copies()[1], header)?;
+    // What lies past the volume becomes zeros.
+    file.set_len(header.end()).map_err(length)?;
+    let medium = extend(file, &grown, size).map_err(length).and_then(|()| map()).and_then(|medium| {
+        clear_last_copy(&medium, header, &grown)?;
+        Ok(medium)
+    });
+    let medium = medium.inspect_err(|_| {
+        // The first copy has the old size, and so has the file again. A failure leaves a file that is too long, as a crash does.
+        let _ = file.set_len(header.end());
+        let _ = map().and_then(|medium| store_header(&medium, header.copies()[1], header));
+    })?;
+    store_header(&medium, grown.copies()[0], &grown)
+}
+
+/// Makes the file longer, with the last copy of the header at its new end.
+fn extend(file: &File, grown: &RawVolume, size: u64) -> io::Result<()> {
+    // One write makes the file longer and stores the copy. Stop here: the copy is at the end, where one looks for it.
+    file.write_all_at(&grown.encode(), grown.copies()[1])?;
+    file.set_len(size)?;
+    // ORDER: length and last copy are durable before the old last copy goes. Stop here: the volume has its old size.
+    file.sync_all()
+}
+
+/// Zeros the place of the old last copy, which becomes a part of a block.
+fn clear_last_copy<M: Medium>(medium: &M, header: &RawVolume, grown: &RawVolume) -> Result<(), VolumeError> {
+    let (old, new) = (header.copies()[1], grown.copies()[1]);
+    if old == new {
+        return Ok(());
     }
-    Ok(())
+    FaultScope::run(|| medium.copy(PoolOffset::new(old), &[0; RawVolume::LEN]))
+        .map_err(|fault| VolumeError::Format { error: fault.into() })?;
+    // ORDER: zeros before a header counts the block. Stop here: the first copy has the old size, and the new last copy is its
+    // second.
+    Ok(medium.drain()?)
 }

@@ -60,7 +60,7 @@ impl SharedRing {
 /// header of a long record.
 #[test]
 fn records_of_an_earlier_epoch_are_no_damage() {
-    for word in [|at: u64| (at % 2000) << 32 | at, |at: u64| (at * 5) % 2000 << 32 | (at * 77 % 9999)] {
+    for word in [|at: u64| (at % 2000) << 32 | at, |at: u64| ((at * 5) % 2000) << 32 | (at * 77 % 9999)] {
         let ring = SharedRing::new();
         let words: Vec<u64> = (0..RING_LEN / WORD).map(word).collect();
         ring.memory.store(PoolOffset::NULL, words.as_bytes());

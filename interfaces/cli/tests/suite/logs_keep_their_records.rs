@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use crate::program::{RunResult, command, documented_fields, json_fields, lode, lode_with_stdin, text};
+use rustix::fs::{CWD, Mode, mkfifoat};
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
@@ -12,7 +13,7 @@ const FORMATS: [&str; 2] = ["log", "pmemlog"];
 
 /// A folder with an empty log in it.
 struct Fixture {
-    _folder: TempDir,
+    folder: TempDir,
     path: PathBuf,
 }
 
@@ -22,7 +23,7 @@ impl Fixture {
         let path = folder.path().join("log");
         let created = lode(["--json", "log", "create", text(&path), "--size", "4MiB", "--format", format]);
         assert_eq!(json_fields(&[created.json()]), documented_fields(&["log", "create"]));
-        Fixture { _folder: folder, path }
+        Fixture { folder, path }
     }
 
     fn run(&self, verb: &str) -> RunResult {
@@ -139,7 +140,10 @@ fn wrong_arguments_are_rejected() {
     lode(["log", "create", path, "--size", "4MiB", "--format", "btt"]).failure(2, &["--format"]);
     lode(["log", "walk", path, "--from", "12"]).failure(1, &["no record begins at position 12"]);
     lode(["log", "tail", path, "-n", "some"]).failure(2, &["some"]);
+    let pipe = fixture.folder.path().join("pipe");
+    mkfifoat(CWD, &pipe, Mode::RUSR | Mode::WUSR).unwrap();
     for verb in ["append", "walk", "tail", "check"] {
+        lode(["log", verb, text(&pipe)]).failure(1, &[text(&pipe)]);
         lode(["log", verb, "/nowhere"]).failure(1, &["/nowhere"]);
         lode(["log", verb, env!("CARGO_MANIFEST_DIR")]).failure(1, &[env!("CARGO_MANIFEST_DIR")]);
     }

@@ -98,6 +98,28 @@ fn full_disk_fails_the_requests_that_need_space() {
     }
 }
 
+/// An import fills the log of a volume of atomic blocks with long records. They do not hinder later openings.
+#[test]
+fn killed_servers_of_full_volumes_leave_them_usable() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("volume");
+    let create = ["volume", "create", text(&path), "--size", "16MiB", "--format", "atomic"];
+    lode(create.into_iter().chain(["--block-size", "512"])).success();
+    let capacity = lode(["--json", "volume", "info", text(&path)]).json()["capacity"].as_u64().unwrap();
+    let mut random = fastrand::Rng::with_seed(seed(5));
+    let content: Vec<u8> = (0..capacity).map(|_| random.u8(..)).collect();
+    let file = folder.path().join("content");
+    fs::write(&file, &content).unwrap();
+    lode(["volume", "import", text(&path), text(&file)]).success();
+    for _ in 0..2 {
+        drop(Server::start(folder.path().join("s"), &[text(&path)]));
+        lode(["volume", "check", text(&path)]).success();
+    }
+    let back = folder.path().join("back");
+    lode(["volume", "export", text(&path), text(&back)]).success();
+    assert!(fs::read(&back).unwrap() == content);
+}
+
 #[test]
 fn sockets_without_server_are_replaced() {
     let folder = tempfile::tempdir().unwrap();

@@ -170,6 +170,56 @@ fn killed_growths_leave_the_old_or_the_new_size() {
     }
 }
 
+/// The last copy of the header is at the new end already, the old one is zeroed, and the first one has the old size.
+#[test]
+fn growth_of_a_raw_volume_goes_on_after_a_stop() {
+    let fixture = Fixture::new("raw", 4096);
+    let (bytes, file) = fixture.content(1);
+    fixture.import(text(&file)).success();
+    let first = fs::read(&fixture.path).unwrap()[..4096].to_vec();
+    let grow = |size: &str| lode(["volume", "grow", fixture.path(), "--size", size]);
+    grow("60MiB").success();
+    let mut stopped = fs::read(&fixture.path).unwrap();
+    stopped[..4096].copy_from_slice(&first);
+    for size in ["50MiB", "70MiB"] {
+        fs::write(&fixture.path, &stopped).unwrap();
+        fixture.run("check").success();
+        assert!(fixture.exported() == bytes, "the old size");
+        grow(size).success();
+        fixture.run("check").success();
+        let exported = fixture.exported();
+        assert!(
+            exported[..bytes.len()] == bytes && exported[bytes.len()..].iter().all(|byte| *byte == 0),
+            "{size}"
+        );
+    }
+}
+
+#[test]
+fn failed_growths_leave_the_old_size() {
+    for format in ["atomic", "raw"] {
+        let fixture = Fixture::new(format, 4096);
+        let (bytes, file) = fixture.content(1);
+        fixture.import(text(&file)).success();
+        lode(["volume", "grow", fixture.path(), "--size", "7EiB"]).failure(1, &["volume"]);
+        assert_eq!(fs::metadata(&fixture.path).unwrap().len(), SIZE, "{format}");
+        fixture.run("check").success();
+        assert!(fixture.exported() == bytes, "{format}");
+    }
+    let Some(disk) = SmallDisk::mount("failed_growths_leave_the_old_size", 12 << 20) else { return };
+    for (format, size) in [("raw", "7EiB"), ("atomic", "64MiB")] {
+        let path = disk.folder().join(format);
+        let create =
+            ["volume", "create", text(&path), "--size", "4MiB", "--durability", "none", "--format", format];
+        lode(create).success();
+        let grow = ["volume", "grow", text(&path), "--durability", "none", "--size", size];
+        lode(grow).failure(1, &["volume"]);
+        assert_eq!(fs::metadata(&path).unwrap().len(), 4 << 20, "{format}");
+        lode(["volume", "check", text(&path)]).success();
+        fs::remove_file(&path).unwrap();
+    }
+}
+
 #[test]
 fn volumes_and_exports_are_sparse() {
     for format in FORMATS {
