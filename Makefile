@@ -1,6 +1,7 @@
 # Each target sets up all it needs itself, from a fresh clone on Debian 12 with rustup.
 
 SOAK_MINUTES ?= 60
+NAMES ?=
 export PATH := $(PATH):$(or $(CARGO_HOME),$(HOME)/.cargo)/bin
 
 .PHONY: help run test lab soak bench
@@ -10,7 +11,7 @@ help:
 	@echo 'make test     run all tests; the time of each stage is printed'
 	@echo 'make lab      boot real kernels on emulated persistent memory and run lode there; a part of make test'
 	@echo 'make soak     run the same tests with larger budgets and new seeds for SOAK_MINUTES=$(SOAK_MINUTES)'
-	@echo 'make bench    measure Lodestone and its peers side by side'
+	@echo 'make bench    measure Lodestone and its peers side by side; NAMES="volumes nbd" for some tables, groups or rows only'
 
 run:
 	setup/install.sh run
@@ -32,4 +33,4 @@ soak:
 bench:
 	setup/install.sh bench
 	cargo build --release --locked --package lodestone-cli
-	cargo run --release --locked --manifest-path tools/bench/Cargo.toml
+	cargo run --release --locked --manifest-path tools/bench/Cargo.toml -- $(NAMES)

@@ -1,5 +1,5 @@
-//! Compiles the floor, and the driver of libpmemobj together with the tree that its Debian package installs as an
-//! example.
+//! Compiles the floors, the drivers of libpmemblk and libpmemlog, and that of libpmemobj together with the tree that its
+//! Debian package installs as an example.
 //!
 //! The example is never part of this repository: it is unpacked from the package's documentation into the
 //! build folder, and becomes one compilation unit with our driver.
@@ -21,10 +21,14 @@ fn main() -> Result<(), Box<dyn Error>> {
     driver.file("c/pmemobj.c").include(&out).define("NDEBUG", None);
     // The example is foreign code, so its warnings are not fixed here. Both sides are built for plain x86-64.
     driver.opt_level(2).warnings(false).flag("-w").compile("lode_bench_pmemobj");
-    cc::Build::new().file("c/floor.c").opt_level(2).compile("lode_bench_floor");
-    println!("cargo::rerun-if-changed=c/floor.c");
-    println!("cargo::rustc-link-lib=pmemobj");
-    println!("cargo::rustc-link-lib=rocksdb");
+    for name in ["floor", "pmemblk", "pmemlog"] {
+        let source = format!("c/{name}.c");
+        cc::Build::new().file(&source).opt_level(2).compile(&format!("lode_bench_{name}"));
+        println!("cargo::rerun-if-changed={source}");
+    }
+    for library in ["pmemobj", "pmemblk", "pmemlog", "rocksdb"] {
+        println!("cargo::rustc-link-lib={library}");
+    }
     println!("cargo::rerun-if-changed=c/pmemobj.c");
     println!("cargo::rerun-if-changed={EXAMPLE}");
     Ok(())

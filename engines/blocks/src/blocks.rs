@@ -5,9 +5,9 @@ use crate::cache::Cache;
 use crate::change::Change;
 use crate::error::{BlocksError, Damage};
 use crate::readers::Readers;
+use crate::segments::Segments;
 use crate::spares::Spares;
 use crate::stripes::Stripes;
-use lode_layout::BlocksDescriptor;
 use lode_pmem::Medium;
 use lode_redo::Log;
 
@@ -24,7 +24,7 @@ use lode_redo::Log;
 #[derive(Debug)]
 pub struct Blocks<M: Medium> {
     pub(crate) log: Log<M>,
-    pub(crate) descriptor: BlocksDescriptor,
+    pub(crate) segments: Segments,
     pub(crate) spares: Spares,
     pub(crate) readers: Readers,
     pub(crate) stripes: Stripes,
@@ -40,17 +40,17 @@ impl<M: Medium> Blocks<M> {
 
     /// Returns the size of a block in bytes.
     pub fn block_size(&self) -> usize {
-        self.descriptor.block_size as usize
+        self.segments.block_size() as usize
     }
 
-    /// Returns the number of blocks.
+    /// Returns the number of blocks. It grows with the pool.
     pub fn block_count(&self) -> u64 {
-        self.descriptor.block_count
+        self.segments.block_count()
     }
 
     /// Returns the number of data blocks that no map word names.
     pub fn spare_count(&self) -> u64 {
-        self.descriptor.spare_count
+        self.segments.spare_count()
     }
 
     /// Returns true if writes are durable after a flush only.
@@ -114,20 +114,24 @@ impl<M: Medium> Blocks<M> {
             // Nothing below calls the medium: without this, no other thread would run between note and copy.
             #[cfg(lode_bugs)]
             lode_pmem::scheduled::step();
-            let at = self.descriptor.data_at(seen.block);
+            let at = self.segments.data_at(seen.block);
             memory.read(at, into);
             drop(announcement);
             Ok(Some((at, seen.crc)))
         })
     }
 
-    /// Returns true if a block was never written, or was made zeros. It takes no data block then.
+    /// Returns true if a block was never written, or was made zeros. It takes no data block then. A block that is lost is not
+    /// zeros.
     ///
     /// # Errors
     /// Fails if there is no such block, or if its map word can't be used.
     pub fn is_zero(&self, lba: u64) -> Result<bool, BlocksError> {
         self.check_range(lba, 1)?;
-        self.medium().memory().try_reading(|memory| Ok(self.word(memory, lba)?.is_none()))
+        self.medium().memory().try_reading(|memory| match self.word(memory, lba) {
+            Err(BlocksError::Damaged(Damage::Lost { .. })) => Ok(false),
+            word => Ok(word?.is_none()),
+        })
     }
 
     /// Writes a block.
@@ -142,7 +146,13 @@ impl<M: Medium> Blocks<M> {
     /// # Cost
     /// One drain without a volatile cache, none with one. A checkpoint if there is no spare data block.
     pub fn write(&self, lba: u64, from: &[u8]) -> Result<(), BlocksError> {
-        self.write_batch(&[(lba, from)])
+        self.check_range(lba, 1)?;
+        self.check_length(from.len())?;
+        self.log.check_accepts_records()?;
+        match &self.cache {
+            Some(cache) => self.write_cached(cache, lba, from),
+            None => self.write_one_through(lba, from),
+        }
     }
 
     /// Writes blocks. If a block is there twice, the last content counts. Each block is written whole or not at all; blocks
@@ -159,6 +169,9 @@ impl<M: Medium> Blocks<M> {
     /// Without a volatile cache, one drain for as many blocks as have room in a record, at least 50, and as there are spare
     /// data blocks; with one, none.
     pub fn write_batch(&self, writes: &[(u64, &[u8])]) -> Result<(), BlocksError> {
+        if let [(lba, from)] = writes {
+            return self.write(*lba, from);
+        }
         for (lba, from) in writes {
             self.check_range(*lba, 1)?;
             self.check_length(from.len())?;
@@ -166,7 +179,6 @@ impl<M: Medium> Blocks<M> {
         self.log.check_accepts_records()?;
         match &self.cache {
             Some(cache) => writes.iter().try_for_each(|(lba, from)| self.write_cached(cache, *lba, from)),
-            None if writes.len() == 1 => self.write_through(writes),
             None => self.write_through(&last_of_each(writes)),
         }
     }

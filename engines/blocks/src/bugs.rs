@@ -39,8 +39,13 @@ pub static FORGOTTEN_BEFORE_CHECKPOINT: Bug =
 /// A flush frees the data block of the last map word in the log, which the pool may not have yet.
 pub static OLD_WORD_OF_POOL: Bug = Bug::new("old-word-of-pool", "a data block is free twice");
 
+/// A new segment is durable before the header of the pool reaches it.
+pub static SEGMENT_NOT_DRAINED: Bug = Bug::new("segment-not-drained", "a grown pool has no descriptor");
+/// The map of a new segment is cleared: its space may have other bytes.
+pub static NEW_MAP_NOT_CLEARED: Bug = Bug::new("new-map-not-cleared", "new blocks have content");
+
 /// Every bug of this crate.
-pub static ALL: [&Bug; 13] = [
+pub static ALL: [&Bug; 15] = [
     &MAP_BEFORE_RECORD,
     &REUSED_BEFORE_CHECKPOINT,
     &CHECKSUM_OF_A_PART,
@@ -54,4 +59,6 @@ pub static ALL: [&Bug; 13] = [
     &FREED_WHILE_SETTLING,
     &FORGOTTEN_BEFORE_CHECKPOINT,
     &OLD_WORD_OF_POOL,
+    &SEGMENT_NOT_DRAINED,
+    &NEW_MAP_NOT_CLEARED,
 ];

@@ -2,7 +2,8 @@
 
 use crate::error::Damage;
 use crate::map::decode;
-use lode_layout::{BLOCK, BlockMapWord, BlocksDescriptor, Entry, Geometry, WORD};
+use crate::segments::Segments;
+use lode_layout::{BLOCK, BlockMapWord, Entry, Geometry, WORD};
 use lode_pmem::Medium;
 use lode_redo::scan::LogScan;
 use lode_redo::{LogArea, slots};
@@ -15,8 +16,8 @@ const DAMAGES_MAX: usize = 1000;
 
 /// The map of a pool, as the replay of its log leaves it.
 #[derive(Debug)]
-pub(crate) struct Census {
-    descriptor: BlocksDescriptor,
+pub(crate) struct Census<'s> {
+    segments: &'s Segments,
     /// A bit for each data block that a map word names.
     used: Vec<u64>,
     /// The damages of the map, at most 1000.
@@ -25,7 +26,7 @@ pub(crate) struct Census {
     logged: BTreeMap<u64, u64>,
 }
 
-impl Census {
+impl<'s> Census<'s> {
     /// Reads the log and the map.
     ///
     /// # Errors
@@ -35,14 +36,15 @@ impl Census {
         medium: &M,
         geometry: &Geometry,
         uuid: &[u8; 16],
-        descriptor: &BlocksDescriptor,
-    ) -> Result<Census, Damage> {
-        let logged = logged_words(medium, geometry, uuid, descriptor)?;
-        let used = vec![0; descriptor.data_count().div_ceil(u64::BITS.into()) as usize];
-        let mut census = Census { descriptor: *descriptor, used, damages: Vec::new(), logged };
+        segments: &'s Segments,
+    ) -> Result<Census<'s>, Damage> {
+        let logged = logged_words(medium, geometry, uuid, segments)?;
+        let used = vec![0; segments.data_count().div_ceil(u64::BITS.into()) as usize];
+        let mut census = Census { segments, used, damages: Vec::new(), logged };
         census.for_each_word(medium, |census, lba, word| match word {
             Ok(Some(word)) => census.note(lba, word),
-            Ok(None) => {}
+            // A lost block has no data block, and no other damage: its opening must not end the census.
+            Ok(None) | Err(Damage::Lost { .. }) => {}
             Err(damage) => census.damages.push(damage),
         })?;
         Ok(census)
@@ -52,14 +54,18 @@ impl Census {
     pub(crate) fn for_each_word<M: Medium>(
         &mut self,
         medium: &M,
-        mut with: impl FnMut(&mut Census, u64, Result<Option<BlockMapWord>, Damage>),
+        mut with: impl FnMut(&mut Census<'s>, u64, Result<Option<BlockMapWord>, Damage>),
     ) -> Result<(), Damage> {
-        let count = self.descriptor.block_count;
         let mut part = [0; MAP_PART as usize];
-        for first in (0..count).step_by(part.len() / WORD as usize) {
-            let lbas = first..count.min(first + MAP_PART / WORD);
+        let parts = self.segments.iter().flat_map(|segment| {
+            let end = segment.first_block + segment.block_count;
+            let first = (segment.first_block..end).step_by((MAP_PART / WORD) as usize);
+            first.map(move |first| first..end.min(first + MAP_PART / WORD))
+        });
+        for lbas in parts {
+            let first = lbas.start;
             let bytes = &mut part[..((lbas.end - first) * WORD) as usize];
-            let at = self.descriptor.word_at(first);
+            let at = self.segments.word_at(first);
             if let Err(fault) = medium.memory().reading(|memory| memory.read(at, bytes)) {
                 with(self, first, Err(fault.into()));
                 continue;
@@ -69,7 +75,7 @@ impl Census {
                 words[(lba - first) as usize] = word.to_le_bytes();
             }
             for (lba, word) in lbas.zip(words) {
-                let word = decode(&self.descriptor, lba, u64::from_le_bytes(*word));
+                let word = decode(self.segments, lba, u64::from_le_bytes(*word));
                 with(self, lba, word);
                 if self.damages.len() >= DAMAGES_MAX {
                     return Ok(());
@@ -84,7 +90,7 @@ impl Census {
         let bits = &mut self.used[(word.block / u64::BITS) as usize];
         let bit = 1 << (word.block % u64::BITS);
         if *bits & bit != 0 {
-            let at = self.descriptor.word_at(lba);
+            let at = self.segments.word_at(lba);
             self.damages.push(Damage::TwoOwners { lba, at, block: word.block });
         }
         *bits |= bit;
@@ -93,7 +99,7 @@ impl Census {
     /// Returns the data blocks that no map word names, the last one first.
     pub(crate) fn free_blocks(&self) -> Vec<u32> {
         let is_free = |block: &u32| self.used[(block / u64::BITS) as usize] & 1 << (block % u64::BITS) == 0;
-        (0..self.descriptor.data_count() as u32).rev().filter(is_free).collect()
+        (0..self.segments.data_count() as u32).rev().filter(is_free).collect()
     }
 }
 
@@ -102,23 +108,20 @@ fn logged_words<M: Medium>(
     medium: &M,
     geometry: &Geometry,
     uuid: &[u8; 16],
-    descriptor: &BlocksDescriptor,
+    segments: &Segments,
 ) -> Result<BTreeMap<u64, u64>, Damage> {
     let mut logged = BTreeMap::new();
     let slot = medium.memory().reading(|memory| slots::read(memory, uuid))?;
     let Some(slot) = slot else { return Ok(logged) };
     let scan = LogScan::read(medium, LogArea::of(geometry), uuid, &slot).map_err(Damage::Log)?;
-    let map = descriptor.map_off.get();
-    let map_end = descriptor.word_at(descriptor.block_count).get();
     for entry in scan.records.iter().flat_map(|record| record.entries()) {
         match entry {
             Entry::Payload { .. } | Entry::Continue { .. } => {}
             Entry::Words { at, words } => {
-                let (first, len) = (at.get(), words.len() as u64 * WORD);
-                if first < map || first > map_end || map_end - first < len || first % WORD != 0 {
-                    return Err(Damage::Record { at, len });
+                let (lba, room) = segments.block_of(at).unwrap_or_default();
+                if words.len() as u64 > room {
+                    return Err(Damage::Record { at, len: words.len() as u64 * WORD });
                 }
-                let lba = (first - map) / WORD;
                 logged.extend((lba..).zip(words.iter().copied()));
             }
             Entry::SetBits { at, .. } | Entry::ClearBits { at, .. } => {

@@ -3,7 +3,8 @@
 use crate::census::Census;
 use crate::descriptor;
 use crate::error::Damage;
-use lode_layout::{BlockMapWord, BlocksDescriptor, Geometry};
+use crate::segments::{Segments, places};
+use lode_layout::{BlockMapWord, Geometry};
 use lode_pmem::Medium;
 use lode_redo::LogArea;
 
@@ -13,18 +14,24 @@ use lode_redo::LogArea;
 /// # Cost
 /// Reads everything.
 pub fn check<M: Medium>(medium: &M, geometry: &Geometry, uuid: &[u8; 16]) -> Vec<Damage> {
-    let [(_, first), (second_at, second)] = descriptor::copies(medium, geometry);
-    let mut damages: Vec<Damage> = [first, second].iter().filter_map(|copy| copy.err()).collect();
-    if let (Ok(first), Ok(second)) = (first, second)
-        && first != second
-    {
-        damages.push(Damage::DescriptorDiffers { at: second_at });
+    let mut damages = Vec::new();
+    let segments = match Segments::read(medium, geometry) {
+        Ok(segments) => segments,
+        Err(damage) => return vec![damage],
+    };
+    for place in places(geometry, &segments) {
+        let [(_, first), (second_at, second)] = descriptor::copies(medium, place);
+        damages.extend([first, second].iter().filter_map(|copy| copy.err()));
+        if let (Ok(first), Ok(second)) = (first, second)
+            && first != second
+        {
+            damages.push(Damage::DescriptorDiffers { at: second_at });
+        }
     }
-    let Ok(descriptor) = first.or(second) else { return damages };
     damages.extend(lode_redo::check(medium, LogArea::of(geometry), uuid).err().map(Damage::from));
-    match Census::take(medium, geometry, uuid, &descriptor) {
+    match Census::take(medium, geometry, uuid, &segments) {
         Ok(mut census) => {
-            let damage = check_contents(medium, &descriptor, &mut census).err();
+            let damage = check_contents(medium, &segments, &mut census).err();
             damages.append(&mut census.damages);
             damages.extend(damage);
         }
@@ -34,28 +41,28 @@ pub fn check<M: Medium>(medium: &M, geometry: &Geometry, uuid: &[u8; 16]) -> Vec
 }
 
 /// Compares each content with its checksum.
-fn check_contents<M: Medium>(
-    medium: &M,
-    descriptor: &BlocksDescriptor,
-    census: &mut Census,
-) -> Result<(), Damage> {
-    let mut content = vec![0; descriptor.block_size as usize];
+fn check_contents<M: Medium>(medium: &M, segments: &Segments, census: &mut Census<'_>) -> Result<(), Damage> {
+    let mut content = vec![0; segments.block_size() as usize];
     census.for_each_word(medium, |census, lba, word| {
-        // Other damage of the map was found before.
-        if let Ok(Some(word)) = word {
-            census.damages.extend(check_content(medium, descriptor, lba, word, &mut content).err());
+        match word {
+            Ok(Some(word)) => {
+                census.damages.extend(check_content(medium, segments, lba, word, &mut content).err());
+            }
+            Err(lost @ Damage::Lost { .. }) => census.damages.push(lost),
+            // Other damage of the map was found before.
+            Ok(None) | Err(_) => {}
         }
     })
 }
 
 fn check_content<M: Medium>(
     medium: &M,
-    descriptor: &BlocksDescriptor,
+    segments: &Segments,
     lba: u64,
     word: BlockMapWord,
     content: &mut [u8],
 ) -> Result<(), Damage> {
-    let at = descriptor.data_at(word.block);
+    let at = segments.data_at(word.block);
     medium.memory().reading(|memory| memory.read(at, content))?;
     match crc32c::crc32c(content) == word.crc {
         true => Ok(()),

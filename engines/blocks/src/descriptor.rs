@@ -1,20 +1,18 @@
 //! The two copies of the descriptor on a medium.
 
 use crate::error::Damage;
-use lode_layout::{BlocksDescriptor, Geometry, PoolOffset};
+use lode_layout::{BLOCK, BlocksDescriptor, PoolOffset};
 use lode_pmem::{FaultScope, Medium};
 
 /// A copy of the descriptor: where it is, and what it says.
 pub(crate) type Copy = (PoolOffset, Result<BlocksDescriptor, Damage>);
 
-/// Reads both copies.
-pub(crate) fn copies<M: Medium>(medium: &M, geometry: &Geometry) -> [Copy; 2] {
-    let extent = &geometry.extents()[0];
-    let first = BlocksDescriptor::place(extent);
+/// Reads both copies of the descriptor of a segment that begins and ends there.
+pub(crate) fn copies<M: Medium>(medium: &M, (first, end): (PoolOffset, PoolOffset)) -> [Copy; 2] {
     [first, first.plus(BlocksDescriptor::COPY_STRIDE)].map(|at| {
         let mut bytes = [0; BlocksDescriptor::LEN];
         let read = medium.memory().reading(|memory| memory.read(at, &mut bytes));
-        let decode = || BlocksDescriptor::decode(bytes, extent);
+        let decode = || BlocksDescriptor::decode(bytes, first, end);
         (
             at,
             read.map_err(Damage::Memory)
@@ -23,12 +21,15 @@ pub(crate) fn copies<M: Medium>(medium: &M, geometry: &Geometry) -> [Copy; 2] {
     })
 }
 
-/// Reads the descriptor.
+/// Reads the descriptor of a segment that begins and ends there.
 ///
 /// # Errors
 /// Fails if neither copy is valid.
-pub(crate) fn read<M: Medium>(medium: &M, geometry: &Geometry) -> Result<BlocksDescriptor, Damage> {
-    let [(_, first), (_, second)] = copies(medium, geometry);
+pub(crate) fn read<M: Medium>(
+    medium: &M,
+    place: (PoolOffset, PoolOffset),
+) -> Result<BlocksDescriptor, Damage> {
+    let [(_, first), (_, second)] = copies(medium, place);
     first.or_else(|error| second.map_err(|_| error))
 }
 
@@ -36,12 +37,11 @@ pub(crate) fn read<M: Medium>(medium: &M, geometry: &Geometry) -> Result<BlocksD
 ///
 /// # Errors
 /// Fails if they can't be stored.
-pub(crate) fn write<M: Medium>(
-    medium: &M,
-    geometry: &Geometry,
-    descriptor: &BlocksDescriptor,
-) -> Result<(), lode_pmem::Fault> {
-    copies(medium, geometry).into_iter().try_for_each(|(at, _)| write_copy(medium, at, descriptor))
+pub(crate) fn write<M: Medium>(medium: &M, descriptor: &BlocksDescriptor) -> Result<(), lode_pmem::Fault> {
+    // The map follows the descriptor, in every segment that is planned here.
+    let first = PoolOffset::new(descriptor.map_off.get() - BLOCK);
+    let copies = [first, first.plus(BlocksDescriptor::COPY_STRIDE)];
+    copies.into_iter().try_for_each(|at| write_copy(medium, at, descriptor))
 }
 
 /// Stores the copy at `at`. It becomes durable with the next drain.
@@ -56,7 +56,7 @@ pub(crate) fn write_copy<M: Medium>(
     FaultScope::run(|| medium.copy(at, &descriptor.encode()))
 }
 
-/// Makes all blocks zeros. Durable with the next drain.
+/// Makes all blocks of a segment zeros. Durable with the next drain.
 ///
 /// # Errors
 /// Fails if the map can't be stored.

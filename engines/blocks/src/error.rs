@@ -24,6 +24,18 @@ pub enum Damage {
         /// Offset of the second copy.
         at: PoolOffset,
     },
+    /// There are more segments than a pool can have.
+    #[error("the descriptor at {at} is one too many: the pool grew too often")]
+    Segments {
+        /// Offset of the first copy.
+        at: PoolOffset,
+    },
+    /// A repair found no content of a block.
+    #[error("block {lba} is lost: a repair found that its map word is of no use; write it again")]
+    Lost {
+        /// The number of the block.
+        lba: u64,
+    },
     /// A map word names a data block that does not exist.
     #[error("the map word of block {lba} at {at}: {error}")]
     MapWord {
@@ -35,9 +47,11 @@ pub enum Damage {
         error: InvalidField,
     },
     /// Two map words name the same data block.
-    #[error("the map word of block {lba} at {at} names data block {block}, and so does one before it")]
+    #[error(
+        "the map word of block {lba} at {at} names data block {block}, and so does that of another block"
+    )]
     TwoOwners {
-        /// The number of the later block.
+        /// The number of the block: of the later one, unless a repair tells.
         lba: u64,
         /// Offset of its map word.
         at: PoolOffset,
@@ -89,6 +103,14 @@ pub enum BlocksError {
         size: u64,
         /// Size of a block in bytes.
         block_size: u32,
+    },
+    /// The pool can't have more blocks.
+    #[error(
+        "a pool of {count} blocks that has grown so often can't grow further; copy the blocks to a larger one"
+    )]
+    Full {
+        /// Number of blocks.
+        count: u64,
     },
     /// The block does not exist.
     #[error("block {lba} does not exist: there are {count} blocks")]

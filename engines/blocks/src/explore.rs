@@ -1,17 +1,22 @@
 //! A workload for the crash explorer: threads that read, write, zero and flush blocks of a small pool.
 
+use crate::segments::Segments;
 use crate::{Blocks, BlocksError, Damage, check};
-use lode_layout::Geometry;
-use lode_pmem::Counter;
+use lode_layout::{Durability, Geometry, Header, LayoutName, PoolOffset};
+use lode_pmem::{Counter, Medium};
+use lode_pool::{Headers, PoolError};
 use lode_sim::{
     Actor, BlockContent, BlockMismatch, BlockRequest, BlockWorkload, HistoryPrefix, SimMedium, Subject,
     WriteCache,
 };
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
+use uuid::Uuid;
 
 const UUID: [u8; 16] = [7; 16];
 /// The value of block 0 when the runs begin.
 const FIRST: u64 = 1;
+/// The bytes of a medium where a pool grows to.
+const GARBAGE: [u8; 512] = [0xa5; 512];
 
 /// A pool with few spares, so that data blocks are soon written again.
 #[derive(Clone, Copy, Debug)]
@@ -22,6 +27,8 @@ pub struct BlocksSubject {
     pub block_size: u32,
     /// The promise of the medium.
     pub cache: WriteCache,
+    /// Size in bytes to which the first thread grows the pool half-way; 0 if it does not.
+    pub grown: u64,
     /// Number of blocks of a large request; 0 if there are none. One with more than 102 needs several records.
     pub large_request: usize,
 }
@@ -31,6 +38,8 @@ pub struct BlocksSubject {
 pub struct Engine {
     blocks: Blocks<Arc<SimMedium>>,
     value: Counter,
+    /// The headers of a pool that grows.
+    headers: Option<Mutex<Headers>>,
 }
 
 /// Reasons why blocks can't be used after a power cut.
@@ -39,6 +48,9 @@ pub enum Unusable {
     /// The blocks can't be opened, or one can't be read.
     #[error(transparent)]
     Blocks(#[from] BlocksError),
+    /// The headers can't be read.
+    #[error(transparent)]
+    Pool(#[from] PoolError),
     /// The pool is impossible.
     #[error(transparent)]
     Geometry(#[from] lode_layout::GeometryError),
@@ -49,22 +61,66 @@ pub enum Unusable {
 
 impl BlocksSubject {
     fn open(&self, medium: Arc<SimMedium>, epoch: u64) -> Result<Blocks<Arc<SimMedium>>, Unusable> {
-        let geometry = Geometry::plan(self.size)?;
+        let geometry = self.geometry(&medium)?;
         Ok(Blocks::open(medium, &geometry, UUID, [epoch; 2])?.0)
     }
 
+    /// Returns the geometry of the pool: that of its header if it grows.
+    fn geometry(&self, medium: &Arc<SimMedium>) -> Result<Geometry, Unusable> {
+        match self.grown {
+            0 => Ok(Geometry::plan(self.size)?),
+            _ => Ok(*Headers::read(medium)?.geometry()),
+        }
+    }
+
+    /// Makes the pool. One that grows has headers, and other bytes where it grows to.
+    fn make(&self, medium: &Arc<SimMedium>) -> Result<(), Unusable> {
+        let geometry = Geometry::plan(self.size)?;
+        let make = |geometry: &Geometry| Blocks::format(medium, geometry, &UUID, self.block_size, [1; 2]);
+        if self.grown == 0 {
+            return Ok(make(&geometry)?);
+        }
+        for at in (self.size..self.grown).step_by(GARBAGE.len()).map(PoolOffset::new) {
+            medium.store(at, &GARBAGE);
+            medium.flush(at, GARBAGE.len() as u64);
+        }
+        let layout = LayoutName::new("blocks").expect("a layout name");
+        let header = Header::new(Uuid::from_bytes(UUID), layout, geometry, Durability::None, 1);
+        lode_pool::format(medium, header, |_, header| make(&header.geometry).map_err(Unusable::from))?;
+        Ok(())
+    }
+
+    /// Grows the pool while its blocks are used. After a failed drain the pool is in doubt, as the workload finds.
+    fn grow(&self, engine: &Engine) -> Result<(), Unusable> {
+        let Some(headers) = &engine.headers else { return Ok(()) };
+        let mut headers = headers.lock().unwrap_or_else(PoisonError::into_inner);
+        let new = headers.geometry().grow(self.grown)?;
+        headers.grow_to(engine.blocks.medium(), new, |geometry, publish| {
+            let growth = engine.blocks.begin_growth(geometry)?;
+            publish()?;
+            engine.blocks.finish_growth(growth);
+            Ok::<(), Unusable>(())
+        })
+    }
+
     fn sound(&self, medium: &Arc<SimMedium>) -> Result<(), Unusable> {
-        match check(medium, &Geometry::plan(self.size)?, &UUID).first() {
+        match check(medium, &self.geometry(medium)?, &UUID).first() {
             Some(damage) => Err(Unusable::Damaged(*damage)),
             None => Ok(()),
         }
     }
 
     fn count(&self) -> u64 {
-        let geometry = Geometry::plan(self.size).ok();
-        geometry
-            .and_then(|geometry| crate::plan::plan(&geometry, self.block_size).ok())
-            .map_or(0, |plan| plan.block_count)
+        let count = || {
+            let geometry = Geometry::plan(self.size).ok()?;
+            let first = crate::plan::plan(&geometry, self.block_size).ok()?;
+            let next = match self.grown {
+                0 => Vec::new(),
+                size => Segments::of(first).plan_next(&geometry.grow(size).ok()?).ok()?,
+            };
+            Some(first.block_count + next.iter().map(|segment| segment.block_count).sum::<u64>())
+        };
+        count().unwrap_or_default()
     }
 }
 
@@ -119,11 +175,11 @@ impl Subject for BlocksSubject {
     type Error = Unusable;
 
     fn size(&self) -> u64 {
-        self.size
+        self.size.max(self.grown)
     }
 
     fn format(&self, medium: Arc<SimMedium>) -> Result<(), Unusable> {
-        Blocks::format(&medium, &Geometry::plan(self.size)?, &UUID, self.block_size, [1; 2])?;
+        self.make(&medium)?;
         // A log epoch before the explored one leaves records that must not be replayed.
         let blocks = self.open(medium, 2)?;
         let first = BlockContent::Whole(FIRST).bytes(self.block_size as usize);
@@ -135,11 +191,14 @@ impl Subject for BlocksSubject {
     }
 
     fn start(&self, medium: Arc<SimMedium>) -> Result<Engine, Unusable> {
-        Ok(Engine { blocks: self.open(medium, 3)?, value: Counter::new(FIRST + 1) })
+        let headers = match self.grown {
+            0 => None,
+            _ => Some(Mutex::new(Headers::read(&medium)?)),
+        };
+        Ok(Engine { blocks: self.open(medium, 3)?, value: Counter::new(FIRST + 1), headers })
     }
 
     fn run(&self, engine: &Engine, actor: &mut Actor<'_, BlockRequest<BlockContent>>) {
-        let (block_count, value) = (engine.blocks.block_count(), &engine.value);
         let run = |request: &BlockRequest<BlockContent>| {
             let done = self.request(&engine.blocks, request);
             if let Err(BlocksError::Damaged(damage)) = done {
@@ -149,14 +208,31 @@ impl Subject for BlocksSubject {
         };
         let is_refusal =
             |error: &BlocksError| matches!(error, BlocksError::Poisoned | BlocksError::Memory(_));
-        BlockWorkload { block_count, value, large_request: self.large_request }.run(actor, run, is_refusal);
+        let run_all = |actor: &mut Actor<'_, BlockRequest<BlockContent>>| {
+            let (block_count, value) = (engine.blocks.block_count(), &engine.value);
+            BlockWorkload { block_count, value, large_request: self.large_request }
+                .run(actor, run, is_refusal);
+        };
+        if self.grown == 0 {
+            return run_all(actor);
+        }
+        let rest = actor.operations.div_ceil(2);
+        actor.operations /= 2;
+        run_all(actor);
+        if actor.thread == 0 {
+            let _ = self.grow(engine);
+        }
+        actor.operations = rest;
+        run_all(actor);
     }
 
     fn recover(&self, medium: Arc<SimMedium>) -> Result<Vec<BlockContent>, Unusable> {
         self.sound(&medium)?;
         let blocks = self.open(Arc::clone(&medium), 4)?;
-        let contents =
+        let mut contents: Vec<BlockContent> =
             (0..blocks.block_count()).map(|lba| content(&blocks, lba)).collect::<Result<_, _>>()?;
+        // A block that the pool does not have was never written.
+        contents.resize(self.count() as usize, BlockContent::ZERO);
         self.sound(&medium)?;
         Ok(contents)
     }

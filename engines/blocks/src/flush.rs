@@ -33,7 +33,9 @@ impl<M: Medium> Blocks<M> {
     pub(crate) fn write_cached(&self, cache: &Cache, lba: u64, from: &[u8]) -> Result<(), BlocksError> {
         // A flush has to read the map word: if it is lost, this write fails alone, and not a flush of others.
         self.pool_word(lba)?;
-        let change = self.stage(self.take()?, lba, from)?;
+        let block = self.take()?;
+        self.readers.wait_for_readers(self.medium(), &[block]);
+        let change = self.stage(block, lba, from)?;
         self.change_cached(cache, change)
     }
 
@@ -53,7 +55,7 @@ impl<M: Medium> Blocks<M> {
         drop(waiting);
         // No record has the word that was replaced, so its data block is free at once.
         if let Some(word) =
-            in_vain.map(|word| decode(&self.descriptor, change.lba, word)).transpose()?.flatten()
+            in_vain.map(|word| decode(&self.segments, change.lba, word)).transpose()?.flatten()
         {
             self.spares.put_back(self.medium(), word.block);
         }
@@ -121,7 +123,7 @@ impl<M: Medium> Blocks<M> {
         }
         drop(waiting);
         for (lba, word) in in_vain {
-            if let Ok(Some(word)) = decode(&self.descriptor, lba, word) {
+            if let Ok(Some(word)) = decode(&self.segments, lba, word) {
                 self.spares.put_back(self.medium(), word.block);
             }
         }
@@ -129,7 +131,7 @@ impl<M: Medium> Blocks<M> {
 
     fn changes_of(&self, words: &BTreeMap<u64, Newer>) -> Result<Vec<Change>, BlocksError> {
         let change = |(lba, newer): (&u64, &Newer)| {
-            Ok(Change { lba: *lba, word: decode(&self.descriptor, *lba, newer.word)? })
+            Ok(Change { lba: *lba, word: decode(&self.segments, *lba, newer.word)? })
         };
         words.iter().map(change).collect()
     }
@@ -141,7 +143,7 @@ impl<M: Medium> Blocks<M> {
             let logged =
                 hold(&cache.waiting, self.medium()).logged.get(&change.lba).map(|logged| logged.word);
             match logged.filter(|_| !bugs::OLD_WORD_OF_POOL.is_active()) {
-                Some(word) => Ok(decode(&self.descriptor, change.lba, word)?),
+                Some(word) => Ok(decode(&self.segments, change.lba, word)?),
                 None => self.pool_word(change.lba),
             }
         };
@@ -159,7 +161,7 @@ impl<M: Medium> Blocks<M> {
         for (index, changes) in changes.chunks(max).enumerate() {
             let mut hooks = IsFollowed(index + 1 < count);
             let scope = FaultScope::open();
-            let committed = with_record(&self.descriptor, changes, |record| {
+            let committed = with_record(&self.segments, changes, |record| {
                 self.log.commit_in(&scope, record, &[], &mut hooks)
             });
             // The error of the commit reports the fault.

@@ -7,6 +7,7 @@ use crate::descriptor;
 use crate::error::BlocksError;
 use crate::plan::plan;
 use crate::readers::Readers;
+use crate::segments::Segments;
 use crate::spares::Spares;
 use crate::stripes::Stripes;
 use lode_layout::{Durability, Geometry};
@@ -34,7 +35,7 @@ impl<M: Medium> Blocks<M> {
     ) -> Result<(), BlocksError> {
         let planned = plan(geometry, block_size)?;
         descriptor::clear_map(medium, &planned)?;
-        descriptor::write(medium, geometry, &planned)?;
+        descriptor::write(medium, &planned)?;
         // ORDER: the map and the descriptor before the slot; the caller writes the header that makes this a pool after it.
         medium.drain().map_err(lode_redo::LogError::from)?;
         Ok(Log::format(medium, LogArea::of(geometry), uuid, log_epoch)?)
@@ -57,8 +58,8 @@ impl<M: Medium> Blocks<M> {
         uuid: [u8; 16],
         log_epoch: [u64; 2],
     ) -> Result<(Blocks<M>, Recovery), BlocksError> {
-        let descriptor = descriptor::read(&medium, geometry)?;
-        let census = Census::take(&medium, geometry, &uuid, &descriptor)?;
+        let segments = Segments::read(&medium, geometry)?;
+        let census = Census::take(&medium, geometry, &uuid, &segments)?;
         if let Some(damage) = census.damages.first() {
             return Err((*damage).into());
         }
@@ -71,7 +72,7 @@ impl<M: Medium> Blocks<M> {
         let has_cache = log.medium().durability() == Durability::Commit;
         let blocks = Blocks {
             log,
-            descriptor,
+            segments,
             spares: Spares::new(spares),
             readers: Readers::new(),
             stripes: Stripes::new(),

@@ -1,7 +1,7 @@
 //! The areas of new blocks in a pool.
 
 use crate::error::BlocksError;
-use lode_layout::{BLOCK, BlocksDescriptor, Extent, Geometry, PoolOffset, WORD, align_up};
+use lode_layout::{BLOCK, BlocksDescriptor, Geometry, LINE, PoolOffset, WORD, align_up};
 
 /// Share of the data blocks that are spare.
 const SPARE_SHARE: u64 = 32;
@@ -10,6 +10,18 @@ const SPARES_MIN: u64 = 8;
 /// Greatest number of spare data blocks.
 const SPARES_MAX: u64 = 2048;
 
+/// The most data blocks: a map word has their number plus one, and a number for lost blocks.
+pub(crate) const DATA_COUNT_MAX: u64 = u32::MAX as u64 - 1;
+
+/// The size of a block, and what there is of them in all segments.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Totals {
+    pub(crate) block_size: u32,
+    pub(crate) block_count: u64,
+    pub(crate) data_count: u64,
+    pub(crate) spare_count: u64,
+}
+
 /// Plans as many blocks of `block_size` bytes as the first extent of a new pool has room for.
 ///
 /// # Errors
@@ -17,42 +29,60 @@ const SPARES_MAX: u64 = 2048;
 pub(crate) fn plan(geometry: &Geometry, block_size: u32) -> Result<BlocksDescriptor, BlocksError> {
     BlocksDescriptor::check_block_size(block_size)?;
     let extent = &geometry.extents()[0];
-    // The number of data blocks has to fit in half a word, with one to spare.
-    let mut fit = Fit { fits: 0, too_many: u64::from(u32::MAX) - SPARES_MAX };
-    while fit.fits + 1 < fit.too_many {
-        let count = fit.fits.midpoint(fit.too_many);
-        match of_count(extent, block_size, count).ends_in(extent) {
-            true => fit.fits = count,
-            false => fit.too_many = count,
+    let (place, end) = (BlocksDescriptor::place(extent), extent.end());
+    let of_count = |count: u64| of_count(place, block_size, 0, count, spares_of(count));
+    most(end, DATA_COUNT_MAX, of_count).ok_or(BlocksError::NoRoom { size: geometry.size(), block_size })
+}
+
+/// Plans as many blocks as a segment has room for that follows `before` at this place. `None` if there can be no more.
+pub(crate) fn plan_next((place, end): (PoolOffset, PoolOffset), before: Totals) -> Option<BlocksDescriptor> {
+    let of_count = |count: u64| {
+        // Not more than its share, so that the least segment has one block.
+        let spares =
+            spares_of(before.block_count + count).saturating_sub(before.spare_count).min(count / SPARE_SHARE);
+        of_count(place, before.block_size, before.block_count, count, spares)
+    };
+    most(end, DATA_COUNT_MAX - before.data_count, of_count)
+}
+
+/// Returns the length of the shortest segment with a block: descriptor, map, and one data block.
+pub(crate) fn least_len(block_size: u32) -> u64 {
+    2 * BLOCK + align_up(block_size.into(), LINE)
+}
+
+/// Returns the number of spares of this many blocks.
+fn spares_of(block_count: u64) -> u64 {
+    (block_count / SPARE_SHARE).clamp(SPARES_MIN, SPARES_MAX)
+}
+
+/// Returns the segment with the most blocks that ends at `end` or before, and has at most `data_max` data blocks.
+fn most(
+    end: PoolOffset,
+    data_max: u64,
+    of_count: impl Fn(u64) -> BlocksDescriptor,
+) -> Option<BlocksDescriptor> {
+    let (mut fits, mut too_many) = (0, data_max + 1);
+    while fits + 1 < too_many {
+        let count = u64::midpoint(fits, too_many);
+        let planned = of_count(count);
+        match planned.end() <= end && planned.data_count() <= data_max {
+            true => fits = count,
+            false => too_many = count,
         }
     }
-    match fit.fits {
-        0 => Err(BlocksError::NoRoom { size: geometry.size(), block_size }),
-        count => Ok(of_count(extent, block_size, count).0),
-    }
+    (fits > 0).then(|| of_count(fits))
 }
 
-/// The number of blocks between one that fits and one that does not.
-struct Fit {
-    fits: u64,
-    too_many: u64,
-}
-
-/// A descriptor that may not fit.
-struct Planned(BlocksDescriptor);
-
-impl Planned {
-    fn ends_in(&self, extent: &Extent) -> bool {
-        let len = self.0.data_count() * self.0.stride();
-        self.0.data_off.get() + len <= extent.end().get()
-    }
-}
-
-fn of_count(extent: &Extent, block_size: u32, block_count: u64) -> Planned {
-    let spare_count = (block_count / SPARE_SHARE).clamp(SPARES_MIN, SPARES_MAX);
-    let map_off = BlocksDescriptor::place(extent).plus(BLOCK);
+fn of_count(
+    place: PoolOffset,
+    block_size: u32,
+    first_block: u64,
+    block_count: u64,
+    spare_count: u64,
+) -> BlocksDescriptor {
+    let map_off = place.plus(BLOCK);
     let data_off = PoolOffset::new(align_up(map_off.get() + block_count * WORD, BLOCK));
-    Planned(BlocksDescriptor { block_size, block_count, spare_count, map_off, data_off })
+    BlocksDescriptor { block_size, first_block, block_count, spare_count, map_off, data_off }
 }
 
 #[cfg(test)]
@@ -69,9 +99,11 @@ mod test {
                     assert!(size < 1 << 20, "{size} {block_size}");
                     continue;
                 };
-                assert_eq!(BlocksDescriptor::decode(planned.encode(), extent), Ok(planned));
-                let next = of_count(extent, block_size, planned.block_count + 1);
-                assert!(!next.ends_in(extent), "{size} {block_size}: {planned:?}");
+                let place = BlocksDescriptor::place(extent);
+                assert_eq!(BlocksDescriptor::decode(planned.encode(), place, extent.end()), Ok(planned));
+                let count = planned.block_count + 1;
+                let next = of_count(place, block_size, 0, count, spares_of(count));
+                assert!(next.end() > extent.end(), "{size} {block_size}: {planned:?}");
             }
         }
     }

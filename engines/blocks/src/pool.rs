@@ -122,6 +122,32 @@ impl<M: Medium> BlockPool<M> {
         Ok(BlockPool { blocks, file, recovery })
     }
 
+    /// Grows the pool to `size` bytes, rounded down to chunks, while its blocks are used. Returns the number of blocks.
+    ///
+    /// # Errors
+    /// [`BlockPoolError::Pool`] with the errors of [`PoolFile::grow`], [`BlockPoolError::Blocks`]. The pool has its old size
+    /// then, and is usable unless a sync failed.
+    ///
+    /// # Durability
+    /// The new size is durable when it returns. After a crash before that, the pool has its old or its new size.
+    ///
+    /// # Cost
+    /// Allocates the new space and writes its map; five drains or syncs.
+    pub fn grow(&self, size: u64) -> Result<u64, BlockPoolError> {
+        // Before the file gets longer. What is wrong with the size is told below.
+        if let Ok(geometry) = self.file.header().geometry.grow(size) {
+            self.blocks.check_growth(&geometry).map_err(BlockPoolError::blocks(self.file.path()))?;
+        }
+        self.file.grow_keeping_log(size, |geometry, publish| {
+            let growth =
+                self.blocks.begin_growth(geometry).map_err(BlockPoolError::blocks(self.file.path()))?;
+            publish()?;
+            self.blocks.finish_growth(growth);
+            Ok::<(), BlockPoolError>(())
+        })?;
+        Ok(self.blocks.block_count())
+    }
+
     /// Returns the blocks.
     pub fn blocks(&self) -> &Blocks<M> {
         &self.blocks

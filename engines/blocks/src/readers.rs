@@ -71,8 +71,9 @@ impl Readers {
         }
     }
 
-    /// Waits until no reader reads `block`, which no map word names any more.
-    pub(crate) fn wait_for_readers<M: Medium>(&self, medium: &M, block: u32) {
+    /// Waits until no reader reads one of `blocks`, which no map word names any more.
+    #[inline]
+    pub(crate) fn wait_for_readers<M: Medium>(&self, medium: &M, blocks: &[u32]) {
         if bugs::READERS_NOT_AWAITED.is_active() {
             return;
         }
@@ -81,10 +82,13 @@ impl Readers {
         fence(Ordering::SeqCst);
         // ORDER: after the fence, as the notes.
         let used = self.used.load(Ordering::Relaxed);
+        let is_read = |slot: &Slot, block: &u32| {
+            // ORDER: acquires the end of the reader's loads.
+            slot.0.load(Ordering::Acquire) == note_of(*block)
+        };
         for slot in &self.slots[..used] {
             let mut round = 0;
-            // ORDER: acquires the end of the reader's loads.
-            while slot.0.load(Ordering::Acquire) == note_of(block) {
+            while blocks.iter().any(|block| is_read(slot, block)) {
                 medium.relax(round);
                 round += 1;
             }

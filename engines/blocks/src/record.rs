@@ -2,7 +2,8 @@
 
 use crate::bugs;
 use crate::change::Change;
-use lode_layout::{BlocksDescriptor, Entry, RECORD_HEADER_WORDS, Record};
+use crate::segments::Segments;
+use lode_layout::{Entry, RECORD_HEADER_WORDS, Record};
 use std::cell::Cell;
 
 /// Words of a record for one change: payload and map word.
@@ -15,7 +16,7 @@ thread_local! {
 
 /// Calls `with` with the record of these changes.
 pub(crate) fn with_record<R>(
-    descriptor: &BlocksDescriptor,
+    segments: &Segments,
     changes: &[Change],
     with: impl FnOnce(&mut Record) -> R,
 ) -> R {
@@ -25,10 +26,10 @@ pub(crate) fn with_record<R>(
         if let Some(word) = change.word
             && !bugs::RECORD_WITHOUT_PAYLOAD.is_active()
         {
-            let (at, len) = (descriptor.data_at(word.block), descriptor.block_size.into());
+            let (at, len) = (segments.data_at(word.block), segments.block_size().into());
             record.push(Entry::Payload { at, len, crc: word.crc });
         }
-        record.push_word(descriptor.word_at(change.lba), change.stored_word());
+        record.push_word(segments.word_at(change.lba), change.stored_word());
     }
     let result = with(&mut record);
     BUFFER.set(Some(record));

@@ -8,24 +8,16 @@ use lode_layout::BlockMapWord;
 use lode_pmem::{FaultScope, Medium, hold};
 
 impl<M: Medium> Blocks<M> {
-    /// Copies the content of a block to the data block `block`, past the cache.
+    /// Copies the content of a block to the data block `block`, past the cache. No reader reads that any more.
     ///
     /// # Errors
     /// Fails if the data block lies in lost memory. It is left out from then on.
     pub(crate) fn stage(&self, block: u32, lba: u64, from: &[u8]) -> Result<Change, BlocksError> {
-        self.readers.wait_for_readers(self.medium(), block);
-        let summed = if bugs::CHECKSUM_OF_A_PART.is_active() { &from[..from.len() / 2] } else { from };
-        let word = BlockMapWord { block, crc: crc32c::crc32c(summed) };
-        let copied = FaultScope::run(|| self.medium().copy(self.descriptor.data_at(block), from));
+        let copied = FaultScope::run(|| self.medium().copy(self.segments.data_at(block), from));
         copied.inspect_err(|_| self.spares.lose(self.medium()))?;
-        Ok(Change { lba, word: Some(word) })
-    }
-
-    /// Makes the data blocks of changes spares again that no record names.
-    pub(crate) fn unstage(&self, changes: &[Change]) {
-        for word in changes.iter().filter_map(|change| change.word) {
-            self.spares.put_back(self.medium(), word.block);
-        }
+        // After the copy, whose stores the CPU still hands to the memory while it computes this.
+        let summed = if bugs::CHECKSUM_OF_A_PART.is_active() { &from[..from.len() / 2] } else { from };
+        Ok(Change { lba, word: Some(BlockMapWord { block, crc: crc32c::crc32c(summed) }) })
     }
 
     /// Takes a data block that can be written. Waits for other writers, and makes a checkpoint, if there is none.
@@ -67,7 +59,7 @@ impl<M: Medium> Blocks<M> {
             drop(one);
             // A data block that is not lost comes back: no writer waits while it has one.
             let lost = self.spares.lost(self.medium());
-            if lost >= self.descriptor.spare_count {
+            if lost >= self.segments.spare_count() {
                 return Err(BlocksError::NoSpare { count: lost });
             }
             self.medium().relax(round);

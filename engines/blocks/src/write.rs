@@ -9,10 +9,27 @@ use lode_layout::{BlockMapWord, WORD};
 use lode_pmem::Medium;
 
 impl<M: Medium> Blocks<M> {
+    /// Writes a block. Allocates nothing.
+    ///
+    /// # Errors
+    /// Those of a data block that can't be taken or written, of a map word that can't be read, and of the log. Nothing was
+    /// changed, unless the write is in doubt.
+    ///
+    /// # Cost
+    /// One drain. No locked instruction lies between the copy and the drain: it would wait for the copy, too.
+    pub(crate) fn write_one_through(&self, lba: u64, from: &[u8]) -> Result<(), BlocksError> {
+        let block = self.take()?;
+        let _stripe = self.stripes.hold_one(self.medium(), lba);
+        let old = self.pool_word(lba).inspect_err(|_| self.spares.put_back(self.medium(), block))?;
+        self.readers.wait_for_readers(self.medium(), &[block]);
+        let change = self.stage(block, lba, from)?;
+        self.log_and_retire(&[change], old)
+    }
+
     /// Writes blocks, each of them once.
     ///
     /// # Errors
-    /// As [`commit`](Blocks::commit), and those of a data block that can't be taken or written.
+    /// As [`write_one_through`](Blocks::write_one_through).
     ///
     /// # Cost
     /// One drain for as many blocks as have room in a record, and as there are spares.
@@ -20,30 +37,44 @@ impl<M: Medium> Blocks<M> {
         let max = changes_max(self.log.record_words_max());
         let mut rest = writes;
         while !rest.is_empty() {
-            let changes = self.stage_some(&rest[..rest.len().min(max)])?;
-            self.commit(&changes)?;
-            rest = &rest[changes.len()..];
+            let blocks = self.take_some(rest.len().min(max))?;
+            let (now, later) = rest.split_at(blocks.len());
+            self.write_some(now, &blocks)?;
+            rest = later;
         }
         Ok(())
     }
 
-    /// Stages the first of `writes`, and as many others as there are data blocks for.
-    fn stage_some(&self, writes: &[(u64, &[u8])]) -> Result<Vec<Change>, BlocksError> {
+    /// Takes data blocks: at most `count`, at least one.
+    fn take_some(&self, count: usize) -> Result<Vec<u32>, BlocksError> {
+        let mut blocks = Vec::with_capacity(count);
+        // Waits for a data block only while it has none: other writers may wait for those.
+        blocks.push(self.take()?);
+        blocks.extend((1..count).map_while(|_| self.try_take()));
+        Ok(blocks)
+    }
+
+    /// Writes blocks to as many data blocks, which were taken for them, with one record.
+    fn write_some(&self, writes: &[(u64, &[u8])], blocks: &[u32]) -> Result<(), BlocksError> {
+        let _stripes = self.stripes.hold(self.medium(), writes.iter().map(|(lba, _)| *lba));
+        let put_back = |lost: Option<u32>| {
+            let unused = blocks.iter().filter(|block| lost != Some(**block));
+            unused.for_each(|block| self.spares.put_back(self.medium(), *block));
+        };
+        let old = self.pool_words(writes.iter().map(|(lba, _)| *lba)).inspect_err(|_| put_back(None))?;
+        self.readers.wait_for_readers(self.medium(), blocks);
         let mut changes = Vec::with_capacity(writes.len());
-        for (lba, from) in writes {
-            // Waits for a data block only while it has none: other writers may wait for those.
-            let block = if changes.is_empty() { self.take().map(Some) } else { Ok(self.try_take()) };
-            let Some(block) = block? else { break };
-            let staged = self.stage(block, *lba, from);
-            changes.push(staged.inspect_err(|_| self.unstage(&changes))?);
+        for ((lba, from), block) in writes.iter().zip(blocks) {
+            let staged = self.stage(*block, *lba, from);
+            changes.push(staged.inspect_err(|_| put_back(Some(*block)))?);
         }
-        Ok(changes)
+        self.log_and_retire(&changes, old.into_iter().flatten())
     }
 
     /// Makes blocks read as zeros.
     ///
     /// # Errors
-    /// As [`commit`](Blocks::commit).
+    /// Those of the log; a map word that can't be read.
     ///
     /// # Cost
     /// One drain for as many blocks as have room in a record.
@@ -54,36 +85,44 @@ impl<M: Medium> Blocks<M> {
                 self.store_words(&changes);
                 continue;
             }
-            self.commit(&changes)?;
+            let _stripes = self.stripes.hold(self.medium(), lbas.iter().copied());
+            let old = self.pool_words(lbas.iter().copied())?;
+            self.log_and_retire(&changes, old.into_iter().flatten())?;
         }
         Ok(())
     }
 
-    /// Makes the map words and the contents of `changes` durable with one record. No block is there twice.
+    /// Returns the map words of blocks that the pool has.
+    fn pool_words(&self, lbas: impl Iterator<Item = u64>) -> Result<Vec<Option<BlockMapWord>>, BlocksError> {
+        lbas.map(|lba| self.pool_word(lba)).collect()
+    }
+
+    /// Makes `changes` durable and visible with one record, and retires the data blocks of the map words `old` that they
+    /// replace. No block is there twice. The caller holds the locks of all from before it read those words until this
+    /// returns: no other write of these blocks may free the same data blocks.
     ///
     /// # Errors
-    /// Those of the log; a map word that can't be read. Nothing was changed, unless the write is in doubt.
+    /// Those of the log.
     ///
     /// # Durability
     /// Durable and visible on return. All changes of one call are there after a crash before that, or none.
-    fn commit(&self, changes: &[Change]) -> Result<(), BlocksError> {
-        // Held until the map words are stored: no other write of these blocks may free the same data blocks.
-        let _stripes = self.stripes.hold(self.medium(), changes.iter().map(|change| change.lba));
-        let old: Result<Vec<Option<BlockMapWord>>, BlocksError> =
-            changes.iter().map(|change| self.pool_word(change.lba)).collect();
-        let old = old.inspect_err(|_| self.unstage(changes))?;
+    fn log_and_retire(
+        &self,
+        changes: &[Change],
+        old: impl IntoIterator<Item = BlockMapWord>,
+    ) -> Result<(), BlocksError> {
         if bugs::MAP_BEFORE_RECORD.is_active() {
             self.store_words(changes);
         }
-        let sequence = with_record(&self.descriptor, changes, |record| self.log.commit(record, &[]))?;
-        self.spares.retire(self.medium(), sequence, old.into_iter().flatten().map(|word| word.block));
+        let sequence = with_record(&self.segments, changes, |record| self.log.commit(record, &[]))?;
+        self.spares.retire(self.medium(), sequence, old.into_iter().map(|word| word.block));
         Ok(())
     }
 
     /// Stores map words that no record has: for seeded bugs.
     fn store_words(&self, changes: &[Change]) {
         for change in changes {
-            let at = self.descriptor.word_at(change.lba);
+            let at = self.segments.word_at(change.lba);
             self.medium().store8(at, change.stored_word());
             self.medium().flush(at, WORD);
         }

@@ -10,7 +10,7 @@ const SMALL: u64 = 64 << 10;
 fn subject(machine: Machine, size: u64, block_size: u32) -> BlocksSubject {
     let is_cached = machine.durability == Durability::Commit;
     let cache = if is_cached { WriteCache::Volatile } else { WriteCache::None };
-    BlocksSubject { size, block_size, cache, large_request: 0 }
+    BlocksSubject { size, block_size, cache, grown: 0, large_request: 0 }
 }
 
 fn survives_power_cuts(size: u64, block_size: u32, operations: u64, images: u64) {
@@ -36,6 +36,23 @@ fn blocks_are_never_torn_or_lost() {
 #[test]
 fn blocks_of_several_sectors_are_never_torn() {
     survives_power_cuts(2 * SMALL, 1024, 36, 1_000);
+}
+
+/// A pool grows while threads write its blocks: after a power cut it has the old or the new size.
+#[test]
+fn growing_pools_lose_nothing() {
+    for machine in Machine::ALL {
+        for threads in 1..=3 {
+            let subject = BlocksSubject { grown: SMALL + (16 << 10), ..subject(machine, SMALL, 512) };
+            let budget = Budget::scaled(2_000, 60.0);
+            let operations = 36 / threads as u64;
+            let failing_drains = machine.durability == Durability::Commit;
+            let setup = Setup { machine, threads, operations, budget, failing_drains, ..Setup::default() };
+            let report = explore(&subject, &setup);
+            println!("{subject:?}, {machine}, {threads} threads: {report}");
+            assert!(report.violation.is_none(), "{}", report.violation.expect("just seen"));
+        }
+    }
 }
 
 /// A flush of so many writes needs several records, which one sync makes durable.

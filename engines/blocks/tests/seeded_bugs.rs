@@ -11,18 +11,22 @@ use lode_sim::{Budget, Cpu, Machine, Setup, WriteCache, explore};
 const LINE: Machine = Machine { cpu: Cpu::X86, durability: Durability::Line };
 const COMMIT: Machine = Machine { cpu: Cpu::X86, durability: Durability::Commit };
 
-/// The smallest pool, and one with requests for which a flush needs several records: size, blocks of a large request.
-const SMALL: (u64, usize) = (64 << 10, 0);
-const LARGE: (u64, usize) = (160 << 10, 110);
+/// The smallest pool.
+const SMALL: BlocksSubject =
+    BlocksSubject { size: 64 << 10, block_size: 512, cache: WriteCache::None, grown: 0, large_request: 0 };
+/// A pool with requests for which a flush needs several records.
+const LARGE: BlocksSubject = BlocksSubject { size: 160 << 10, large_request: 110, ..SMALL };
+/// A pool that grows.
+const GROWING: BlocksSubject = BlocksSubject { grown: 80 << 10, ..SMALL };
 
-fn is_found(bug: &'static Bug, (size, large_request): (u64, usize), machine: Machine, threads: usize) {
+fn is_found(bug: &'static Bug, subject: BlocksSubject, machine: Machine, threads: usize) {
     let is_commit = machine.durability == Durability::Commit;
     let cache = if is_commit { WriteCache::Volatile } else { WriteCache::None };
-    let subject = BlocksSubject { size, block_size: 512, cache, large_request };
+    let subject = BlocksSubject { cache, ..subject };
     let report = bug.plant(|| {
         (1..=40).map(|seed| seed * 1000).find_map(|seed| {
             let budget = Budget { images: 5_000, seconds: 20.0 };
-            let operations = if large_request > 0 { 8 } else { 60 / threads as u64 };
+            let operations = if subject.large_request > 0 { 8 } else { 60 / threads as u64 };
             let setup = Setup {
                 machine,
                 threads,
@@ -76,4 +80,7 @@ found! {
     freed_while_settling: bugs::FREED_WHILE_SETTLING in SMALL on COMMIT with 3;
     forgotten_before_checkpoint: bugs::FORGOTTEN_BEFORE_CHECKPOINT in SMALL on COMMIT with 1;
     old_word_of_pool: bugs::OLD_WORD_OF_POOL in SMALL on COMMIT with 1;
+    segment_not_drained: bugs::SEGMENT_NOT_DRAINED in GROWING on LINE with 1;
+    segment_not_synced: bugs::SEGMENT_NOT_DRAINED in GROWING on COMMIT with 1;
+    new_map_not_cleared: bugs::NEW_MAP_NOT_CLEARED in GROWING on LINE with 1;
 }

@@ -4,9 +4,10 @@ use crate::bugs;
 use crate::error::BttError;
 use crate::found::FoundArena;
 use crate::lanes::Lanes;
-use crate::undrained::Undrained;
+use crate::readers::Readers;
+use crate::undrained::Stripe;
 use lode_layout::{PoolOffset, WORD, align_down};
-use lode_nvdimm::{BttDamage, BttDialect, BttFlog, BttGeometry, BttMapEntry};
+use lode_nvdimm::{BttBlockState, BttDamage, BttDialect, BttFlog, BttGeometry, BttMapEntry};
 use lode_pmem::sync::SpinMutex;
 use lode_pmem::{FaultScope, Medium, Readable};
 
@@ -23,10 +24,11 @@ pub(crate) struct Arena {
     pub(crate) dialect: BttDialect,
     pub(crate) is_read_only: bool,
     pub(crate) lanes: Lanes,
+    pub(crate) readers: Readers,
     /// The sum of the offsets of a lane's two flog entries: either is this sum less the other.
     pub(crate) flog_offs: u64,
-    /// A lock for each group of words of the map. Each knows the word of its group, if any, that may not be durable.
-    pub(crate) stripes: Box<[SpinMutex<Option<Undrained>>]>,
+    /// A lock for each group of words of the map.
+    pub(crate) stripes: Box<[SpinMutex<Stripe>]>,
 }
 
 /// The map entries in a word.
@@ -36,7 +38,7 @@ impl Arena {
     /// Returns the arena that was found, with this flog.
     pub(crate) fn new(found: &FoundArena, dialect: BttDialect, first_lba: u64, flog: &BttFlog) -> Arena {
         let geometry = found.info.geometry;
-        let stripes = (0..geometry.nfree()).map(|_| SpinMutex::new(None)).collect();
+        let stripes = (0..geometry.nfree()).map(|_| SpinMutex::new(Stripe::default())).collect();
         Arena {
             index: found.index,
             start: found.start,
@@ -45,6 +47,7 @@ impl Arena {
             dialect,
             is_read_only: found.info.is_read_only,
             lanes: Lanes::new(flog.lanes()),
+            readers: Readers::new(),
             flog_offs: flog.other_off(0),
             stripes,
         }
@@ -67,10 +70,22 @@ impl Arena {
         self.start.plus(self.geometry.mapoff() + align_down(off, WORD))
     }
 
-    /// Returns the lock of the word of the map that holds the entry of `lba`. Blocks in order have locks of their own,
-    /// except for the two of a word.
-    pub(crate) fn stripe(&self, lba: u32) -> &SpinMutex<Option<Undrained>> {
-        &self.stripes[(lba / ENTRIES) as usize % self.stripes.len()]
+    /// Returns the index of the stripe of a block. Blocks in order have stripes of their own, except for the two of a word.
+    pub(crate) fn stripe_index(&self, lba: u32) -> usize {
+        (lba / ENTRIES) as usize % self.stripes.len()
+    }
+
+    /// Returns the lock of the word of the map that holds the entry of `lba`.
+    pub(crate) fn stripe(&self, lba: u32) -> &SpinMutex<Stripe> {
+        &self.stripes[self.stripe_index(lba)]
+    }
+
+    /// Returns the state of a map entry, or that of the same meaning: blocks that were never written can be zeros.
+    pub(crate) fn read_state(&self, entry: BttMapEntry) -> BttBlockState {
+        match entry.state {
+            BttBlockState::Initial if self.dialect.is_initial_zero() => BttBlockState::Zero,
+            state => state,
+        }
     }
 
     /// Returns the error for this damage of the arena.
@@ -103,12 +118,17 @@ impl Arena {
 
     /// Stores the map entry of `lba`, and flushes it. The caller holds its stripe, since the word has another entry.
     pub(crate) fn store_entry<M: Medium>(&self, medium: &M, lba: u32, entry: BttMapEntry) {
+        self.store_entry_unflushed(medium, lba, entry);
+        medium.flush(self.word_at(lba), WORD);
+    }
+
+    /// Stores the map entry of `lba` for a caller that flushes it, and holds its stripe.
+    pub(crate) fn store_entry_unflushed<M: Medium>(&self, medium: &M, lba: u32, entry: BttMapEntry) {
         let at = self.word_at(lba);
         let shift = lba % ENTRIES * u32::BITS;
         let old = medium.memory().reading_in_scope(|memory| memory.load8(at));
         let new = u64::from(u32::from_le_bytes(entry.encode())) << shift;
         medium.store8(at, old & !(u64::from(u32::MAX) << shift) | new);
-        medium.flush(at, WORD);
     }
 
     /// Copies the content of a block past the cache.
@@ -140,26 +160,24 @@ impl Arena {
         into: &mut [u8],
         entry: impl Fn(&Readable) -> Result<BttMapEntry, BttError>,
     ) -> Result<(), BttError> {
-        use lode_nvdimm::BttBlockState::{Error, Initial, Normal, Zero};
-        let Some((lane, _state)) = self.lanes.claim(medium, |_| true) else {
-            unreachable!("every lane is fit for a read, and an arena has one");
-        };
-        let result = medium.memory().try_reading(|memory| {
+        medium.memory().try_reading(|memory| {
             let mut seen = entry(memory)?;
+            let mut announcement = None;
             loop {
-                match seen.state {
-                    Zero => {
+                match self.read_state(seen) {
+                    BttBlockState::Zero => {
                         into.fill(0);
                         return Ok(());
                     }
-                    Initial if self.dialect.is_initial_zero() => {
-                        into.fill(0);
-                        return Ok(());
+                    BttBlockState::Error => {
+                        return Err(BttError::Lost { lba: self.first_lba + u64::from(lba) });
                     }
-                    Error => return Err(BttError::Lost { lba: self.first_lba + u64::from(lba) }),
-                    Initial | Normal => {}
+                    BttBlockState::Initial | BttBlockState::Normal => {}
                 }
-                self.lanes.publish(lane, seen.number);
+                match &announcement {
+                    None => announcement = Some(self.readers.announce(medium, seen.number)),
+                    Some(announcement) => announcement.replace(seen.number),
+                }
                 let again = entry(memory)?;
                 if again == seen || bugs::READ_NOT_REPEATED.is_active() {
                     break;
@@ -171,8 +189,6 @@ impl Arena {
             lode_pmem::scheduled::step();
             memory.read(self.block_at(seen.number), into);
             Ok(())
-        });
-        self.lanes.conceal(lane);
-        result
+        })
     }
 }

@@ -144,18 +144,57 @@ impl<M: Medium> Btt<M> {
         self.made()?.write(&self.medium, lba, from)
     }
 
-    /// Makes a block read as zeros.
+    /// Writes blocks. If a block is there twice, the last content counts. Each block is written whole or not at all; blocks
+    /// are independent of each other.
     ///
     /// # Errors
-    /// As [`write`](Btt::write).
+    /// As [`write`](Btt::write), apart from this: some of the blocks may be written. Errors of the arguments are found first.
     ///
     /// # Durability
     /// See [`Btt`].
     ///
     /// # Cost
-    /// One drain without a volatile cache, none with one; no data.
-    pub fn zero(&self, lba: u64) -> Result<(), BttError> {
-        self.made()?.set_state(&self.medium, lba, BttBlockState::Zero)
+    /// Without a volatile cache, two drains for as many blocks as there are lanes that no other write holds; with one, none.
+    pub fn write_batch(&self, writes: &[(u64, &[u8])]) -> Result<(), BttError> {
+        for (_, from) in writes {
+            self.check_length(from.len())?;
+        }
+        self.made()?.write_batch(&self.medium, writes)
+    }
+
+    /// Writes blocks to the places that they have, so a power cut may leave a mixture of the old and the new content in each
+    /// of them, and a reader may see one. A block that reads as zeros or is lost has no place, and is written as by
+    /// [`write_batch`](Btt::write_batch). If a block is there twice, the last content counts.
+    ///
+    /// # Errors
+    /// As [`write_batch`](Btt::write_batch), apart from this: blocks of a failed batch may be mixtures.
+    ///
+    /// # Durability
+    /// Without a [volatile cache](Btt::has_volatile_cache), durable on return. With one, after the next
+    /// [`flush`](Btt::flush).
+    ///
+    /// # Cost
+    /// One drain without a volatile cache, none with one; the lines of the blocks. No line of the flog or the map.
+    pub fn write_in_place(&self, writes: &[(u64, &[u8])]) -> Result<(), BttError> {
+        for (_, from) in writes {
+            self.check_length(from.len())?;
+        }
+        self.made()?.write_batch_in_place(&self.medium, writes)
+    }
+
+    /// Makes `count` blocks from `first` on read as zeros.
+    ///
+    /// # Errors
+    /// As [`write_batch`](Btt::write_batch).
+    ///
+    /// # Durability
+    /// See [`Btt`].
+    ///
+    /// # Cost
+    /// Without a volatile cache, one drain for up to 65,536 blocks of an arena, and none if all are zeros already; with one,
+    /// none. No data.
+    pub fn zero(&self, first: u64, count: u64) -> Result<(), BttError> {
+        self.made()?.set_state(&self.medium, first, count, BttBlockState::Zero)
     }
 
     /// Makes reads of a block fail until it is written again.
@@ -167,9 +206,9 @@ impl<M: Medium> Btt<M> {
     /// See [`Btt`].
     ///
     /// # Cost
-    /// As [`zero`](Btt::zero).
+    /// As [`zero`](Btt::zero) of one block.
     pub fn mark_lost(&self, lba: u64) -> Result<(), BttError> {
-        self.made()?.set_state(&self.medium, lba, BttBlockState::Error)
+        self.made()?.set_state(&self.medium, lba, 1, BttBlockState::Error)
     }
 
     /// Makes all writes durable that have returned.
@@ -179,7 +218,7 @@ impl<M: Medium> Btt<M> {
     /// opened again.
     ///
     /// # Cost
-    /// Two drains if anything waits in the volatile cache; otherwise none.
+    /// Two drains if anything waits in the volatile cache, one if only writes in place do; otherwise none.
     pub fn flush(&self) -> Result<(), BttError> {
         self.table.get().map_or(Ok(()), |table| table.flush(&self.medium))
     }

@@ -18,6 +18,10 @@ pub static SLOT_REUSED_BEFORE_MAP: Bug = Bug::new("slot-reused-before-map", "an 
 /// The old map entry is durable before a flog entry that builds on it.
 pub static OLD_ENTRY_NOT_DURABLE: Bug =
     Bug::new("old-entry-not-durable", "recovery of one lane undoes the write of another");
+/// The last content of a block that is in a batch twice counts, and takes one lane.
+pub static BLOCK_TWICE_IN_BATCH: Bug = Bug::new("block-twice-in-batch", "a block of the data has two owners");
+/// Every flog entry of a batch is durable when the batch returns.
+pub static BATCH_FLOG_NOT_FLUSHED: Bug = Bug::new("batch-flog-not-flushed", "an acknowledged write is lost");
 /// The seq of a flog entry follows that of the entry before it.
 pub static SEQ_NOT_ADVANCED: Bug = Bug::new("seq-not-advanced", "neither flog entry is the newer one");
 /// A flog entry goes to the place of the one before the last.
@@ -48,14 +52,23 @@ pub static FLOG_WITHOUT_STATE: Bug = Bug::new("flog-without-state", "PMDK's reco
 pub static VISIBLE_STATE_IN_FLOG: Bug =
     Bug::new("visible-state-in-flog", "PMDK's recovery leaves a write out");
 
+/// A block that is written in place keeps that place until the write has ended.
+pub static IN_PLACE_NOT_HELD: Bug = Bug::new("in-place-not-held", "another block is overwritten");
+/// A write in place is durable before the caller is told.
+pub static IN_PLACE_NOT_DRAINED: Bug = Bug::new("in-place-not-drained", "an acknowledged write is lost");
+/// On durability commit, a flush syncs also if only blocks written in place wait for it.
+pub static IN_PLACE_NOT_NOTED: Bug = Bug::new("in-place-not-noted", "a flushed write is lost");
+
 /// Every bug of this crate.
-pub static ALL: [&Bug; 19] = [
+pub static ALL: [&Bug; 24] = [
     &DATA_NOT_DRAINED,
     &FLOG_NOT_DRAINED,
     &MAP_BEFORE_FLOG,
     &FLOG_HALVES_UNORDERED,
     &SLOT_REUSED_BEFORE_MAP,
     &OLD_ENTRY_NOT_DURABLE,
+    &BLOCK_TWICE_IN_BATCH,
+    &BATCH_FLOG_NOT_FLUSHED,
     &SEQ_NOT_ADVANCED,
     &FLOG_PLACE_NOT_CHANGED,
     &READERS_NOT_AWAITED,
@@ -69,4 +82,7 @@ pub static ALL: [&Bug; 19] = [
     &INFO_BEFORE_LAYOUT,
     &FLOG_WITHOUT_STATE,
     &VISIBLE_STATE_IN_FLOG,
+    &IN_PLACE_NOT_HELD,
+    &IN_PLACE_NOT_DRAINED,
+    &IN_PLACE_NOT_NOTED,
 ];

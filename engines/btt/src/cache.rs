@@ -14,7 +14,7 @@ use crate::bugs;
 use crate::error::BttError;
 use lode_nvdimm::{BttBlockState, BttMapEntry};
 use lode_pmem::hold;
-use lode_pmem::sync::SpinMutex;
+use lode_pmem::sync::{AtomicBool, Ordering, SpinMutex};
 use lode_pmem::{Medium, Readable};
 use std::collections::BTreeMap;
 
@@ -51,6 +51,8 @@ pub(crate) struct Cache {
     pub(crate) waiting: SpinMutex<Waiting>,
     /// Held by the flush that runs.
     pub(crate) flushing: SpinMutex<()>,
+    /// True if a block was written in place since the last flush began.
+    is_written_in_place: AtomicBool,
 }
 
 impl Cache {
@@ -86,12 +88,26 @@ impl Cache {
             old.state = waiting.entry(number).unwrap_or(old).state;
         }
         waiting.newer.insert(number, CachedEntry { entry: change(old), old, lane });
-        // A reader that holds the lane asks for the lock of the entries.
+        // A writer that holds the lane asks for the lock of the entries.
         drop(waiting);
         if let Some(in_vain) = replaced.and_then(|replaced| replaced.lane) {
             hold(arena.lanes.state(in_vain), medium).is_waiting = false;
         }
         Ok(old)
+    }
+
+    /// Notes that a block was written in place.
+    pub(crate) fn note_in_place(&self) {
+        if !bugs::IN_PLACE_NOT_NOTED.is_active() {
+            // ORDER: releases: the content is in the page cache before a flush takes the note and syncs.
+            self.is_written_in_place.store(true, Ordering::Release);
+        }
+    }
+
+    /// Takes the note that a block was written in place. A flush does so before its sync.
+    pub(crate) fn take_in_place(&self) -> bool {
+        // ORDER: acquires what was written before the notes.
+        self.is_written_in_place.swap(false, Ordering::Acquire)
     }
 
     /// Returns true if nothing waits for a flush to begin.

@@ -6,7 +6,7 @@ use crate::found::FoundArena;
 use crate::open::{FoundTable, find_table, read_flog};
 use crate::plan::Plan;
 use crate::{Btt, Finding, check, open};
-use lode_layout::{PmdkBlk, PmdkHeader, PmdkKind};
+use lode_layout::{PmdkBlk, PmdkHeader, PmdkKind, WORD};
 use lode_nvdimm::{BttDialect, BttGeometry, BttMapEntry, BttRules, BttVersion, InfoBlockError};
 use lode_pmem::{Counter, FaultScope, Medium};
 use lode_sim::{
@@ -18,17 +18,22 @@ use uuid::Uuid;
 
 /// Bytes of a block.
 const LBASIZE: usize = 512;
-/// Bytes of an arena, the least that has room for some blocks.
-const ARENA_LEN: u64 = 20 << 10;
+/// Bytes of the structures of an arena, and then for each lane.
+const ARENA_LEN: [u64; 2] = [12 << 10, 4 << 10];
 /// The value of block 0 when the runs begin.
 const FIRST: u64 = 1;
+
+/// Blocks of a large request.
+const LARGE_REQUEST: u64 = 6;
+/// A content that no block ever has: a later one of the same batch replaces it.
+const NEVER: [u8; LBASIZE] = [0xfe; LBASIZE];
 
 /// A table of small arenas, whose lanes are few, so that threads share them.
 #[derive(Clone, Copy, Debug)]
 pub struct BttSubject {
     /// Number of arenas, 1 or 2.
     pub arenas: u64,
-    /// Number of lanes of an arena, 1 to 3.
+    /// Number of lanes of an arena, 2 to 4: the blocks are few, too.
     pub lanes: u32,
     /// True if the table is made by the first write of a run.
     pub is_lazy: bool,
@@ -36,6 +41,8 @@ pub struct BttSubject {
     pub dialect: BttDialect,
     /// The promise of the medium.
     pub cache: WriteCache,
+    /// True if half of the writes of the last block go to the place that it has. Only its first word counts then.
+    pub in_place: bool,
 }
 
 /// The table while it is used.
@@ -43,6 +50,7 @@ pub struct BttSubject {
 pub struct Engine {
     btt: Btt<Arc<SimMedium>>,
     value: Counter,
+    in_place: bool,
 }
 
 /// Reasons why a table can't be used after a power cut.
@@ -73,8 +81,8 @@ impl BttSubject {
     fn plan(&self) -> Result<Plan, InfoBlockError> {
         let rules = BttRules { nfree: self.lanes, ..BttRules::kernel(LBASIZE as u32) };
         let arena = |index: u64| -> Result<(u64, BttGeometry), InfoBlockError> {
-            let start = self.arenas_off() + index * ARENA_LEN;
-            Ok((start, BttGeometry::arena(ARENA_LEN, &rules, index + 1 == self.arenas)?))
+            let start = self.arenas_off() + index * self.arena_len();
+            Ok((start, BttGeometry::arena(self.arena_len(), &rules, index + 1 == self.arenas)?))
         };
         let arenas = (0..self.arenas).map(arena).collect::<Result<_, _>>()?;
         let plan = Plan::of_arenas(Uuid::from_u128(7), BttVersion::V1_1, arenas);
@@ -83,6 +91,10 @@ impl BttSubject {
             BttDialect::Kernel => plan,
             BttDialect::Pmdk => plan.in_new_pool(header),
         })
+    }
+
+    fn arena_len(&self) -> u64 {
+        ARENA_LEN[0] + u64::from(self.lanes) * ARENA_LEN[1]
     }
 
     fn arenas_off(&self) -> u64 {
@@ -120,32 +132,51 @@ fn leave_unfinished_write(medium: &Arc<SimMedium>) -> Result<(), BttError> {
     Ok(medium.drain()?)
 }
 
-/// Reads a block.
-fn content(btt: &Btt<Arc<SimMedium>>, lba: u64) -> Result<BlockContent, BttError> {
+/// Reads a block; of one that is written in place only the first word, since the rest may be a mixture.
+fn content(btt: &Btt<Arc<SimMedium>>, lba: u64, in_place: bool) -> Result<BlockContent, BttError> {
     let mut bytes = [0; LBASIZE];
     btt.read(lba, &mut bytes)?;
-    Ok(BlockContent::of(&bytes))
+    let is_mixture = in_place && lba + 1 == btt.block_count();
+    Ok(BlockContent::of(if is_mixture { &bytes[..WORD as usize] } else { &bytes }))
 }
 
 impl Engine {
+    /// Writes blocks as one batch. In one of several blocks, the first block is there twice.
+    fn write(&self, blocks: &[(usize, BlockContent)]) -> Result<(), BttError> {
+        if let [(block, BlockContent::ZERO)] = blocks {
+            return self.btt.zero(*block as u64, 1);
+        }
+        if let [(block, value @ BlockContent::Whole(word))] = blocks
+            && self.in_place
+            && *block as u64 + 1 == self.btt.block_count()
+            && word % 2 == 0
+        {
+            return self.btt.write_in_place(&[(*block as u64, &value.bytes(LBASIZE))]);
+        }
+        let contents: Vec<Vec<u8>> = blocks.iter().map(|(_, value)| value.bytes(LBASIZE)).collect();
+        let mut batch: Vec<(u64, &[u8])> =
+            blocks.iter().zip(&contents).map(|((block, _), bytes)| (*block as u64, &bytes[..])).collect();
+        if batch.len() > 1 {
+            batch.insert(0, (batch[0].0, &NEVER));
+        }
+        self.btt.write_batch(&batch)
+    }
+
     /// Runs a request. Returns what it read.
     fn run(&self, request: &BlockRequest<BlockContent>) -> Result<Option<BlockContent>, BttError> {
         match request {
             BlockRequest::Write { blocks, is_fua } => {
-                for (block, value) in blocks {
-                    match value {
-                        &BlockContent::ZERO => self.btt.zero(*block as u64)?,
-                        value => self.btt.write(*block as u64, &value.bytes(LBASIZE))?,
-                    }
-                }
+                self.write(blocks)?;
                 if *is_fua {
                     self.btt.flush()?;
                 }
             }
             BlockRequest::Flush => self.btt.flush()?,
-            BlockRequest::Read { block, .. } => return content(&self.btt, *block as u64).map(Some),
+            BlockRequest::Read { block, .. } => {
+                return content(&self.btt, *block as u64, self.in_place).map(Some);
+            }
             BlockRequest::Trim { blocks } => {
-                blocks.iter().try_for_each(|block| self.btt.zero(*block as u64))?;
+                blocks.iter().try_for_each(|block| self.btt.zero(*block as u64, 1))?;
             }
         }
         Ok(None)
@@ -161,7 +192,7 @@ impl Subject for BttSubject {
     type Error = Unusable;
 
     fn size(&self) -> u64 {
-        self.arenas_off() + self.arenas * ARENA_LEN
+        self.arenas_off() + self.arenas * self.arena_len()
     }
 
     fn format(&self, medium: Arc<SimMedium>) -> Result<(), Unusable> {
@@ -173,13 +204,14 @@ impl Subject for BttSubject {
     }
 
     fn start(&self, medium: Arc<SimMedium>) -> Result<Engine, Unusable> {
-        Ok(Engine { btt: self.open(medium)?, value: Counter::new(FIRST + 1) })
+        Ok(Engine { btt: self.open(medium)?, value: Counter::new(FIRST + 1), in_place: self.in_place })
     }
 
     fn run(&self, engine: &Engine, actor: &mut Actor<'_, BlockRequest<BlockContent>>) {
         let (block_count, value) = (engine.btt.block_count(), &engine.value);
+        let large_request = LARGE_REQUEST.min(block_count) as usize;
         let is_refusal = |error: &BttError| matches!(error, BttError::Poisoned | BttError::Memory(_));
-        BlockWorkload { block_count, value, large_request: 0 }.run(
+        BlockWorkload { block_count, value, large_request }.run(
             actor,
             |request| engine.run(request),
             is_refusal,
@@ -193,7 +225,8 @@ impl Subject for BttSubject {
             pmdk_agrees(&medium)?;
         }
         let btt = self.open(Arc::clone(&medium))?;
-        let contents = (0..btt.block_count()).map(|lba| content(&btt, lba)).collect::<Result<_, _>>()?;
+        let contents =
+            (0..btt.block_count()).map(|lba| content(&btt, lba, self.in_place)).collect::<Result<_, _>>()?;
         if is_there {
             sound(&medium)?;
         }

@@ -1,13 +1,12 @@
-//! The lanes of an arena: each has a free block, a place in the flog, and a note of the block that it reads.
+//! The lanes of an arena: each has a free block and a place in the flog.
 
-use crate::bugs;
 use crate::undrained::Undrained;
 use lode_nvdimm::BttFlogLane;
 use lode_pmem::Medium;
-use lode_pmem::sync::{AtomicU64, AtomicUsize, Ordering, SpinMutex, SpinMutexGuard, fence};
+use lode_pmem::sync::{SpinMutex, SpinMutexGuard};
 use std::cell::Cell;
 
-/// The state of a lane, which belongs to the operation that holds the lane.
+/// The state of a lane, which belongs to the write that holds the lane.
 #[derive(Debug)]
 pub(crate) struct LaneState {
     /// The lane's free block.
@@ -20,113 +19,84 @@ pub(crate) struct LaneState {
     pub(crate) undrained: Option<Undrained>,
 }
 
+/// A lane that is held.
 #[derive(Debug)]
-#[repr(align(128))]
-struct Lane {
-    state: SpinMutex<LaneState>,
-    /// The block that the holder reads, plus one; 0 while it reads none.
-    reading: AtomicU64,
+pub(crate) struct HeldLane<'a> {
+    /// The number of the lane.
+    pub(crate) index: usize,
+    pub(crate) state: SpinMutexGuard<'a, LaneState>,
 }
 
+/// The reason why there is no lane for a write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NoLane {
+    /// Other writes hold lanes, so there may be one later.
+    Held,
+    /// Every lane waits for a flush, or is in doubt.
+    Waiting,
+}
+
+#[derive(Debug)]
+#[repr(align(128))]
+struct Lane(SpinMutex<LaneState>);
+
 thread_local! {
-    /// The lane that this thread held last, in any arena.
+    /// The lane that this thread tries first, in any arena.
     static HINT: Cell<usize> = const { Cell::new(0) };
 }
 
 /// All lanes of an arena.
 #[derive(Debug)]
-pub(crate) struct Lanes {
-    lanes: Box<[Lane]>,
-    /// Number of lanes that were ever held, the first ones.
-    used: AtomicUsize,
-}
+pub(crate) struct Lanes(Box<[Lane]>);
 
 impl Lanes {
     /// Returns the lanes that the flog describes.
     pub(crate) fn new(flog: impl Iterator<Item = BttFlogLane>) -> Lanes {
-        let state = |flog: BttFlogLane| {
+        let lane = |flog: BttFlogLane| {
             let free = flog.current.free_block();
-            SpinMutex::new(LaneState { free, flog, is_waiting: false, undrained: None })
+            Lane(SpinMutex::new(LaneState { free, flog, is_waiting: false, undrained: None }))
         };
-        let lane = |flog| Lane { state: state(flog), reading: AtomicU64::new(0) };
-        Lanes { lanes: flog.map(lane).collect(), used: AtomicUsize::new(0) }
+        Lanes(flog.map(lane).collect())
     }
 
-    /// Holds a lane that `is_fit`, preferably the one that this thread held last. Returns `None` if no lane is fit, and
-    /// none is held.
-    pub(crate) fn claim<M: Medium>(
-        &self,
-        medium: &M,
-        is_fit: impl Fn(&LaneState) -> bool,
-    ) -> Option<(usize, SpinMutexGuard<'_, LaneState>)> {
-        let (count, start) = (self.lanes.len(), HINT.get());
+    /// Holds a lane that has a free block, preferably the one that this thread held last. Waits for other writes. `None` if
+    /// every lane waits for a flush, or is in doubt. The caller holds no lane: others may wait for that one.
+    pub(crate) fn claim<M: Medium>(&self, medium: &M) -> Option<HeldLane<'_>> {
         let mut round = 0;
         loop {
-            let mut is_any_held = false;
-            for index in (0..count).map(|step| (start + step) % count) {
-                match self.lanes[index].state.try_lock() {
-                    Some(state) if is_fit(&state) => {
-                        self.note_used(index);
-                        return Some((index, state));
-                    }
-                    Some(_) => {}
-                    None => is_any_held = true,
-                }
+            match self.try_claim() {
+                Ok(lane) => return Some(lane),
+                Err(NoLane::Waiting) => return None,
+                Err(NoLane::Held) => medium.relax(round),
             }
-            if !is_any_held {
-                return None;
-            }
-            medium.relax(round);
             round += 1;
         }
     }
 
-    fn note_used(&self, index: usize) {
-        HINT.set(index);
-        // ORDER: none: the number only grows, and the holder of a lane has raised it before.
-        if self.used.load(Ordering::Relaxed) <= index {
-            // ORDER: before the fence in `publish`: a writer that can miss the lane has made its map entry visible.
-            self.used.fetch_max(index + 1, Ordering::SeqCst);
+    /// Holds a lane that has a free block, without a wait.
+    pub(crate) fn try_claim(&self) -> Result<HeldLane<'_>, NoLane> {
+        let (count, start) = (self.0.len(), HINT.get());
+        let mut reason = NoLane::Waiting;
+        for index in (0..count).map(|step| (start + step) % count) {
+            match self.0[index].0.try_lock() {
+                Some(state) if !state.is_waiting => {
+                    HINT.set(index);
+                    return Ok(HeldLane { index, state });
+                }
+                Some(_) => {}
+                None => reason = NoLane::Held,
+            }
         }
+        Err(reason)
+    }
+
+    /// Makes this thread try the lane after this one first: the free block of this one can't be written.
+    pub(crate) fn avoid(index: usize) {
+        HINT.set(index + 1);
     }
 
     /// Returns the lane with this number.
     pub(crate) fn state(&self, index: usize) -> &SpinMutex<LaneState> {
-        &self.lanes[index].state
-    }
-
-    /// Announces that the holder of the lane is about to read `block`. It must then load the map entry again: if that
-    /// is unchanged, no writer stores to the block before [`conceal`](Lanes::conceal).
-    pub(crate) fn publish(&self, index: usize, block: u32) {
-        // ORDER: the fence orders the note before the second load of the map entry. A writer orders its map entry before
-        // its look at the notes, in `wait_for_readers`. So the reader sees the new entry, or the writer sees the note.
-        self.lanes[index].reading.store(u64::from(block) + 1, Ordering::Relaxed);
-        // ORDER: see above.
-        fence(Ordering::SeqCst);
-    }
-
-    /// Takes the announcement back.
-    pub(crate) fn conceal(&self, index: usize) {
-        // ORDER: releases the loads of the block: a writer that sees the 0 stores after them.
-        self.lanes[index].reading.store(0, Ordering::Release);
-    }
-
-    /// Waits until no reader reads `block`, which no map entry has any more.
-    pub(crate) fn wait_for_readers<M: Medium>(&self, medium: &M, block: u32) {
-        if bugs::READERS_NOT_AWAITED.is_active() {
-            return;
-        }
-        // ORDER: the map entry that freed the block is visible before the look at the notes; see `publish`.
-        fence(Ordering::SeqCst);
-        // ORDER: after the fence, as the notes.
-        let used = self.used.load(Ordering::Relaxed);
-        for lane in &self.lanes[..used] {
-            let mut round = 0;
-            // ORDER: acquires the end of the reader's loads, see `conceal`.
-            while lane.reading.load(Ordering::Acquire) == u64::from(block) + 1 {
-                medium.relax(round);
-                round += 1;
-            }
-        }
+        &self.0[index].0
     }
 }

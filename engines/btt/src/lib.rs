@@ -7,14 +7,15 @@
 //!   users (volumes, exports)       blocks by number: read, write, zero, flush
 //!        |
 //!   Btt -> Table -> Arena          512 GiB each: info block | data | map | flog | info block
-//!        |             lanes: a free block and a flog slot for each write that runs
+//!        |             lanes: a free block and a flog slot for each block that is being written
+//!        |             readers: the blocks that are being read
 //!        |             cache: what waits for a sync, on durability commit
 //!        |  copy, store8, flush, drain
 //!   Medium (lode-pmem, lode-sim)
 //! ```
 //!
-//! It does: make, open, recover, check, repair; read and write from any number of threads. It does not: know files, sockets or
-//! requests of several blocks, or start a thread. The format is `lode-nvdimm`'s.
+//! It does: make, open, recover, check, repair; read and write from any number of threads, also in batches that share drains, and in
+//! place for callers that do without whole blocks. It does not: know files, sockets or requests, or start a thread. The format is `lode-nvdimm`'s.
 //!
 //! # Write, and the states that a power cut leaves
 //! | stops after | media show | open does |
@@ -33,6 +34,11 @@
 //! The thread that stored such a map entry has flushed it, and its next drain completes that. Another thread flushes it
 //! again before its own drain. So neither rule costs a drain.
 //!
+//! # Batches
+//! The blocks of a batch go through these steps together, each with a lane of its own, so after a power cut each of them is
+//! in a row of its own. `write.rs` argues why recovery may still look at the lanes in any order, and why two batches never wait
+//! for each other.
+//!
 //! # Block pools of PMDK
 //! A pool of libpmemblk is a table of version 1.1 after a header and a descriptor. Its recovery compares the old map entry of
 //! the flog with the map bit by bit, so the flog has whole map entries there, with the state that the map has when the entry
@@ -47,7 +53,9 @@
 //! | | drains | lines flushed | copied |
 //! |---|---|---|---|
 //! | write | 2 | 2: flog and map | the block |
-//! | zero | 1 | 1: map | - |
+//! | batch of n writes | 2 | 2 n: flog and map | the blocks |
+//! | n writes in place | 1 | 0 | the blocks |
+//! | zero of n blocks | 1 | those of their map entries | - |
 //! | read | 0 | 0 | - |
 //!
 //! On durability `commit`, a write costs no drain, and a flush two for all writes since the last one. `tests/cost.golden`
@@ -64,12 +72,15 @@ mod error;
 #[cfg(feature = "explore")]
 pub mod explore;
 mod found;
+mod in_place;
 mod lanes;
 mod open;
 mod plan;
 mod pool;
+mod readers;
 mod repair;
 mod settle;
+mod state;
 mod table;
 mod undrained;
 mod write;

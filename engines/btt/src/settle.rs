@@ -4,6 +4,7 @@ use crate::arena::Arena;
 use crate::bugs;
 use crate::cache::{Cache, Entries};
 use crate::error::BttError;
+use crate::lanes::{HeldLane, Lanes};
 use crate::table::Table;
 use crate::write::in_doubt;
 use lode_nvdimm::{BttBlockState, BttMapEntry};
@@ -14,7 +15,7 @@ impl Table {
     /// Writes a block to the cache.
     ///
     /// # Errors
-    /// As [`Arena::write_through`].
+    /// Fails if its free block or its map entry can't be used, and nothing was changed; or as [`settle`](Table::settle).
     ///
     /// # Durability
     /// The write is visible on return, and durable after the next [`settle`](Table::settle).
@@ -28,14 +29,14 @@ impl Table {
         (arena, lba): (&Arena, u32),
         from: &[u8],
     ) -> Result<(), BttError> {
-        let (index, mut lane) = loop {
-            match arena.lanes.claim(medium, |lane| !lane.is_waiting) {
+        let HeldLane { index, state: mut lane } = loop {
+            match arena.lanes.claim(medium) {
                 Some(claimed) => break claimed,
                 None => self.settle(medium, cache)?,
             }
         };
-        arena.lanes.wait_for_readers(medium, lane.free);
-        arena.copy_in(medium, lane.free, from)?;
+        arena.readers.wait_for_readers(medium, lane.free);
+        arena.copy_in(medium, lane.free, from).inspect_err(|_| Lanes::avoid(index))?;
         let entry = BttMapEntry { state: BttBlockState::Normal, number: lane.free };
         // Before the entry is there: a thread that replaces the write makes the lane free again.
         lane.is_waiting = true;
@@ -53,7 +54,7 @@ impl Table {
     /// [`BttError::Poisoned`] after a failure; otherwise [`BttError::InDoubt`].
     ///
     /// # Cost
-    /// Two drains, or none if the cache is empty.
+    /// Two drains; one if only blocks written in place wait, none if nothing does.
     pub(crate) fn settle<M: Medium>(&self, medium: &M, cache: &Cache) -> Result<(), BttError> {
         // A flush that finds the cache empty has waited for the one that emptied it.
         let _one = hold(&cache.flushing, medium);
@@ -63,10 +64,13 @@ impl Table {
             waiting.settling = std::mem::take(&mut waiting.newer);
             waiting.settling.clone()
         };
-        if batch.is_empty() {
-            return Ok(());
-        }
-        let written = self.write_out(medium, &batch);
+        let is_in_place = cache.take_in_place();
+        let written = match (batch.is_empty(), is_in_place) {
+            (true, false) => return Ok(()),
+            // ORDER: what was written in place is durable before the caller is told.
+            (true, true) => medium.drain().map_err(BttError::from),
+            (false, _) => self.write_out(medium, &batch),
+        };
         if written.is_err() && !bugs::FAILED_SYNC_IGNORED.is_active() {
             self.poison();
             return written;

@@ -1,11 +1,16 @@
 //! A table: its arenas, which its blocks fill in order.
 
 use crate::arena::Arena;
+use crate::bugs;
 use crate::cache::Cache;
 use crate::error::BttError;
+use crate::write::{Staged, commit_batch};
 use lode_nvdimm::{BttBlockState, BttMapEntry};
 use lode_pmem::sync::{AtomicBool, Ordering};
 use lode_pmem::{Durability, Medium, Readable};
+
+/// Blocks whose state changes with one drain, at most: their stripes are held for so long.
+const STATES_MAX: u64 = 1 << 16;
 
 /// The arenas of a table that is open.
 #[derive(Debug)]
@@ -23,6 +28,11 @@ impl Table {
         let block_count = arenas.iter().map(|arena| u64::from(arena.geometry.external_nlba())).sum();
         let cache = (durability == Durability::Commit).then(Cache::default);
         Table { arenas: arenas.into(), block_count, cache, is_poisoned: AtomicBool::new(false) }
+    }
+
+    /// Returns the volatile cache, if there is one.
+    pub(crate) fn cache(&self) -> Option<&Cache> {
+        self.cache.as_ref()
     }
 
     pub(crate) fn block_count(&self) -> u64 {
@@ -56,7 +66,7 @@ impl Table {
     }
 
     /// Finds the arena of a block that is to be changed.
-    fn locate_writable(&self, lba: u64) -> Result<(&Arena, u32), BttError> {
+    pub(crate) fn locate_writable(&self, lba: u64) -> Result<(&Arena, u32), BttError> {
         let (arena, inner) = self.locate(lba)?;
         self.check_sound()?;
         if arena.is_read_only {
@@ -74,11 +84,7 @@ impl Table {
     pub(crate) fn is_zero<M: Medium>(&self, medium: &M, lba: u64) -> Result<bool, BttError> {
         let (arena, lba) = self.locate(lba)?;
         let entry = medium.memory().try_reading(|memory| self.entry(medium, memory, (arena, lba)))?;
-        Ok(match entry.state {
-            BttBlockState::Zero => true,
-            BttBlockState::Initial => arena.dialect.is_initial_zero(),
-            BttBlockState::Error | BttBlockState::Normal => false,
-        })
+        Ok(arena.read_state(entry) == BttBlockState::Zero)
     }
 
     /// Returns the newest map entry of a block.
@@ -98,37 +104,138 @@ impl Table {
         let (arena, lba) = self.locate_writable(lba)?;
         self.poison_if_in_doubt(match &self.cache {
             Some(cache) => self.write_cached(medium, cache, (arena, lba), from),
-            None => arena.write_through(medium, lba, from),
+            None => match arena.stage(medium, lba, from)? {
+                Some(staged) => staged.commit(medium),
+                None => Err(BttError::Poisoned),
+            },
         })
     }
 
+    /// Writes blocks. The last content of a block counts.
+    pub(crate) fn write_batch<M: Medium>(&self, medium: &M, writes: &[(u64, &[u8])]) -> Result<(), BttError> {
+        if let [(lba, from)] = writes {
+            return self.write(medium, *lba, from);
+        }
+        for (lba, _) in writes {
+            self.locate_writable(*lba)?;
+        }
+        let writes = last_of_each(writes);
+        if self.cache.is_some() {
+            return writes.iter().try_for_each(|(lba, from)| self.write(medium, *lba, from));
+        }
+        let mut rest = &writes[..];
+        while !rest.is_empty() {
+            let staged = self.stage_some(medium, rest)?;
+            rest = &rest[staged.len()..];
+            self.poison_if_in_doubt(commit_batch(medium, staged))?;
+        }
+        Ok(())
+    }
+
+    /// Writes blocks to the places that they have. A block that has none gets one. The last content of a block counts.
+    pub(crate) fn write_batch_in_place<M: Medium>(
+        &self,
+        medium: &M,
+        writes: &[(u64, &[u8])],
+    ) -> Result<(), BttError> {
+        let homeless = self.poison_if_in_doubt(self.write_in_place(medium, &last_of_each(writes)))?;
+        if homeless.is_empty() { Ok(()) } else { self.write_batch(medium, &homeless) }
+    }
+
+    /// Stages the first of `writes`, and as many others as there are lanes for.
+    fn stage_some<'a, M: Medium>(
+        &'a self,
+        medium: &M,
+        writes: &[(u64, &[u8])],
+    ) -> Result<Vec<Staged<'a>>, BttError> {
+        let mut batch = Vec::with_capacity(writes.len());
+        for (lba, from) in writes {
+            let (arena, lba) = self.locate_writable(*lba)?;
+            // Waits for a lane only while it has none: other writers may wait for those.
+            let staged = match batch.is_empty() {
+                true => Some(arena.stage(medium, lba, from)?.ok_or(BttError::Poisoned)?),
+                false => arena.try_stage(medium, lba, from)?,
+            };
+            match staged {
+                Some(staged) => batch.push(staged),
+                None => break,
+            }
+        }
+        Ok(batch)
+    }
+
+    /// Gives `count` blocks from `first` on another state.
     pub(crate) fn set_state<M: Medium>(
         &self,
         medium: &M,
-        lba: u64,
+        first: u64,
+        count: u64,
         state: BttBlockState,
     ) -> Result<(), BttError> {
-        let (arena, lba) = self.locate_writable(lba)?;
-        self.poison_if_in_doubt(match &self.cache {
-            Some(cache) => cache.set_state(medium, (arena, lba), state),
-            None => arena.set_state(medium, lba, state),
-        })
+        let end = match first.checked_add(count) {
+            Some(end) if end <= self.block_count => end,
+            _ => {
+                return Err(BttError::NoBlock { lba: first.max(self.block_count), count: self.block_count });
+            }
+        };
+        let mut next = first;
+        while next < end {
+            let (arena, lba) = self.locate_writable(next)?;
+            let in_arena = u64::from(arena.geometry.external_nlba() - lba);
+            let count = in_arena.min(end - next).min(STATES_MAX);
+            let lbas = lba..lba + count as u32;
+            self.poison_if_in_doubt(match &self.cache {
+                Some(cache) => lbas
+                    .into_iter()
+                    .try_for_each(|lba| self.set_state_cached(medium, cache, (arena, lba), state)),
+                None => arena.set_state(medium, lbas, state),
+            })?;
+            next += count;
+        }
+        Ok(())
+    }
+
+    /// Gives a block another state in the cache, unless it reads like that already.
+    fn set_state_cached<M: Medium>(
+        &self,
+        medium: &M,
+        cache: &Cache,
+        (arena, lba): (&Arena, u32),
+        state: BttBlockState,
+    ) -> Result<(), BttError> {
+        let entry = medium.memory().try_reading(|memory| self.entry(medium, memory, (arena, lba)))?;
+        if arena.read_state(entry) == state {
+            return Ok(());
+        }
+        cache.set_state(medium, (arena, lba), state)
     }
 
     pub(crate) fn flush<M: Medium>(&self, medium: &M) -> Result<(), BttError> {
         self.check_sound()?;
         let Some(cache) = &self.cache else { return Ok(()) };
         #[cfg(lode_bugs)]
-        if crate::bugs::FLUSH_NOT_AWAITED.is_active() && cache.is_empty(medium) {
+        if bugs::FLUSH_NOT_AWAITED.is_active() && cache.is_empty(medium) {
             return Ok(());
         }
         self.settle(medium, cache)
     }
 
-    fn poison_if_in_doubt(&self, result: Result<(), BttError>) -> Result<(), BttError> {
+    fn poison_if_in_doubt<T>(&self, result: Result<T, BttError>) -> Result<T, BttError> {
         if matches!(result, Err(BttError::InDoubt(_))) {
             self.poison();
         }
         result
     }
+}
+
+/// Returns the last write of each block.
+fn last_of_each<'w>(writes: &[(u64, &'w [u8])]) -> Vec<(u64, &'w [u8])> {
+    let mut last = writes.to_vec();
+    // Stable, so the writes of one block keep their order.
+    last.sort_by_key(|(lba, _)| *lba);
+    if bugs::BLOCK_TWICE_IN_BATCH.is_active() {
+        return last;
+    }
+    let is_last = |index: usize| last.get(index + 1).is_none_or(|next| next.0 != last[index].0);
+    (0..last.len()).filter(|index| is_last(*index)).map(|index| last[index]).collect()
 }

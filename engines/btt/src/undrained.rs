@@ -27,3 +27,29 @@ impl Undrained {
         }
     }
 }
+
+/// The words of a stripe of the map that may not be durable.
+#[derive(Debug, Default)]
+pub(crate) struct Stripe {
+    last: Option<Undrained>,
+    /// Others that the same batch stored.
+    others: Vec<Undrained>,
+}
+
+impl Stripe {
+    /// Makes sure that the next drain of the calling thread makes all words durable.
+    pub(crate) fn join_drain<M: Medium>(&self, medium: &M) {
+        self.last.iter().chain(&self.others).for_each(|undrained| undrained.join_drain(medium));
+    }
+
+    /// Notes that all words are durable.
+    pub(crate) fn clear(&mut self) {
+        self.last = None;
+        self.others.clear();
+    }
+
+    /// Notes a word that the calling thread has flushed.
+    pub(crate) fn note(&mut self, undrained: Undrained) {
+        self.others.extend(self.last.replace(undrained));
+    }
+}

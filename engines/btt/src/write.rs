@@ -1,25 +1,34 @@
-//! A write on a medium without a volatile cache, step by step.
+//! Writes on a medium without a volatile cache, step by step: a batch of blocks, or a single one.
 //!
 //! ```text
-//!   data -> free block of the lane     past the cache                                    (row 1)
-//!   first half of the flog entry       not current yet: seq is in the second half        (row 1)
+//!   each block:  data -> free block of a lane     past the cache                                     (row 1)
+//!   the stripes of the blocks are held, in their order
+//!   each block:  first half of the flog entry     not current yet: seq is in the second half         (row 1)
 //!   DRAIN
-//!   second half of the flog entry      the entry is current                              (row 2)
-//!   DRAIN                              the write is durable: recovery sets the map       (row 3)
-//!   map entry                          visible; flushed, and durable with the next drain (row 4)
+//!   each block:  second half of the flog entry    the entry is current                               (row 2)
+//!   DRAIN                                         the writes are durable: recovery sets the map      (row 3)
+//!   each block:  map entry                        visible; flushed, and durable with the next drain  (row 4)
 //! ```
 //!
-//! The rows are those of the crash table at the head of the crate.
+//! The rows are those of the crash table at the head of the crate, and each block of a batch is in a row of its own. No block
+//! is in a batch twice, so no flog entry of a batch builds on a map entry of the same batch, and recovery may look at them in
+//! any order.
+//!
+//! # Locks
+//! Lanes come before stripes, and stripes have an order. A write waits for a lane only while it holds none, so two batches
+//! never wait for lanes of each other. A batch that finds no further lane is cut there, and the rest is another batch.
 
 use crate::arena::Arena;
 use crate::bugs;
 use crate::error::{BttError, InDoubtCause};
-use crate::lanes::LaneState;
-use crate::undrained::Undrained;
+use crate::lanes::{HeldLane, LaneState, Lanes};
+use crate::undrained::{Stripe, Undrained};
 use lode_layout::{PoolOffset, WORD};
 use lode_nvdimm::{BttBlockState, BttDialect, BttFlogEntry, BttMapEntry};
 use lode_pmem::hold;
+use lode_pmem::sync::SpinMutexGuard;
 use lode_pmem::{FaultScope, Medium};
+use std::slice;
 
 /// Runs stores of which nothing is known if one of them meets lost memory.
 ///
@@ -29,80 +38,211 @@ pub(crate) fn in_doubt<R>(stores: impl FnOnce() -> R) -> Result<R, BttError> {
     FaultScope::run(stores).map_err(|fault| BttError::InDoubt(InDoubtCause::Memory(fault)))
 }
 
-impl Arena {
-    /// Writes a block.
+/// A block whose new content is in the free block of a lane.
+#[derive(Debug)]
+pub(crate) struct Staged<'a> {
+    arena: &'a Arena,
+    lba: u32,
+    lane: HeldLane<'a>,
+}
+
+/// A block whose stripe is held, too.
+#[derive(Debug)]
+struct BlockWrite<'a> {
+    arena: &'a Arena,
+    lba: u32,
+    lane: HeldLane<'a>,
+    /// Index of its stripe among those that the batch holds.
+    stripe: usize,
+    /// The next flog entry of the lane.
+    entry: BttFlogEntry,
+}
+
+impl<'a> Staged<'a> {
+    /// Makes the block current, as a batch of one.
     ///
     /// # Errors
-    /// Fails if its free block or its map entry can't be used, and nothing was changed; or with
-    /// [`BttError::InDoubt`].
+    /// Fails if the map entry can't be used, and nothing was changed; or with [`BttError::InDoubt`].
     ///
     /// # Durability
     /// The write is durable on return.
     ///
     /// # Cost
-    /// Two drains; the lines of the block, one of the flog and one of the map.
-    pub(crate) fn write_through<M: Medium>(&self, medium: &M, lba: u32, from: &[u8]) -> Result<(), BttError> {
-        let Some((index, mut lane)) = self.lanes.claim(medium, |lane| !lane.is_waiting) else {
-            return Err(BttError::Poisoned);
-        };
-        self.lanes.wait_for_readers(medium, lane.free);
-        self.copy_in(medium, lane.free, from)?;
-        // Held until the map entry is stored: no other write of the block may read the same old entry.
-        let mut stripe = hold(self.stripe(lba), medium);
-        let old = self.entry(medium, lba)?;
-        // The next drain covers them. The lane's last map entry: this flog entry replaces the one that could restore
-        // it. The stripe's: recovery looks at the lanes in any order, so a flog entry must not be ahead of the entry
-        // of another lane that led to its old block.
-        let of_lane = lane.undrained.filter(|_| !bugs::SLOT_REUSED_BEFORE_MAP.is_active());
-        let of_stripe = stripe.filter(|_| !bugs::OLD_ENTRY_NOT_DURABLE.is_active());
-        FaultScope::run(|| {
-            of_lane.iter().chain(&of_stripe).for_each(|undrained| undrained.join_drain(medium))
-        })?;
-        let new = BttMapEntry { state: BttBlockState::Normal, number: lane.free };
-        // A lane whose write is in doubt has no free block for the next one: recovery may need either.
-        lane.is_waiting = true;
-        // No map entry without its flog entry: the block would have two owners after a crash.
-        in_doubt(|| self.make_current(medium, index, &mut lane, (lba, old)))??;
-        in_doubt(|| self.store_entry(medium, lba, new))?;
-        lane.is_waiting = false;
-        lane.free = old.number;
-        let undrained = Some(Undrained::new(self.word_at(lba)));
-        (lane.undrained, *stripe) = (undrained, undrained);
-        Ok(())
+    /// Two drains; one line of the flog and one of the map.
+    pub(crate) fn commit<M: Medium>(self, medium: &M) -> Result<(), BttError> {
+        let mut stripe = hold(self.arena.stripe(self.lba), medium);
+        let mut write = self.begin(medium, 0)?;
+        commit(medium, slice::from_mut(&mut write), slice::from_mut(&mut stripe))
     }
 
-    /// Makes the data and the flog entry of a write durable.
-    fn make_current<M: Medium>(
-        &self,
-        medium: &M,
-        index: usize,
-        lane: &mut LaneState,
-        (lba, old): (u32, BttMapEntry),
-    ) -> Result<(), BttError> {
-        let at = self.flog_at(index).plus(lane.flog.next_off);
-        let entry = self.next_entry(lane, lba, old, lane.free);
-        let [first, second] = entry.words();
-        medium.store8(at, first);
-        if !medium.keeps_order_in_lines() && !bugs::FLOG_HALVES_UNORDERED.is_active() {
+    /// Returns the place of its stripe in the order in which stripes are held.
+    fn stripe_order(&self) -> (u32, usize) {
+        (self.arena.index, self.arena.stripe_index(self.lba))
+    }
+
+    /// Reads the map entry that the write replaces. The caller holds the stripe, and does so until the new entry is stored: no
+    /// other write of the block may read the same old entry.
+    fn begin<M: Medium>(self, medium: &M, stripe: usize) -> Result<BlockWrite<'a>, BttError> {
+        let Staged { arena, lba, lane } = self;
+        let old = arena.entry(medium, lba)?;
+        let entry = arena.next_entry(&lane.state, lba, old, lane.state.free);
+        Ok(BlockWrite { arena, lba, lane, stripe, entry })
+    }
+}
+
+/// Makes the blocks of a batch current, each of them once.
+///
+/// # Errors
+/// As [`Staged::commit`].
+///
+/// # Durability
+/// The writes are durable on return.
+///
+/// # Cost
+/// Two drains; for each block one line of the flog and one of the map.
+pub(crate) fn commit_batch<M: Medium>(medium: &M, mut batch: Vec<Staged<'_>>) -> Result<(), BttError> {
+    batch.sort_unstable_by_key(Staged::stripe_order);
+    let mut stripes: Vec<SpinMutexGuard<'_, Stripe>> = Vec::with_capacity(batch.len());
+    let mut writes = Vec::with_capacity(batch.len());
+    let mut last = None;
+    for staged in batch {
+        let order = staged.stripe_order();
+        if last.replace(order) != Some(order) {
+            stripes.push(hold(staged.arena.stripe(staged.lba), medium));
+        }
+        writes.push(staged.begin(medium, stripes.len() - 1)?);
+    }
+    commit(medium, &mut writes, &mut stripes)
+}
+
+/// Makes the blocks current whose stripes are held.
+#[inline]
+fn commit<M: Medium>(
+    medium: &M,
+    writes: &mut [BlockWrite<'_>],
+    stripes: &mut [SpinMutexGuard<'_, Stripe>],
+) -> Result<(), BttError> {
+    // The next drain covers them. The last map entry of each lane: its new flog entry replaces the one that could restore
+    // it. Those of the stripes: recovery looks at the lanes in any order, so a flog entry must not be ahead of the entry of
+    // another lane that led to its old block.
+    FaultScope::run(|| {
+        if !bugs::SLOT_REUSED_BEFORE_MAP.is_active() {
+            let of_lanes = writes.iter().filter_map(|write| write.lane.state.undrained);
+            of_lanes.for_each(|undrained| undrained.join_drain(medium));
+        }
+        if !bugs::OLD_ENTRY_NOT_DURABLE.is_active() {
+            stripes.iter().for_each(|stripe| stripe.join_drain(medium));
+        }
+    })?;
+    // A lane whose write is in doubt has no free block for the next one: recovery may need either.
+    writes.iter_mut().for_each(|write| write.lane.state.is_waiting = true);
+    // No map entry without its flog entry: the block would have two owners after a crash.
+    in_doubt(|| make_current(medium, writes))??;
+    in_doubt(|| writes.iter().for_each(|write| write.store_map(medium)))?;
+    stripes.iter_mut().for_each(|stripe| stripe.clear());
+    for write in writes {
+        let undrained = Undrained::new(write.arena.word_at(write.lba));
+        let lane = &mut write.lane.state;
+        lane.is_waiting = false;
+        lane.free = write.entry.free_block();
+        lane.undrained = Some(undrained);
+        stripes[write.stripe].note(undrained);
+    }
+    Ok(())
+}
+
+/// Makes the data and the flog entries of a batch durable.
+fn make_current<M: Medium>(medium: &M, writes: &mut [BlockWrite<'_>]) -> Result<(), BttError> {
+    let keeps_order = medium.keeps_order_in_lines() || bugs::FLOG_HALVES_UNORDERED.is_active();
+    for write in &*writes {
+        let at = write.flog_at();
+        medium.store8(at, write.entry.words()[0]);
+        if !keeps_order {
             medium.flush(at, WORD);
         }
         if bugs::MAP_BEFORE_FLOG.is_active() {
-            self.store_entry(medium, lba, BttMapEntry { state: BttBlockState::Normal, number: lane.free });
+            write.store_map(medium);
         }
-        if !bugs::DATA_NOT_DRAINED.is_active() {
-            // ORDER: the data, and the first half where lines keep no order, are durable before the entry is current.
-            // So is every map entry that this one builds on. Stop here: row 1, the old entry is current.
-            medium.drain()?;
+    }
+    if !bugs::DATA_NOT_DRAINED.is_active() {
+        // ORDER: the data of all blocks, and the first halves where lines keep no order, are durable before any entry is
+        // current. So is every map entry that these build on. Stop here: row 1 for each block, the old entry is current.
+        medium.drain()?;
+    }
+    let count = writes.len();
+    for (place, write) in writes.iter().enumerate() {
+        let at = write.flog_at();
+        medium.store8(at.plus(WORD), write.entry.words()[1]);
+        if place + 1 == count || !bugs::BATCH_FLOG_NOT_FLUSHED.is_active() {
+            medium.flush(at, 2 * WORD);
         }
-        medium.store8(at.plus(WORD), second);
-        medium.flush(at, 2 * WORD);
-        if !bugs::FLOG_NOT_DRAINED.is_active() {
-            // ORDER: the flog entry is durable before the map entry is visible, and before the caller is told. Stop
-            // here: row 3, recovery sets the map.
-            medium.drain()?;
+    }
+    if !bugs::FLOG_NOT_DRAINED.is_active() {
+        // ORDER: all flog entries are durable before any map entry of the batch is visible, and before the caller is told.
+        // Stop here: row 3 for each block, recovery sets the map.
+        medium.drain()?;
+    }
+    for write in writes {
+        write.arena.advance(&mut write.lane.state, write.entry);
+    }
+    Ok(())
+}
+
+impl BlockWrite<'_> {
+    /// Returns the place of the flog entry.
+    fn flog_at(&self) -> PoolOffset {
+        self.arena.flog_at(self.lane.index).plus(self.lane.state.flog.next_off)
+    }
+
+    /// Stores the map entry, and flushes it.
+    fn store_map<M: Medium>(&self, medium: &M) {
+        let new = BttMapEntry { state: BttBlockState::Normal, number: self.entry.written_block() };
+        self.arena.store_entry(medium, self.lba, new);
+    }
+}
+
+impl Arena {
+    /// Copies the new content of a block to the free block of a lane. Waits for a lane: the caller holds none. `None` if
+    /// every lane waits for a flush, or is in doubt.
+    ///
+    /// # Errors
+    /// Fails if the free block can't be written. The next write of this thread takes another one.
+    pub(crate) fn stage<M: Medium>(
+        &self,
+        medium: &M,
+        lba: u32,
+        from: &[u8],
+    ) -> Result<Option<Staged<'_>>, BttError> {
+        match self.lanes.claim(medium) {
+            Some(lane) => self.stage_in(medium, lane, lba, from).map(Some),
+            None => Ok(None),
         }
-        self.advance(lane, entry);
-        Ok(())
+    }
+
+    /// Does as [`stage`](Arena::stage) without a wait for a lane. `None` if there is no lane now.
+    pub(crate) fn try_stage<M: Medium>(
+        &self,
+        medium: &M,
+        lba: u32,
+        from: &[u8],
+    ) -> Result<Option<Staged<'_>>, BttError> {
+        match self.lanes.try_claim() {
+            Ok(lane) => self.stage_in(medium, lane, lba, from).map(Some),
+            Err(_) => Ok(None),
+        }
+    }
+
+    #[inline]
+    fn stage_in<'a, M: Medium>(
+        &'a self,
+        medium: &M,
+        lane: HeldLane<'a>,
+        lba: u32,
+        from: &[u8],
+    ) -> Result<Staged<'a>, BttError> {
+        self.readers.wait_for_readers(medium, lane.state.free);
+        self.copy_in(medium, lane.state.free, from).inspect_err(|_| Lanes::avoid(lane.index))?;
+        Ok(Staged { arena: self, lba, lane })
     }
 
     /// Returns the flog entry of the next write of a lane: in the map, `old` gives way to block `number`.
@@ -127,35 +267,6 @@ impl Arena {
         if !bugs::FLOG_PLACE_NOT_CHANGED.is_active() {
             lane.flog.next_off = self.flog_offs - lane.flog.next_off;
         }
-    }
-
-    /// Stores a state in the map entry of a block, whose number stays.
-    ///
-    /// # Errors
-    /// Fails if the map entry can't be used, and nothing was changed; or with [`BttError::InDoubt`].
-    ///
-    /// # Durability
-    /// The state is durable on return.
-    ///
-    /// # Cost
-    /// One drain, one line of the map.
-    pub(crate) fn set_state<M: Medium>(
-        &self,
-        medium: &M,
-        lba: u32,
-        state: BttBlockState,
-    ) -> Result<(), BttError> {
-        let _stripe = hold(self.stripe(lba), medium);
-        let old = self.entry(medium, lba)?;
-        let stored = in_doubt(|| {
-            self.store_entry(medium, lba, BttMapEntry { state, ..old });
-            if bugs::ZERO_NOT_DRAINED.is_active() {
-                return Ok(());
-            }
-            // ORDER: the map entry is durable before the caller is told. Stop here: the old entry or the new one.
-            medium.drain()
-        });
-        Ok(stored??)
     }
 
     /// Stores a flog entry as a whole, and flushes it. For callers who drain the data before, and the entry after.

@@ -23,9 +23,21 @@ fn measure_all(table: &mut Table, durability: Durability, lbasize: u32) {
     let (_, counts) = table.measure(&medium, &format!("write-{lbasize}"), || btt.write(9, &block).unwrap());
     assert_eq!(counts.drains, if is_cached { 0 } else { 2 }, "the data, then the flog entry");
     table.measure(&medium, &format!("write-again-{lbasize}"), || btt.write(9, &block).unwrap());
+    let batch: Vec<(u64, &[u8])> = (100..132).map(|lba| (lba, &block[..])).collect();
+    let (_, counts) =
+        table.measure(&medium, &format!("write-batch-32-{lbasize}"), || btt.write_batch(&batch).unwrap());
+    assert_eq!(counts.drains, if is_cached { 0 } else { 2 }, "all data, then all flog entries");
+    let (_, counts) =
+        table.measure(&medium, &format!("in-place-32-{lbasize}"), || btt.write_in_place(&batch).unwrap());
+    assert_eq!(counts.drains, if is_cached { 0 } else { 1 }, "all data, and nothing else");
     let (_, counts) = table.measure(&medium, &format!("read-{lbasize}"), || btt.read(9, &mut block).unwrap());
     assert_eq!(counts, Counts::default(), "a read asks for nothing");
-    table.measure(&medium, &format!("zero-{lbasize}"), || btt.zero(9).unwrap());
+    table.measure(&medium, &format!("zero-{lbasize}"), || btt.zero(9, 1).unwrap());
+    let (_, counts) = table.measure(&medium, &format!("zero-32-{lbasize}"), || btt.zero(100, 32).unwrap());
+    assert_eq!(counts.drains, if is_cached { 0 } else { 1 }, "all map entries");
+    let (_, counts) =
+        table.measure(&medium, &format!("zero-again-32-{lbasize}"), || btt.zero(100, 32).unwrap());
+    assert_eq!(counts, Counts::default(), "all blocks are zeros already");
     table.measure(&medium, &format!("flush-{lbasize}"), || btt.flush().unwrap());
     (0..32).for_each(|lba| btt.write(lba, &block).unwrap());
     let (_, counts) = table.measure(&medium, &format!("flush-32-{lbasize}"), || btt.flush().unwrap());

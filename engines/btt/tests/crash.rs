@@ -5,14 +5,23 @@ use lode_nvdimm::BttDialect;
 use lode_pmem::Durability;
 use lode_sim::{Budget, Machine, Setup, WriteCache, explore, explore_poison};
 
-fn survives_power_cuts(dialect: BttDialect, arenas: u64, lanes: u32, is_lazy: bool, images: u64) {
+const TABLE: BttSubject = BttSubject {
+    arenas: 1,
+    lanes: 2,
+    is_lazy: false,
+    dialect: BttDialect::Kernel,
+    cache: WriteCache::None,
+    in_place: false,
+};
+
+fn survives_power_cuts(subject: BttSubject, images: u64) {
     for machine in Machine::ALL {
         for threads in 1..=3 {
             let is_cached = machine.durability == Durability::Commit;
             let cache = if is_cached { WriteCache::Volatile } else { WriteCache::None };
-            let subject = BttSubject { arenas, lanes, is_lazy, dialect, cache };
+            let subject = BttSubject { cache, ..subject };
             let budget = Budget::scaled(images, 60.0);
-            let operations = if is_lazy { 4 } else { 36 / threads as u64 };
+            let operations = if subject.is_lazy { 4 } else { 36 / threads as u64 };
             let setup =
                 Setup { machine, threads, operations, budget, failing_drains: is_cached, ..Setup::default() };
             let report = explore(&subject, &setup);
@@ -24,27 +33,38 @@ fn survives_power_cuts(dialect: BttDialect, arenas: u64, lanes: u32, is_lazy: bo
 
 #[test]
 fn blocks_are_never_torn_or_lost() {
-    survives_power_cuts(BttDialect::Kernel, 2, 2, false, 2_000);
+    survives_power_cuts(BttSubject { arenas: 2, ..TABLE }, 2_000);
 }
 
 #[test]
 fn pools_of_pmdk_lose_nothing_with_either_recovery() {
-    survives_power_cuts(BttDialect::Pmdk, 1, 2, false, 2_000);
+    survives_power_cuts(BttSubject { dialect: BttDialect::Pmdk, ..TABLE }, 2_000);
 }
 
 #[test]
 fn new_pool_of_pmdk_is_whole_or_absent() {
-    survives_power_cuts(BttDialect::Pmdk, 1, 2, true, 1_000);
+    survives_power_cuts(BttSubject { dialect: BttDialect::Pmdk, is_lazy: true, ..TABLE }, 1_000);
 }
 
 #[test]
 fn lanes_that_are_never_shared_lose_nothing() {
-    survives_power_cuts(BttDialect::Kernel, 1, 3, false, 5_000);
+    survives_power_cuts(BttSubject { lanes: 3, ..TABLE }, 5_000);
+}
+
+#[test]
+fn batches_on_several_lanes_lose_nothing() {
+    survives_power_cuts(BttSubject { arenas: 2, lanes: 4, ..TABLE }, 1_000);
+}
+
+/// A block is written in place by some threads while others give it another place.
+#[test]
+fn writes_in_place_change_no_other_block() {
+    survives_power_cuts(BttSubject { in_place: true, ..TABLE }, 2_000);
 }
 
 #[test]
 fn new_table_is_whole_or_absent() {
-    survives_power_cuts(BttDialect::Kernel, 1, 2, true, 2_000);
+    survives_power_cuts(BttSubject { is_lazy: true, ..TABLE }, 2_000);
 }
 
 /// A line of a block, of the map or of the flog is lost while threads use the table.
@@ -54,8 +74,7 @@ fn lost_line_is_reported_and_loses_nothing_else() {
         for threads in 1..=3 {
             let is_cached = machine.durability == Durability::Commit;
             let cache = if is_cached { WriteCache::Volatile } else { WriteCache::None };
-            let subject =
-                BttSubject { arenas: 1, lanes: 2, is_lazy: false, dialect: BttDialect::Kernel, cache };
+            let subject = BttSubject { cache, ..TABLE };
             let budget = Budget::scaled(300, 60.0);
             let setup = Setup { machine, threads, operations: 12, budget, ..Setup::default() };
             let report = explore_poison(&subject, &setup);

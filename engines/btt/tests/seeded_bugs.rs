@@ -12,19 +12,29 @@ const LINE: Machine = Machine { cpu: Cpu::X86, durability: Durability::Line };
 const ARM: Machine = Machine { cpu: Cpu::Arm, durability: Durability::Line };
 const COMMIT: Machine = Machine { cpu: Cpu::X86, durability: Durability::Commit };
 
-/// What the run uses: a table that is there, one that its first write makes, or a block pool of PMDK.
-const TABLE: (bool, BttDialect) = (false, BttDialect::Kernel);
-const NEW_TABLE: (bool, BttDialect) = (true, BttDialect::Kernel);
-const POOL: (bool, BttDialect) = (false, BttDialect::Pmdk);
+const TABLE: BttSubject = BttSubject {
+    arenas: 1,
+    lanes: 2,
+    is_lazy: false,
+    dialect: BttDialect::Kernel,
+    cache: WriteCache::None,
+    in_place: false,
+};
+/// The first write makes it.
+const NEW_TABLE: BttSubject = BttSubject { is_lazy: true, ..TABLE };
+/// A block pool of PMDK.
+const POOL: BttSubject = BttSubject { dialect: BttDialect::Pmdk, ..TABLE };
+/// A table with a block that is written in place.
+const IN_PLACE: BttSubject = BttSubject { in_place: true, ..TABLE };
 
-fn is_found(bug: &'static Bug, (is_lazy, dialect): (bool, BttDialect), machine: Machine, threads: usize) {
+fn is_found(bug: &'static Bug, subject: BttSubject, machine: Machine, threads: usize) {
     let is_commit = machine.durability == Durability::Commit;
     let cache = if is_commit { WriteCache::Volatile } else { WriteCache::None };
-    let subject = BttSubject { arenas: 1, lanes: 2, is_lazy, dialect, cache };
+    let subject = BttSubject { cache, ..subject };
     let report = bug.plant(|| {
         (1..=40).map(|seed| seed * 1000).find_map(|seed| {
             let budget = Budget { images: 5_000, seconds: 20.0 };
-            let operations = if is_lazy { 4 } else { 48 / threads as u64 };
+            let operations = if subject.is_lazy { 4 } else { 48 / threads as u64 };
             let setup = Setup {
                 machine,
                 threads,
@@ -68,6 +78,8 @@ found! {
     flog_halves_unordered: FLOG_HALVES_UNORDERED in TABLE on ARM with 1;
     slot_reused_before_map: SLOT_REUSED_BEFORE_MAP in TABLE on LINE with 3;
     old_entry_not_durable: OLD_ENTRY_NOT_DURABLE in TABLE on LINE with 3;
+    block_twice_in_batch: BLOCK_TWICE_IN_BATCH in TABLE on LINE with 1;
+    batch_flog_not_flushed: BATCH_FLOG_NOT_FLUSHED in TABLE on LINE with 1;
     seq_not_advanced: SEQ_NOT_ADVANCED in TABLE on LINE with 1;
     flog_place_not_changed: FLOG_PLACE_NOT_CHANGED in TABLE on LINE with 1;
     readers_not_awaited: READERS_NOT_AWAITED in TABLE on LINE with 3;
@@ -81,4 +93,8 @@ found! {
     info_before_layout: INFO_BEFORE_LAYOUT in NEW_TABLE on LINE with 1;
     flog_without_state: FLOG_WITHOUT_STATE in POOL on LINE with 1;
     visible_state_in_flog: VISIBLE_STATE_IN_FLOG in POOL on COMMIT with 1;
+    in_place_not_held: IN_PLACE_NOT_HELD in IN_PLACE on LINE with 3;
+    in_place_not_held_on_commit: IN_PLACE_NOT_HELD in IN_PLACE on COMMIT with 3;
+    in_place_not_drained: IN_PLACE_NOT_DRAINED in IN_PLACE on LINE with 1;
+    in_place_not_noted: IN_PLACE_NOT_NOTED in IN_PLACE on COMMIT with 1;
 }

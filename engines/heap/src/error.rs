@@ -1,7 +1,7 @@
 //! The errors of a heap.
 
 use lode_layout::PoolOffset;
-use lode_pmem::{Fault, FaultKind, SyncError};
+use lode_pmem::{Fault, SyncError};
 use lode_redo::{InDoubtCause, LogError};
 
 impl From<LogError> for HeapError {
@@ -219,7 +219,7 @@ impl HeapError {
     pub fn is_damage(&self) -> bool {
         match self {
             HeapError::Corrupt { .. } | HeapError::NoObject { .. } => true,
-            HeapError::Fault(fault) => fault.kind != FaultKind::Forked,
+            HeapError::Fault(fault) => fault.is_damage(),
             _ => false,
         }
     }

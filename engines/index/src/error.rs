@@ -2,7 +2,7 @@
 
 use lode_heap::HeapError;
 use lode_layout::{KEY_LEN_MAX, PoolOffset, TREE_NAME_LEN_MAX};
-use lode_pmem::{Fault, FaultKind};
+use lode_pmem::Fault;
 
 /// Reason why an operation on a tree failed. Unless a variant says otherwise, nothing was changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -64,7 +64,7 @@ impl IndexError {
     pub fn is_damage(&self) -> bool {
         match self {
             IndexError::Corrupt { .. } | IndexError::NoTree { .. } => true,
-            IndexError::Fault(fault) => fault.kind != FaultKind::Forked,
+            IndexError::Fault(fault) => fault.is_damage(),
             IndexError::Heap(error) => error.is_damage(),
             IndexError::KeyTooLong { .. }
             | IndexError::PoolTooLarge { .. }

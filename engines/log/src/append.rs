@@ -7,8 +7,19 @@ use crate::staging::Staging;
 use lode_layout::LogRecordHeader;
 use lode_pmem::sync::Ordering;
 use lode_pmem::{FaultScope, Medium, hold};
+use std::mem;
 use std::ops::Range;
 use std::slice;
+
+/// An append that has its position and is not durable. If it ends without being acknowledged, also by a panic, those that wait
+/// for it fail.
+struct Unfinished<'l, M: Medium>(&'l AppendLog<M>);
+
+impl<M: Medium> Drop for Unfinished<'_, M> {
+    fn drop(&mut self) {
+        let _ = self.0.fail(InDoubtCause::Earlier);
+    }
+}
 
 impl<M: Medium> AppendLog<M> {
     /// Appends a record and returns its position.
@@ -111,6 +122,7 @@ impl<M: Medium> AppendLog<M> {
 
     /// Makes an append durable, and then visible, after all appends before it.
     fn acknowledge(&self, range: &Range<u64>) -> Result<(), AppendLogError> {
+        let unfinished = Unfinished(self);
         if !bugs::APPEND_NOT_DRAINED.is_active() {
             // ORDER: the append is durable before it counts as such. Stop here: it is there, or the log ends before it (crash
             // table in log_record.md).
@@ -127,6 +139,7 @@ impl<M: Medium> AppendLog<M> {
         // ORDER: releases: the append is durable before the position says so. An opening finds it only if all before it are
         // there, so they come first.
         self.durable.fetch_max(range.end, Ordering::Release);
+        mem::forget(unfinished);
         Ok(())
     }
 

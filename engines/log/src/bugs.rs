@@ -34,8 +34,17 @@ pub static TORN_LINE_NOT_FILLED: Bug =
 /// An append takes no space of live records.
 pub static FULL_NOT_CHECKED: Bug = Bug::new("full-not-checked", "live records are overwritten");
 
+/// In a pool of PMDK, bytes are durable before the word that commits them.
+pub static PMDK_BYTES_NOT_DRAINED: Bug = Bug::new("pmdk-bytes-not-drained", "a torn append is committed");
+/// In a pool of PMDK, an append or a rewind returns when its word is durable.
+pub static PMDK_WORD_NOT_DRAINED: Bug =
+    Bug::new("pmdk-word-not-drained", "an acknowledged append is lost, or a rewind");
+/// In a pool of PMDK, a persist commits what was appended before its first sync.
+pub static PMDK_LATER_BYTES_COMMITTED: Bug =
+    Bug::new("pmdk-later-bytes-committed", "a torn append is committed");
+
 /// Every bug of this crate.
-pub static ALL: [&Bug; 12] = [
+pub static ALL: [&Bug; 15] = [
     &APPEND_NOT_DRAINED,
     &RETURNED_BEFORE_EARLIER,
     &EPOCH_KEPT,
@@ -48,4 +57,7 @@ pub static ALL: [&Bug; 12] = [
     &FOLLOWED_BEFORE_DURABLE,
     &TORN_LINE_NOT_FILLED,
     &FULL_NOT_CHECKED,
+    &PMDK_BYTES_NOT_DRAINED,
+    &PMDK_WORD_NOT_DRAINED,
+    &PMDK_LATER_BYTES_COMMITTED,
 ];

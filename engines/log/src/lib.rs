@@ -18,7 +18,8 @@
 //! ```
 //!
 //! It does: make, open and check the log of a pool; append, read and walk from any number of threads; drop records from the
-//! front; report records that are not what was appended, and read on after them. It does not: interpret contents, start a
+//! front; report records that are not what was appended, and read on after them; the same for PMDK's log pools, whose bytes
+//! have no records and no checksums ([`pmdk`]). It does not: interpret contents, start a
 //! thread, or print. The format, with its crash tables, is `lode-layout`'s.
 //!
 //! # Append
@@ -61,11 +62,13 @@ mod error;
 pub mod explore;
 mod open;
 mod plan;
+pub mod pmdk;
 mod pool;
 mod scan;
 mod staging;
 mod state;
 mod truncate;
+mod view;
 mod walk;
 
 pub use append_log::AppendLog;
@@ -73,4 +76,5 @@ pub use check::check;
 pub use error::{AppendLogError, Damage, InDoubtCause};
 pub use open::LogRecovery;
 pub use pool::{LogPool, LogPoolError};
+pub use view::LogView;
 pub use walk::{LogRecord, Walk};

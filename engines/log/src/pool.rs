@@ -4,7 +4,7 @@ use crate::append_log::AppendLog;
 use crate::error::AppendLogError;
 use crate::open::LogRecovery;
 use lode_layout::{LayoutName, LogDescriptor};
-use lode_pmem::{Mapping, Medium};
+use lode_pmem::{Mapping, Medium, PmemError};
 use lode_pool::{Access, CreateOptions, OpenOptions, PoolError, PoolFile};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -28,6 +28,9 @@ pub enum LogPoolError {
     /// An error of its file or its headers.
     #[error(transparent)]
     Pool(#[from] PoolError),
+    /// The file can't be mapped. The message names the path.
+    #[error(transparent)]
+    Medium(#[from] PmemError),
     /// An error of its log.
     #[error("{}: {error}", path.display())]
     Log {
@@ -72,8 +75,7 @@ impl LogPool {
         let options = CreateOptions { size_max: None, layout: LogPool::layout(), ..options.clone() };
         let file = PoolFile::create(path, &options, |mapping, header| {
             let uuid = header.uuid.as_bytes();
-            AppendLog::format(&mapping, &header.geometry, uuid, key, log_epoch)
-                .map_err(LogPoolError::log(path))
+            AppendLog::format(&mapping, &header.geometry, uuid, key, log_epoch).map_err(error_of(path))
         })?;
         LogPool::over(file, |mapping| mapping)
     }
@@ -114,7 +116,7 @@ impl<M: Medium> LogPool<M> {
         }
         let medium = wrap(Arc::clone(file.medium()));
         let opened = AppendLog::open(medium, &header.geometry, header.uuid.into_bytes(), random_log_epoch()?);
-        let (log, recovery) = opened.map_err(LogPoolError::log(file.path()))?;
+        let (log, recovery) = opened.map_err(error_of(file.path()))?;
         Ok(LogPool { log, file, recovery })
     }
 
@@ -140,16 +142,30 @@ impl<M: Medium> LogPool<M> {
     pub fn close(self) -> Result<(), LogPoolError> {
         let LogPool { log, file, .. } = self;
         if file.access() == Access::ReadWrite {
-            log.close().map_err(LogPoolError::log(file.path()))?;
+            log.close().map_err(error_of(file.path()))?;
         }
         Ok(file.close()?)
     }
 }
 
 impl LogPoolError {
-    fn log(path: &Path) -> impl FnOnce(AppendLogError) -> LogPoolError {
-        move |error| LogPoolError::Log { path: path.to_owned(), error }
+    /// Returns true if the pool is damaged.
+    pub fn is_damage(&self) -> bool {
+        match self {
+            LogPoolError::Log { error, .. } => {
+                matches!(error, AppendLogError::Damaged(_) | AppendLogError::Memory(_))
+            }
+            LogPoolError::Pool(error) => {
+                matches!(error.cause(), PoolError::Headers { .. }) && !error.has_no_pool()
+            }
+            _ => false,
+        }
     }
+}
+
+/// Returns a function that adds the path to an error of the log.
+pub(crate) fn error_of(path: &Path) -> impl FnOnce(AppendLogError) -> LogPoolError {
+    move |error| LogPoolError::Log { path: path.to_owned(), error }
 }
 
 /// Returns a number that no other epoch of any log has.

@@ -1,6 +1,7 @@
 //! Appends on their way: their bytes, before their position is known.
 
 use lode_layout::{LINE, LogRecordHeader, LogRecordKind, WORD, align_up};
+use lode_pmem::{checksum, crc32c_append};
 use std::cell::Cell;
 
 thread_local! {
@@ -14,7 +15,10 @@ const KEPT_MAX: usize = 1 << 20;
 /// The records of an append, with room for their headers.
 #[derive(Debug, Default)]
 pub(crate) struct Staging {
+    /// The bytes of the append, and more.
     bytes: Vec<u8>,
+    /// Number of bytes of the append, whole lines.
+    len: usize,
     /// The headers. Their positions are distances from the start of the append.
     headers: Vec<LogRecordHeader>,
 }
@@ -22,14 +26,17 @@ pub(crate) struct Staging {
 impl Staging {
     /// Calls `with` with the records, each of some parts.
     pub(crate) fn with<'p, R>(
-        records: impl Iterator<Item = &'p [&'p [u8]]>,
+        records: impl ExactSizeIterator<Item = &'p [&'p [u8]]>,
         with: impl FnOnce(&mut Staging) -> R,
     ) -> R {
         let mut staging = BUFFER.take().unwrap_or_default();
-        staging.bytes.clear();
+        staging.len = 0;
         staging.headers.clear();
-        records.for_each(|parts| staging.push(parts));
-        staging.end();
+        staging.headers.reserve(records.len());
+        let last = records.len().saturating_sub(1);
+        for (index, parts) in records.enumerate() {
+            staging.push(parts, if index == last { LogRecordKind::Last } else { LogRecordKind::Inner });
+        }
         let result = with(&mut staging);
         if staging.bytes.capacity() <= KEPT_MAX {
             BUFFER.set(Some(staging));
@@ -37,38 +44,32 @@ impl Staging {
         result
     }
 
-    fn push(&mut self, parts: &[&[u8]]) {
-        self.pad(WORD);
-        let start = self.bytes.len();
-        self.bytes.extend_from_slice(&[0; LogRecordHeader::LEN]);
-        let content = self.bytes.len();
-        parts.iter().for_each(|part| self.bytes.extend_from_slice(part));
-        let content = &self.bytes[content..];
-        self.headers.push(LogRecordHeader {
-            content_crc: crc32c::crc32c(content),
-            position: start as u64,
-            len: content.len() as u32,
-            epoch: 0,
-            unproven: 0,
-            kind: LogRecordKind::Inner,
-        });
-    }
-
-    fn end(&mut self) {
-        if let Some(last) = self.headers.last_mut() {
-            last.kind = LogRecordKind::Last;
+    #[inline]
+    fn push(&mut self, parts: &[&[u8]], kind: LogRecordKind) {
+        let len: usize = parts.iter().map(|part| part.len()).sum();
+        let (start, content) = (self.len, self.len + LogRecordHeader::LEN);
+        self.len = align_up((content + len) as u64, kind.alignment()) as usize;
+        if self.bytes.len() < self.len {
+            self.bytes.resize((2 * self.len).next_multiple_of(LINE as usize), 0);
         }
-        self.pad(LINE);
-    }
-
-    fn pad(&mut self, to: u64) {
-        let len = align_up(self.bytes.len() as u64, to);
-        self.bytes.resize(len as usize, 0);
+        let mut crc = 0;
+        let mut rest = &mut self.bytes[content..self.len];
+        for part in parts {
+            let (into, after) = rest.split_at_mut(part.len());
+            into.copy_from_slice(part);
+            crc = crc32c_append(crc, part);
+            rest = after;
+        }
+        if !rest.is_empty() {
+            rest.fill(0);
+        }
+        let (position, len) = (start as u64, len as u32);
+        self.headers.push(LogRecordHeader { content_crc: crc, position, len, epoch: 0, unproven: 0, kind });
     }
 
     /// Returns the number of bytes, whole lines.
     pub(crate) fn len(&self) -> u64 {
-        self.bytes.len() as u64
+        self.len as u64
     }
 
     /// Writes the headers of an append at `start`, and returns its bytes.
@@ -78,9 +79,10 @@ impl Staging {
             let position = start + header.position;
             let unproven = u32::try_from((position - durable) / WORD)
                 .expect("an append that is so far ahead waits for a persist");
-            let bytes = LogRecordHeader { position, epoch, unproven, ..*header }.encode(seed);
+            let header = LogRecordHeader { position, epoch, unproven, ..*header };
+            let bytes = header.encode_by(seed, checksum);
             self.bytes[at..at + LogRecordHeader::LEN].copy_from_slice(&bytes);
         }
-        &self.bytes
+        &self.bytes[..self.len]
     }
 }

@@ -10,6 +10,9 @@ use zerocopy::IntoBytes;
 /// The places of the two copies.
 pub(crate) type Places = [PoolOffset; 2];
 
+/// The words of a copy, valid or not.
+pub(crate) type Words = [u64; LogState::WORDS];
+
 /// A copy of the state: where it is, and what it says.
 pub(crate) type Copy = (PoolOffset, Result<LogState, Damage>);
 
@@ -41,6 +44,18 @@ pub(crate) fn record(places: &Places, uuid: &[u8; 16], state: &LogState) -> Reco
         record.push(Entry::Words { at, words: &words });
     }
     record
+}
+
+/// Reads the words of both copies, as they are on the medium.
+///
+/// # Errors
+/// Fails if they can't be read.
+pub(crate) fn words<M: Medium>(medium: &M, places: &Places) -> Result<[Words; 2], Fault> {
+    let mut words = [[0; LogState::WORDS]; 2];
+    for (at, words) in places.iter().zip(&mut words) {
+        medium.memory().reading(|memory| memory.read(*at, words.as_mut_bytes()))?;
+    }
+    Ok(words)
 }
 
 /// Reads both copies, as the replay of the redo log leaves them.
@@ -91,7 +106,7 @@ fn logged<M: Medium>(
     geometry: &Geometry,
     uuid: &[u8; 16],
     places: &Places,
-) -> Result<[Option<[u64; LogState::WORDS]>; 2], Damage> {
+) -> Result<[Option<Words>; 2], Damage> {
     let mut logged = [None; 2];
     let slot = medium.memory().reading(|memory| slots::read(memory, uuid))?;
     let Some(slot) = slot else { return Ok(logged) };

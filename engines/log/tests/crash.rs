@@ -1,6 +1,7 @@
 //! A power cut leaves all records up to some place, with all that were acknowledged, and no damage.
 
 use lode_log::explore::LogSubject;
+use lode_log::pmdk::explore::PmemLogSubject;
 use lode_pmem::Durability;
 use lode_sim::{Budget, Machine, Setup, explore, explore_poison};
 
@@ -30,6 +31,22 @@ fn records_are_never_torn_or_lost() {
 #[test]
 fn records_of_a_larger_area_are_never_torn_or_lost() {
     survives_power_cuts(4 * SMALL, 60, 500);
+}
+
+#[test]
+fn appends_of_pmdk_are_never_torn_or_lost() {
+    for machine in Machine::ALL {
+        for threads in 1..=3 {
+            let subject = PmemLogSubject::new(machine.durability);
+            let budget = Budget::scaled(1_000, 60.0);
+            let operations = 40 / threads as u64;
+            let failing_drains = machine.durability == Durability::Commit;
+            let setup = Setup { machine, threads, operations, budget, failing_drains, ..Setup::default() };
+            let report = explore(&subject, &setup);
+            println!("{subject:?}, {machine}, {threads} threads: {report}");
+            assert!(report.violation.is_none(), "{}", report.violation.expect("just seen"));
+        }
+    }
 }
 
 /// A line of a record, of the state or of the redo log is lost while threads use the log.

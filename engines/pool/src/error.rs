@@ -115,7 +115,9 @@ pub enum PoolError {
         found: Box<LayoutName>,
     },
     /// The pool holds no heap.
-    #[error("the layout of the pool is \"{layout}\": it holds no heap; if it is blocks, use `lode volume`")]
+    #[error(
+        "the layout of the pool is \"{layout}\": it holds no heap; use `lode volume` for blocks, `lode log` for log"
+    )]
     NoHeap {
         /// The layout of the pool.
         layout: Box<LayoutName>,
@@ -196,7 +198,7 @@ pub enum PoolError {
     #[error("{0}; repair the pool to check it and accept what is left")]
     DirtyShutdown(DirtyShutdown),
     /// Another handle has the pool open in a way that excludes this one.
-    #[error("the pool is in use by {}; wait until it is closed, or end that process", holder_name(.holder))]
+    #[error("in use by {}; wait until it is closed, or end that process", holder_name(.holder))]
     InUse {
         /// A process that has the pool open, if the kernel tells.
         holder: Option<LockHolder>,

@@ -191,15 +191,35 @@ impl PoolFile {
         size: u64,
         install: impl FnOnce(&Geometry, &mut Publish<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
+        self.grow_as(|geometry| geometry.grow_with_log(size), install)
+    }
+
+    /// Grows as [`grow_with`](PoolFile::grow_with) does, and keeps the log where it is.
+    ///
+    /// # Errors
+    /// As [`grow_with`](PoolFile::grow_with).
+    ///
+    /// # Durability
+    /// As [`grow`](PoolFile::grow).
+    pub fn grow_keeping_log<E: From<PoolError>>(
+        &self,
+        size: u64,
+        install: impl FnOnce(&Geometry, &mut Publish<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        self.grow_as(|geometry| geometry.grow(size), install)
+    }
+
+    fn grow_as<E: From<PoolError>>(
+        &self,
+        plan: impl FnOnce(&Geometry) -> Result<Geometry, GeometryError>,
+        install: impl FnOnce(&Geometry, &mut Publish<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
         let at = |error: PoolError| E::from(error.at(&self.inner.path));
         let mut install = Some(install);
-        let grown = self.inner.grow(
-            |geometry| geometry.grow_with_log(size),
-            |geometry, publish| {
-                let install = install.take().expect("a growth is installed once");
-                install(geometry, publish).map_err(Growing::Install)
-            },
-        );
+        let grown = self.inner.grow(plan, |geometry, publish| {
+            let install = install.take().expect("a growth is installed once");
+            install(geometry, publish).map_err(Growing::Install)
+        });
         grown.map_err(|error| match error {
             Growing::Pool(error) => at(error),
             Growing::Install(error) => error,

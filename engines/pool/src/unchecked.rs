@@ -2,7 +2,7 @@
 
 use crate::error::PoolError;
 use crate::file::{OpenOptions, map};
-use crate::headers::Headers;
+use crate::headers::{Headers, check_heap};
 use crate::lock::{Access, LockedFile};
 use lode_pmem::{Mapping, Medium, allocate};
 use std::ops::Deref;
@@ -59,14 +59,20 @@ pub fn map_unchecked(path: &Path, options: &OpenOptions) -> Result<UncheckedPool
 /// content finds out what was lost with them. Returns the number of those bytes, too.
 ///
 /// # Errors
-/// As [`map_unchecked`]; [`PoolError::NoSpace`] when the disk has no room for the missing bytes: the file then has its old
+/// As [`map_unchecked`]; [`PoolError::NoHeap`] of another pool, whose file keeps its length; [`PoolError::NoSpace`] when the disk has no room for the missing bytes: the file then has its old
 /// length. A device that is too short is mapped as it is.
 pub fn map_for_repair(path: &Path, options: &OpenOptions) -> Result<(UncheckedPool, u64), PoolError> {
     let mapped = LockedFile::open(path, Access::ReadWrite).and_then(|file| {
         let options = OpenOptions { access: Access::ReadWrite, ..options.clone() };
         let mapping = map(&file, path, &options, None)?;
         let found = mapping.memory().len();
-        let want = Headers::read_any_len(&mapping).map_or(found, |headers| headers.geometry().size());
+        let want = match Headers::read_any_len(&mapping) {
+            Ok(headers) => {
+                check_heap(&headers.current().layout)?;
+                headers.geometry().size()
+            }
+            Err(_) => found,
+        };
         let is_file = file.file().metadata().map_err(PoolError::std("stat"))?.is_file();
         let is_short = is_file && want > found;
         let mapping = if is_short {

@@ -20,24 +20,27 @@ struct BlocksBytes {
     spare_count: u64,
     map_off: u64,
     data_off: u64,
-    reserved: [u32; 3],
+    first_block: u64,
+    reserved: u32,
     crc: u32,
 }
 
 pub(crate) const TABLE: FormatTable = format_table!(
     "blocks",
     BlocksBytes,
-    [magic, major, block_size, block_count, spare_count, map_off, data_off, reserved, crc]
+    [magic, major, block_size, block_count, spare_count, map_off, data_off, first_block, reserved, crc]
 );
 
-/// The sizes and the areas of the atomic blocks of a pool.
+/// The sizes and the areas of a segment of the atomic blocks of a pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlocksDescriptor {
     /// Size of a block in bytes.
     pub block_size: u32,
+    /// Number of the first block.
+    pub first_block: u64,
     /// Number of blocks.
     pub block_count: u64,
-    /// Number of data blocks that no map word names.
+    /// Number of further data blocks.
     pub spare_count: u64,
     /// Offset of the map.
     pub map_off: PoolOffset,
@@ -92,21 +95,27 @@ impl BlocksDescriptor {
         self.block_count + self.spare_count
     }
 
-    /// Returns the offset of the map word of the block `lba`.
+    /// Returns the offset of the map word of the block `lba`, one of the segment.
+    #[inline]
     pub fn word_at(&self, lba: u64) -> PoolOffset {
-        self.map_off.plus(lba * WORD)
+        self.map_off.plus((lba - self.first_block) * WORD)
     }
 
-    /// Returns the offset of a data block.
-    pub fn data_at(&self, block: u32) -> PoolOffset {
-        self.data_off.plus(u64::from(block) * self.stride())
+    /// Returns the offset of the data block `index`, counted from the first one of the segment.
+    #[inline]
+    pub fn data_at(&self, index: u64) -> PoolOffset {
+        self.data_off.plus(index * self.stride())
+    }
+
+    /// Returns the offset of the end of the last data block.
+    pub fn end(&self) -> PoolOffset {
+        self.data_at(self.data_count())
     }
 
     /// Returns the bytes of the descriptor.
     pub fn encode(&self) -> [u8; BlocksDescriptor::LEN] {
-        let BlocksDescriptor { block_size, block_count, spare_count, map_off, data_off } = *self;
+        let BlocksDescriptor { block_size, first_block, block_count, spare_count, map_off, data_off } = *self;
         let (map_off, data_off) = (map_off.get(), data_off.get());
-        let reserved = [0; 3];
         let mut bytes = BlocksBytes {
             magic: MAGIC,
             major: MAJOR,
@@ -115,20 +124,22 @@ impl BlocksDescriptor {
             spare_count,
             map_off,
             data_off,
-            reserved,
+            first_block,
+            reserved: 0,
             crc: 0,
         };
         bytes.crc = crc(&bytes);
         transmute!(bytes)
     }
 
-    /// Decodes the descriptor of a pool with this first extent.
+    /// Decodes the descriptor of a segment that begins at `place` and ends at `end` or before.
     ///
     /// # Errors
     /// Fails with the first rule that the bytes break.
     pub fn decode(
         bytes: [u8; BlocksDescriptor::LEN],
-        extent: &Extent,
+        place: PoolOffset,
+        end: PoolOffset,
     ) -> Result<BlocksDescriptor, BlocksDescriptorError> {
         let raw: BlocksBytes = transmute!(bytes);
         if raw.magic != MAGIC {
@@ -140,22 +151,25 @@ impl BlocksDescriptor {
         if raw.major != MAJOR {
             return Err(BlocksDescriptorError::Version { major: raw.major });
         }
-        let BlocksBytes { block_size, block_count, spare_count, map_off, data_off, .. } = raw;
+        let BlocksBytes { block_size, first_block, block_count, spare_count, map_off, data_off, .. } = raw;
         BlocksDescriptor::check_block_size(block_size)?;
         Want::AtLeast(1).check("block_count", 0, block_count)?;
-        Want::AtLeast(1).check("spare_count", 0, spare_count)?;
+        Want::AtLeast(u64::from(first_block == 0)).check("spare_count", 0, spare_count)?;
         let data_count_max = u64::from(u32::MAX - 1);
-        Want::AtMost(data_count_max).check("block_count", 0, block_count)?;
-        Want::AtMost(data_count_max - block_count).check("spare_count", 0, spare_count)?;
+        Want::AtMost(data_count_max).check("first_block", 0, first_block)?;
+        Want::AtMost(data_count_max - first_block).check("block_count", 0, block_count)?;
+        Want::AtMost(data_count_max - first_block - block_count).check("spare_count", 0, spare_count)?;
+        Want::Exactly(0).check("reserved", 0, raw.reserved.into())?;
         Want::MultipleOf(BLOCK).check("map_off", 0, map_off)?;
-        Want::AtLeast(BlocksDescriptor::place(extent).get() + BLOCK).check("map_off", 0, map_off)?;
-        Want::AtMost(extent.end().get()).check("map_off", 0, map_off)?;
+        Want::AtLeast(place.get() + BLOCK).check("map_off", 0, map_off)?;
+        Want::AtMost(end.get()).check("map_off", 0, map_off)?;
         Want::MultipleOf(BLOCK).check("data_off", 0, data_off)?;
         Want::AtLeast(map_off + block_count * WORD).check("data_off", 0, data_off)?;
         let [map_off, data_off] = [map_off, data_off].map(PoolOffset::new);
-        let descriptor = BlocksDescriptor { block_size, block_count, spare_count, map_off, data_off };
+        let descriptor =
+            BlocksDescriptor { block_size, first_block, block_count, spare_count, map_off, data_off };
         let data_len = descriptor.data_count() * descriptor.stride();
-        Want::AtMost(extent.end().get().saturating_sub(data_len)).check("data_off", 0, data_off.get())?;
+        Want::AtMost(end.get().saturating_sub(data_len)).check("data_off", 0, data_off.get())?;
         Ok(descriptor)
     }
 
@@ -186,6 +200,8 @@ pub struct BlockMapWord {
 impl BlockMapWord {
     /// The word of a block of zeros.
     pub const ZERO: u64 = 0;
+    /// The word of a block that is lost.
+    pub const LOST: u64 = (u32::MAX as u64) << u32::BITS;
 
     /// Returns the word as stored.
     #[inline]
@@ -193,7 +209,7 @@ impl BlockMapWord {
         (u64::from(self.block) + 1) << u32::BITS | u64::from(self.crc)
     }
 
-    /// Decodes a word. Returns `None` if the block is zeros.
+    /// Decodes a word other than [`LOST`](BlockMapWord::LOST). Returns `None` if the block is zeros.
     ///
     /// # Errors
     /// Fails if the data block is not one of `data_count`.
@@ -220,10 +236,15 @@ mod test {
         Geometry::plan(1 << 20).unwrap().extents()[0]
     }
 
+    fn decode(bytes: [u8; BlocksDescriptor::LEN]) -> Result<BlocksDescriptor, BlocksDescriptorError> {
+        BlocksDescriptor::decode(bytes, BlocksDescriptor::place(&extent()), extent().end())
+    }
+
     fn descriptor() -> BlocksDescriptor {
         let map_off = BlocksDescriptor::place(&extent()).plus(BLOCK);
         BlocksDescriptor {
             block_size: 520,
+            first_block: 0,
             block_count: 513,
             spare_count: 8,
             map_off,
@@ -234,11 +255,11 @@ mod test {
     #[test]
     fn descriptors_round_trip_and_detect_bit_flips() {
         let bytes = descriptor().encode();
-        assert_eq!(BlocksDescriptor::decode(bytes, &extent()), Ok(descriptor()));
+        assert_eq!(decode(bytes), Ok(descriptor()));
         for bit in 0..8 * bytes.len() {
             let mut damaged = bytes;
             damaged[bit / 8] ^= 1 << (bit % 8);
-            assert!(BlocksDescriptor::decode(damaged, &extent()).is_err(), "bit {bit}");
+            assert!(decode(damaged).is_err(), "bit {bit}");
         }
     }
 
@@ -247,7 +268,7 @@ mod test {
         let refused = |change: fn(&mut BlocksDescriptor), field: &str| {
             let mut changed = descriptor();
             change(&mut changed);
-            match BlocksDescriptor::decode(changed.encode(), &extent()) {
+            match decode(changed.encode()) {
                 Err(BlocksDescriptorError::Field(found)) => assert_eq!(found.field, field),
                 other => panic!("{field}: {other:?}"),
             }
@@ -257,6 +278,7 @@ mod test {
         refused(|it| it.block_size = (1 << 16) + 8, "block_size");
         refused(|it| it.block_count = 0, "block_count");
         refused(|it| it.block_count = u64::MAX, "block_count");
+        refused(|it| it.first_block = u64::from(u32::MAX), "first_block");
         refused(|it| it.spare_count = 0, "spare_count");
         refused(|it| it.spare_count = u64::from(u32::MAX), "spare_count");
         refused(|it| it.map_off = it.map_off.plus(8), "map_off");

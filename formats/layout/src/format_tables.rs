@@ -2,7 +2,7 @@
 
 use crate::format_table::FormatTable;
 use crate::{
-    blocks, checkpoint_slot, header, log_descriptor, log_record, log_state, pmdk_blk, pmdk_header,
+    blocks, checkpoint_slot, header, log_descriptor, log_record, log_state, pmdk_blk, pmdk_header, pmdk_log,
     raw_volume, record, span, tree_entry, tree_leaf, tree_node,
 };
 
@@ -21,6 +21,7 @@ pub const FORMAT_TABLES: &[FormatTable] = &[
     tree_entry::TABLE,
     pmdk_header::TABLE,
     pmdk_blk::TABLE,
+    pmdk_log::TABLE,
     blocks::TABLE,
     log_descriptor::TABLE,
     log_state::TABLE,

@@ -35,6 +35,7 @@ mod log_state;
 mod offset;
 mod pmdk_blk;
 mod pmdk_header;
+mod pmdk_log;
 mod raw_volume;
 mod record;
 mod span;
@@ -65,6 +66,7 @@ pub use log_state::{LogState, LogStateError};
 pub use offset::{BLOCK, LINE, PoolOffset, WORD, align_down, align_up};
 pub use pmdk_blk::PmdkBlk;
 pub use pmdk_header::{PmdkHeader, PmdkHeaderError, PmdkKind, PmdkShutdown, store_pmdk_checksum};
+pub use pmdk_log::PmdkLog;
 pub use raw_volume::{RawVolume, RawVolumeError, VolumeClass, store_raw_volume_checksum};
 pub use record::{
     ChecksumSeed, ENTRY_WORDS_MAX, Entries, Entry, EntryError, RECORD_HEADER_WORDS, RECORD_LINE_WORDS,

@@ -3,7 +3,7 @@
 
 use crate::format_table;
 use crate::format_table::FormatTable;
-use crate::{LINE, WORD, align_up};
+use crate::{LINE, WORD, align_up, record_checksum};
 use core::mem::offset_of;
 use zerocopy::{FromBytes, Immutable, IntoBytes, transmute};
 
@@ -35,7 +35,8 @@ pub enum LogRecordKind {
 
 impl LogRecordKind {
     /// Returns the unit in bytes at whose multiples the next record begins.
-    fn alignment(self) -> u64 {
+    #[inline]
+    pub fn alignment(self) -> u64 {
         if self == LogRecordKind::Inner { WORD } else { LINE }
     }
 }
@@ -92,36 +93,43 @@ impl LogRecordHeader {
     }
 
     /// Returns the bytes of the header.
-    #[inline]
     pub fn encode(&self, seed: u32) -> [u8; LogRecordHeader::LEN] {
+        self.encode_by(seed, record_checksum)
+    }
+
+    /// Returns the bytes of the header. `checksum` computes the same as [`record_checksum`], perhaps faster.
+    #[inline]
+    pub fn encode_by(
+        &self,
+        seed: u32,
+        checksum: impl FnOnce(u32, &[u64]) -> u32,
+    ) -> [u8; LogRecordHeader::LEN] {
         let LogRecordHeader { content_crc, position, len, epoch, unproven, kind } = *self;
-        let kind = kind as u32;
-        let mut bytes = HeaderBytes { crc: 0, content_crc, position, len, epoch, unproven, kind };
-        bytes.crc = crc(&bytes, seed);
-        transmute!(bytes)
+        let pair = |low: u32, high: u32| u64::from(low) | u64::from(high) << u32::BITS;
+        // In registers: a load of the whole header would wait for the stores of its fields.
+        let [sums, lens, kinds] = [pair(0, content_crc), pair(len, epoch), pair(unproven, kind as u32)];
+        let crc = checksum(seed, &[sums, position, lens, kinds]);
+        transmute!([sums | u64::from(crc), position, lens, kinds])
     }
 
     /// Decodes the header at `position`. Returns `None` if there is none.
     #[inline]
     pub fn decode(bytes: [u8; LogRecordHeader::LEN], seed: u32, position: u64) -> Option<LogRecordHeader> {
         let raw: HeaderBytes = transmute!(bytes);
+        let mut words: [u64; LogRecordHeader::LEN / WORD as usize] = transmute!(bytes);
+        words[0] &= !u64::from(u32::MAX);
         let kind = match raw.kind {
             0 => LogRecordKind::Inner,
             1 => LogRecordKind::Last,
             2 => LogRecordKind::Filler,
             _ => return None,
         };
-        if raw.position != position || raw.epoch == 0 || raw.crc != crc(&raw, seed) {
+        if raw.position != position || raw.epoch == 0 || raw.crc != record_checksum(seed, &words) {
             return None;
         }
         let HeaderBytes { content_crc, position, len, epoch, unproven, .. } = raw;
         Some(LogRecordHeader { content_crc, position, len, epoch, unproven, kind })
     }
-}
-
-#[inline]
-fn crc(bytes: &HeaderBytes, seed: u32) -> u32 {
-    crc32c::crc32c_append(seed, &bytes.as_bytes()[offset_of!(HeaderBytes, content_crc)..])
 }
 
 #[cfg(test)]

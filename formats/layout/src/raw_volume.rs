@@ -3,7 +3,7 @@
 
 use crate::format_table;
 use crate::format_table::FormatTable;
-use crate::{BLOCK, InvalidField, Want};
+use crate::{BLOCK, InvalidField, Want, align_down, align_up};
 use std::mem::offset_of;
 use uuid::Uuid;
 use zerocopy::byteorder::little_endian::{U32, U64};
@@ -131,9 +131,6 @@ pub enum RawVolumeError {
 impl RawVolume {
     /// Bytes of a copy of the header.
     pub const LEN: usize = LEN;
-    /// Offsets of the two copies of the header, in bytes.
-    pub const COPIES: [u64; 2] = [0, BLOCK];
-
     /// Plans the volume of a file of `size` bytes.
     ///
     /// # Errors
@@ -150,14 +147,40 @@ impl RawVolume {
             VolumeClass::Dax => DAX_ALIGN,
         };
         check_block_size(block_size)?;
-        Want::AtLeast(data_off + u64::from(block_size)).check("size", 0, size)?;
-        let block_count = (size - data_off) / u64::from(block_size);
+        Want::AtLeast(data_off + 2 * BLOCK).check("size", 0, size)?;
+        let block_count = (RawVolume::last_copy_at(size) - data_off) / u64::from(block_size);
         Ok(RawVolume { uuid, created, block_size, class, data_off, block_count })
     }
 
-    /// Returns the offset of the end of the last block, in bytes.
+    /// Returns this volume with as many blocks as a file of `size` bytes has room for, at least as many as it has.
+    ///
+    /// # Errors
+    /// Fails if the file has no room for this volume, or if a volume can't be so large.
+    pub fn grown(&self, size: u64) -> Result<RawVolume, InvalidField> {
+        Want::AtLeast(self.end()).check("size", 0, size)?;
+        Want::AtMost(i64::MAX as u64).check("size", 0, size)?;
+        let block_count = (RawVolume::last_copy_at(size) - self.data_off) / u64::from(self.block_size);
+        Ok(RawVolume { block_count, ..*self })
+    }
+
+    /// Returns true if `other` is this volume with another number of blocks.
+    pub fn is_grown(&self, other: &RawVolume) -> bool {
+        *self == RawVolume { block_count: self.block_count, ..*other }
+    }
+
+    /// Returns the offset of copy B of the header in a new file of `len` bytes: that of its last whole 4096 bytes.
+    pub fn last_copy_at(len: u64) -> u64 {
+        align_down(len, BLOCK).saturating_sub(BLOCK)
+    }
+
+    /// Returns the offsets of the two copies of the header, in bytes.
+    pub fn copies(&self) -> [u64; 2] {
+        [0, align_up(self.data_off + self.block_count * u64::from(self.block_size), BLOCK)]
+    }
+
+    /// Returns the offset of the end of the second copy of the header, in bytes: the least length of the file.
     pub fn end(&self) -> u64 {
-        self.data_off + self.block_count * u64::from(self.block_size)
+        self.copies()[1] + BLOCK
     }
 
     /// Decodes the header in the first 4096 of `bytes`. Never panics, for any content.
@@ -240,7 +263,7 @@ impl RawVolumeBytes {
         Want::Exactly(0).check("reserved", 0, u64::from(!is_reserved_zero))?;
         Want::AtLeast(2 * BLOCK).check("data_off", 0, data_off)?;
         Want::MultipleOf(align).check("data_off", 0, data_off)?;
-        let end_max = i64::MAX as u64;
+        let end_max = i64::MAX as u64 - 2 * BLOCK;
         Want::AtMost(end_max).check("data_off", 0, data_off)?;
         let block_count = self.block_count.get();
         Want::AtLeast(1).check("block_count", 0, block_count)?;
@@ -264,7 +287,7 @@ mod test {
         for class in [VolumeClass::Block, VolumeClass::Dax] {
             let volume = sample(class);
             assert_eq!(RawVolume::decode(&volume.encode()), Ok(volume));
-            assert_eq!(volume.end(), 64 << 20);
+            assert_eq!((volume.copies(), volume.end()), ([0, (64 << 20) - 4096], 64 << 20));
         }
     }
 
@@ -308,9 +331,11 @@ mod test {
     #[test]
     fn plans_leave_room_for_a_block() {
         let plan = |size, block_size, class| RawVolume::plan(size, block_size, class, Uuid::nil(), 0);
-        assert_eq!(plan(8192 + 512, 512, VolumeClass::Block).map(|plan| plan.block_count), Ok(1));
-        assert_eq!(plan(8192 + 511, 512, VolumeClass::Block).map_err(|error| error.field), Err("size"));
-        assert_eq!(plan(2 << 20, 4096, VolumeClass::Dax).map_err(|error| error.field), Err("size"));
+        let blocks =
+            |size, block_size| plan(size, block_size, VolumeClass::Block).map(|plan| plan.block_count);
+        assert_eq!([blocks(16384, 512), blocks(20479, 512), blocks(16384, 4096)], [Ok(8), Ok(8), Ok(1)]);
+        assert_eq!(blocks(16383, 512).map_err(|error| error.field), Err("size"));
+        assert_eq!(plan((2 << 20) + 8191, 4096, VolumeClass::Dax).map_err(|error| error.field), Err("size"));
         for block_size in [0, 256, 520, 8192] {
             let error = plan(1 << 20, block_size, VolumeClass::Block).map_err(|error| error.field);
             assert_eq!(error, Err("block_size"), "{block_size}");

@@ -1,9 +1,9 @@
 //! Pool headers that PMDK 1.12.1 wrote, compared with what `pmempool info` lists, and encoded again byte for byte.
 //!
 //! `pmempool create` made the pools. A program wrote blocks to two of the block pools, and the second time killed
-//! itself while the pool was open. `pmempool feature --disable` took all features from another one.
+//! itself while the pool was open. Another one appended 37 bytes to a log pool. `pmempool feature --disable` took all features from another one.
 
-use lode_layout::{PmdkBlk, PmdkHeader, PmdkHeaderError, PmdkKind, PmdkShutdown};
+use lode_layout::{PmdkBlk, PmdkHeader, PmdkHeaderError, PmdkKind, PmdkLog, PmdkShutdown, PoolOffset};
 use uuid::uuid;
 
 const BLK: &[u8] = include_bytes!("pmdk/blk.bin");
@@ -38,6 +38,17 @@ fn listed_fields_are_read() {
     assert_eq!((header.created, header.compat), (1_795_448_640, 1));
     let descriptor = BLK[PmdkBlk::OFF as usize..][..PmdkBlk::LEN].try_into().unwrap();
     assert_eq!(PmdkBlk::decode(descriptor), Ok(PmdkBlk { block_size: 512, is_zeroed: true }));
+}
+
+#[test]
+fn descriptor_of_log_round_trips() {
+    // The file has 2100000 bytes.
+    let bytes: &[u8] = include_bytes!("pmdk/log-appended.bin");
+    assert_eq!(PmdkHeader::decode(bytes).unwrap().kind, PmdkKind::Log);
+    let bytes = *bytes[PmdkLog::OFF.get() as usize..].first_chunk().unwrap();
+    let descriptor = PmdkLog::decode(bytes, 2_100_000).unwrap();
+    assert_eq!(descriptor, PmdkLog { end: PoolOffset::new(2 << 20), write: PmdkLog::START.plus(37) });
+    assert_eq!(descriptor.encode(), bytes);
 }
 
 #[test]

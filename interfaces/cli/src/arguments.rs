@@ -8,6 +8,7 @@ use crate::fields;
 use crate::global_options::GlobalOptions;
 use crate::ipmctl::{self, Ipmctl};
 use crate::kv::KvCommand;
+use crate::log::LogCommand;
 use crate::ndctl::{Daxctl, Ndctl};
 use crate::platform::PlatformCommand;
 use crate::pool::PoolCommand;
@@ -45,6 +46,9 @@ pub(crate) enum Command {
     /// Create, check and repair volumes of blocks, and copy their content
     #[command(subcommand)]
     Volume(VolumeCommand),
+    /// Create and check logs, append records to them, and print these
+    #[command(subcommand)]
+    Log(LogCommand),
     /// Emulate machines with persistent memory: plan, rehearse and show configurations
     #[command(subcommand)]
     Platform(PlatformCommand),

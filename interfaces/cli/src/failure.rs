@@ -56,6 +56,17 @@ impl Failure {
         Failure { output, ..self }
     }
 
+    /// Adds a sentence to the message.
+    pub(crate) fn with_note(mut self, note: &str) -> Failure {
+        self.message += &format!("; {note}");
+        self
+    }
+
+    /// Returns true if the command met damage.
+    pub(crate) fn is_damage(&self) -> bool {
+        self.code == DAMAGED
+    }
+
     /// Returns the failure of `what`. `why` gives the reason and the place.
     pub(crate) fn new(what: impl fmt::Display, why: impl fmt::Display) -> Failure {
         Failure { message: format!("{what}: {why}"), code: FAILED, output: String::new() }

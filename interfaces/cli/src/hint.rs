@@ -5,6 +5,8 @@ use lode_fsck::RepairError;
 use lode_heap::{GrowthRefusal, HeapError, InDoubtCause, OpenError};
 use lode_index::IndexError;
 use lode_kv::KvError;
+use lode_log::pmdk::{PmemLogError, PmemLogPoolError};
+use lode_log::{AppendLogError, LogPoolError};
 use lode_platform::goal::GoalError;
 use lode_platform::image::{ImageError, ImageErrorKind};
 use lode_platform::ipmctl::ShowError;
@@ -20,6 +22,11 @@ use lode_volume::VolumeError;
 
 /// The hint for damage whose extent the error does not tell.
 pub(crate) const CHECK_POOL: &str = "; `lode pool check` shows how far";
+
+/// The hint where no log is.
+const NO_LOG: &str = "; make one with `lode log create`";
+/// The step after a full log, for a user without a program of their own.
+const FULL_LOG: &str = " in a program, or go on in another one";
 
 /// Returns the hint that follows the message of an error of a store.
 pub(crate) fn store_hint(error: &KvError) -> &'static str {
@@ -54,9 +61,39 @@ pub(crate) fn pool_hint(error: &PoolError) -> &'static str {
 pub(crate) fn volume_hint(error: &VolumeError) -> &'static str {
     match error.cause() {
         VolumeError::Absent => "; make one with `lode volume create`",
-        VolumeError::Table(_) => "; `lode volume check` shows how far",
+        VolumeError::Table(_) if error.is_damage() => "; `lode volume check` shows how far",
+        _ if error.is_in_use() => "; `lode volume info` works meanwhile",
         VolumeError::Medium(PmemError::Volatile { .. }) => " with --durability none",
         VolumeError::Raw { .. } => "; restore the volume from a copy",
+        _ => "",
+    }
+}
+
+/// Returns the hint that follows the message of an error of a log.
+pub(crate) fn log_hint(error: &LogPoolError) -> &'static str {
+    match error {
+        LogPoolError::Pool(error) if error.has_no_pool() => NO_LOG,
+        LogPoolError::Pool(error) if matches!(error.cause(), PoolError::Truncated { .. }) => "",
+        LogPoolError::Pool(error) => pool_hint(error),
+        LogPoolError::Medium(error) => log_medium_hint(error),
+        LogPoolError::Log { error: AppendLogError::Full { .. }, .. } => FULL_LOG,
+        _ => "",
+    }
+}
+
+/// Returns the hint that follows the message of an error of a log pool of PMDK.
+pub(crate) fn pmem_log_hint(error: &PmemLogPoolError) -> &'static str {
+    match error {
+        PmemLogPoolError::Medium(error) => log_medium_hint(error),
+        PmemLogPoolError::Log { error: PmemLogError::Full { .. }, .. } => FULL_LOG,
+        _ => "",
+    }
+}
+
+fn log_medium_hint(error: &PmemError) -> &'static str {
+    match error {
+        PmemError::Volatile { .. } => " with --durability none",
+        PmemError::Empty { .. } => NO_LOG,
         _ => "",
     }
 }

@@ -26,11 +26,18 @@ pub(crate) struct Interrupt(Arc<AtomicBool>);
 impl Interrupt {
     /// Handles SIGINT and SIGTERM, which set the flag from now on.
     pub(crate) fn listen() -> Result<Interrupt, Failure> {
-        let flag = Arc::new(AtomicBool::new(false));
+        let [flag, is_second] = [(); 2].map(|()| Arc::new(AtomicBool::new(false)));
         for signal in [SIGINT, SIGTERM] {
-            // In this order: the first signal only sets the flag, the second one finds it set.
-            flag::register_conditional_shutdown(signal, i32::from(INTERRUPTED), Arc::clone(&flag))
-                .and_then(|_| flag::register(signal, Arc::clone(&flag)))
+            // A signal runs these in this order. The flag comes first: a signal between two registrations is not lost.
+            flag::register(signal, Arc::clone(&flag))
+                .and_then(|_| {
+                    flag::register_conditional_shutdown(
+                        signal,
+                        i32::from(INTERRUPTED),
+                        Arc::clone(&is_second),
+                    )
+                })
+                .and_then(|_| flag::register(signal, Arc::clone(&is_second)))
                 .map_err(|error| Failure::new("listening for SIGINT", error))?;
         }
         Ok(Interrupt(flag))
@@ -41,6 +48,7 @@ impl Interrupt {
         // ORDER: none: a caller that reads the flag late does a little more work.
         self.0.load(Ordering::Relaxed)
     }
+
     /// Waits until `file` can be read or written.
     ///
     /// # Errors

@@ -2,11 +2,12 @@
 //!
 //! ```text
 //!   arguments   commands and flags: help, manual pages and completions come from it
-//!   pool kv volume platform ipmctl ndctl crash bench demo
+//!   pool kv volume log platform ipmctl ndctl crash bench demo
 //!               one module for each command: calls the libraries, returns an Output
 //!   output      the output: text, or one JSON object               failure    errors and exit codes
 //!   hint        the next command after an error
 //!   progress    bars and spinners on the terminal                   interrupt  signals
+//!   input       a file or pipe to read, until a signal
 //! ```
 //!
 //! It does: read arguments and print. It does not: know how anything is stored.
@@ -21,9 +22,11 @@ mod failure;
 mod fields;
 mod global_options;
 mod hint;
+mod input;
 mod interrupt;
 mod ipmctl;
 mod kv;
+mod log;
 mod manual;
 mod ndctl;
 mod output;
@@ -71,6 +74,7 @@ fn run(arguments: Arguments) -> Result<Output, Failure> {
         Command::Pool(command) => pool::run(&command, options),
         Command::Kv(command) => kv::run(&command, options),
         Command::Volume(command) => volume::run(&command, options),
+        Command::Log(command) => log::run(&command, options),
         Command::Platform(command) => platform::run(&command),
         Command::Ipmctl(words) => ipmctl::run(&words),
         Command::Ndctl(ndctl) => ndctl::run(&ndctl),

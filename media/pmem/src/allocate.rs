@@ -36,11 +36,16 @@ pub fn allocate(file: &File, from: u64, len: u64) -> io::Result<()> {
 /// # Errors
 /// Fails with the error of the system call.
 pub fn deallocate(file: &File, from: u64, len: u64) -> io::Result<()> {
-    let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-    match retry_on_intr(|| fallocate(file, hole, from, len)) {
+    match punch_hole(file, from, len) {
         Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(()),
         answer => answer.map_err(io::Error::from),
     }
+}
+
+/// As [`deallocate`], and fails on file systems without holes.
+pub(crate) fn punch_hole(file: &File, from: u64, len: u64) -> rustix::io::Result<()> {
+    let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+    retry_on_intr(|| fallocate(file, hole, from, len))
 }
 
 /// Returns the length in bytes up to which this process may extend or write files, `ulimit -f`; `None` without a limit.

@@ -1,4 +1,4 @@
-//! The checksum of log records, at the speed of the CPU.
+//! Checksums of a few words or bytes, at the speed of the CPU.
 
 use lode_layout::{RECORD_LONG_WORDS, record_checksum, rotate_sums};
 
@@ -50,9 +50,58 @@ fn sse42(seed: u32, words: &[u64]) -> u32 {
     !(crc as u32)
 }
 
+/// Bytes from which on the crate `crc32c` is as fast: it works on three parts of them at once.
+const CRC_LONG: usize = 768;
+
+/// Computes the CRC32C of `bytes` after other bytes, whose CRC32C is `crc`: 0 if there are none.
+///
+/// # Cost
+/// With the CPU's own CRC32C instruction: three cycles for each 8 bytes, and one from 768 bytes on.
+#[inline]
+pub fn crc32c_append(crc: u32, bytes: &[u8]) -> u32 {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    if bytes.len() < CRC_LONG && std::arch::is_x86_feature_detected!("sse4.2") {
+        // SAFETY: - the CPU has SSE 4.2, as just detected.
+        return unsafe { crc32c_sse42(crc, bytes) };
+    }
+    crc32c::crc32c_append(crc, bytes)
+}
+
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+#[target_feature(enable = "sse4.2")]
+fn crc32c_sse42(crc: u32, bytes: &[u8]) -> u32 {
+    use std::arch::x86_64::{_mm_crc32_u8, _mm_crc32_u32, _mm_crc32_u64};
+    let (words, mut rest) = bytes.as_chunks::<8>();
+    let mut long = u64::from(!crc);
+    for word in words {
+        long = _mm_crc32_u64(long, u64::from_le_bytes(*word));
+    }
+    let mut crc = long as u32;
+    if let Some((half, after)) = rest.split_first_chunk::<4>() {
+        (crc, rest) = (_mm_crc32_u32(crc, u32::from_le_bytes(*half)), after);
+    }
+    for byte in rest {
+        crc = _mm_crc32_u8(crc, *byte);
+    }
+    !crc
+}
+
 #[cfg(test)]
 mod test {
     use super::*;
+
+    #[test]
+    fn bytes_have_the_same_crc_as_elsewhere() {
+        let bytes: Vec<u8> = (0..1600_u32).map(|at| ((at * 167) >> 3) as u8).collect();
+        for len in (0..100).chain(760..780).chain([1590]) {
+            for start in 0..9 {
+                for crc in [0, 1, u32::MAX] {
+                    let part = &bytes[start..start + len];
+                    assert_eq!(crc32c_append(crc, part), crc32c::crc32c_append(crc, part), "{start} {len}");
+                }
+            }
+        }
+    }
 
     #[test]
     fn hardware_checksum_matches_format() {

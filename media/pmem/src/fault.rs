@@ -16,6 +16,9 @@ pub enum FaultKind {
     OutOfRange,
     /// The hardware or the kernel could not deliver the bytes: a poisoned line, or a file cut short.
     Poison,
+    /// The bytes are a hole of a sparse file, and the file system has no space for them. Nothing is lost: the access succeeds
+    /// when there is space.
+    NoSpace,
     /// This process is a fork of the one that opened the medium, and must not use it.
     Forked,
 }
@@ -25,6 +28,9 @@ impl FaultKind {
         match self {
             FaultKind::OutOfRange => "is not inside the pool",
             FaultKind::Poison => "can't be read: the memory is poisoned, or the file was cut short",
+            FaultKind::NoSpace => {
+                "is a hole of the file, and the file system has no space left for it; free space there"
+            }
             FaultKind::Forked => "can't be used by a fork of the process that opened the pool",
         }
     }
@@ -47,6 +53,11 @@ thread_local! {
 }
 
 impl Fault {
+    /// Returns true if bytes are lost, or the offset that led to them.
+    pub fn is_damage(&self) -> bool {
+        matches!(self.kind, FaultKind::OutOfRange | FaultKind::Poison)
+    }
+
     /// Takes this thread's first fault since the last call of `take`.
     ///
     /// # Cost

@@ -1,16 +1,22 @@
 //! The live mappings, for a signal handler. Reading takes no lock, and entries are never freed.
 
+use lode_layout::{BLOCK, align_down};
+use rustix::fs::{FallocateFlags, SeekFrom, fallocate, seek};
+use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
 use std::ops::Range;
+use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 use std::path::Path;
 use std::ptr;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// Number of bytes of a pool's path that are kept for messages.
 const NAME_LEN: usize = 256;
 /// Number of separate bad ranges seen by faults; the last range grows to cover all further ones.
 const LOST_RANGES_MAX: usize = 16;
+/// The descriptor of a mapping without a file.
+const NO_FILE: RawFd = -1;
 
 /// A mapping's entry. It is reused after its mapping is gone but never freed, so a handler may hold it at any time.
 #[derive(Debug)]
@@ -27,6 +33,8 @@ pub(crate) struct LiveMapping {
     /// Lock of the thread that adds to `lost`.
     writing: AtomicBool,
     lost: [LostRange; LOST_RANGES_MAX],
+    /// The mapped file, or `NO_FILE`.
+    file: AtomicI32,
     name: [AtomicU8; NAME_LEN],
     next: AtomicPtr<LiveMapping>,
 }
@@ -53,21 +61,22 @@ impl LiveMapping {
             bad: AtomicBool::new(false),
             writing: AtomicBool::new(false),
             lost: [const { LostRange { start: AtomicU64::new(0), end: AtomicU64::new(0) } }; LOST_RANGES_MAX],
+            file: AtomicI32::new(NO_FILE),
             name: [const { AtomicU8::new(0) }; NAME_LEN],
             next: AtomicPtr::new(ptr::null_mut()),
         }
     }
 
-    /// Enters the mapping of `size` bytes at `base`, and returns its entry.
+    /// Enters the mapping of `size` bytes at `base`, and returns its entry. The file stays open until the entry is released.
     pub(crate) fn register(
         base: usize,
         size: usize,
         shared: bool,
-        path: Option<&Path>,
+        source: Option<(BorrowedFd<'_>, &Path)>,
     ) -> &'static LiveMapping {
         let free = FREE.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let live = free.unwrap_or_else(|| append(Box::leak(Box::new(LiveMapping::new()))));
-        let name = path.map_or(&b"anonymous memory"[..], |path| path.as_os_str().as_encoded_bytes());
+        let name = source.map_or(&b"anonymous memory"[..], |(_, path)| path.as_os_str().as_encoded_bytes());
         // A long path is cut at the start: its end identifies it better.
         let name = &name[name.len().saturating_sub(NAME_LEN)..];
         for (index, place) in live.name.iter().enumerate() {
@@ -78,6 +87,9 @@ impl LiveMapping {
             // ORDER: as above.
             lost.end.store(0, Ordering::Relaxed);
         }
+        let file = source.map_or(NO_FILE, |(file, _)| file.as_raw_fd());
+        // ORDER: as above.
+        live.file.store(file, Ordering::Relaxed);
         // ORDER: as above.
         live.bad.store(false, Ordering::Relaxed);
         // ORDER: as above.
@@ -115,6 +127,24 @@ impl LiveMapping {
     pub(crate) fn mark_bad(&self) {
         // ORDER: the range is stored before the flag.
         self.bad.store(true, Ordering::Release);
+    }
+
+    /// Returns true if the byte at `at` is a hole of the file, or the file system has no space for it. A hole has no storage that
+    /// could be lost, and reads as zeros: an access to it fails only for lack of space. The end of the file, and what is after
+    /// it, is none. The signal handler calls it: it makes two system calls, and takes no lock.
+    pub(crate) fn is_hole(&self, at: u64) -> bool {
+        // ORDER: none: published by the size, which `find` acquired.
+        let file = self.file.load(Ordering::Relaxed);
+        if file == NO_FILE {
+            return false;
+        }
+        // SAFETY: - the file stays open until the entry is released: `Mapping` drops its memory before its file.
+        let file = unsafe { BorrowedFd::borrow_raw(file) };
+        // No call relies on the position of the descriptor.
+        let is_hole = seek(file, SeekFrom::Hole(at)) == Ok(at);
+        // An access that failed leaves data of ext4 that are to be allocated later, and never can be.
+        is_hole
+            || fallocate(file, FallocateFlags::KEEP_SIZE, align_down(at, BLOCK), BLOCK) == Err(Errno::NOSPC)
     }
 
     /// Records the bytes from `start` to `end` as lost. The signal handler calls it, and simulated losses do. The

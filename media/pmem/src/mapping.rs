@@ -6,7 +6,7 @@ use crate::reservation::{Reservation, page};
 use crate::sysfs::{Device, Sysfs};
 use crate::{
     Cpu, Durability, DurabilityEvidence, DurabilityReport, Fault, FaultKind, Medium, Memory, PmemError,
-    SyncError, allocate, badblocks, bugs,
+    SyncError, allocate, badblocks, bugs, punch_hole,
 };
 use lode_layout::{BLOCK, LINE, PoolOffset, WORD};
 use rustix::fs::{self as rfs, FileType};
@@ -16,6 +16,7 @@ use std::fs::File;
 use std::io::{self, IoSlice};
 use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::ptr;
 use std::sync::atomic::{AtomicI32, Ordering};
@@ -124,7 +125,9 @@ impl MappingOptions {
     /// The errors of [`map_file`](MappingOptions::map_file), and `Io` if the file can't be opened.
     pub fn open(self, path: impl AsRef<Path>) -> Result<Mapping, PmemError> {
         let path = path.as_ref();
-        let file = File::options().read(true).write(!self.private).open(path);
+        // A named pipe opens at once, and is refused.
+        let flags = rfs::OFlags::NONBLOCK.bits().cast_signed();
+        let file = File::options().read(true).write(!self.private).custom_flags(flags).open(path);
         let file = file.map_err(|error| PmemError::io("open", path, &error))?;
         self.map_file(file, path)
     }
@@ -301,13 +304,18 @@ impl MappingOptions {
         reservation.open_file(0..needed, file.as_fd(), 0, protection, found.flags).map_err(refused)?;
         if let Some(size) = found.chunk {
             let chunks = PrivateChunks::new(size);
-            return Ok(Memory::private_from_reservation(reservation, found.len, chunks, Some(path)));
+            return Ok(Memory::private_from_reservation(
+                reservation,
+                found.len,
+                chunks,
+                Some((file.as_fd(), path)),
+            ));
         }
         let shared = !self.private;
         if shared {
             reservation.exclude_from_fork().map_err(|error| PmemError::io("madvise", path, &error))?;
         }
-        Ok(Memory::from_reservation(reservation, found.len, shared, Some(path)))
+        Ok(Memory::from_reservation(reservation, found.len, shared, Some((file.as_fd(), path))))
     }
 }
 
@@ -371,6 +379,67 @@ impl Mapping {
         })?;
         self.memory.set_bad(known_bad(&backing.devices, backing.fixed_size, len, &backing.file));
         Ok(())
+    }
+
+    /// Gives the space of whole pages back to the file system. They read as zeros on return; a later store takes space
+    /// again. Returns false where the medium can't do that: the bytes are then as before, or zeros.
+    ///
+    /// # Durability
+    /// As a copy of zeros: durable after the next drain of this thread.
+    ///
+    /// # Errors
+    /// Fails if a sync fails, now or before.
+    ///
+    /// # Cost
+    /// A system call, and another one for its sync where a drain is a fence.
+    ///
+    /// # Panics
+    /// Panics if an end is not a multiple of 4096.
+    pub fn deallocate(&self, at: PoolOffset, len: u64) -> Result<bool, SyncError> {
+        assert!((at.get() | len).is_multiple_of(BLOCK), "whole pages are given back");
+        let Some(backing) = self.backing.as_ref().filter(|_| !self.memory.is_private_view()) else {
+            return Ok(false);
+        };
+        self.check_sync_allowed()?;
+        if self.memory.range_address(at, len as usize).is_none() {
+            return Ok(false);
+        }
+        if punch_hole(&backing.file, at.get(), len).is_err() {
+            return Ok(false);
+        }
+        if self.durability >= Durability::Line {
+            // ORDER: the hole is durable before the caller's next drain, which is a fence and knows no metadata. Stop here:
+            // each page is old or zeros. At `commit` the next drain syncs the hole with the data. A later store is never
+            // lost to the hole: it has a page of its own, which the file system makes durable after it.
+            self.with_lock(&backing.drain_lock, || retry_on_intr(|| rfs::fdatasync(&backing.drained)))?;
+        }
+        Ok(true)
+    }
+
+    /// Returns the end of the hole of the file that has the byte at `at`; `None` if the byte takes space, or if the medium
+    /// can't tell. A hole may get data at any time.
+    ///
+    /// # Cost
+    /// One or two system calls.
+    pub fn hole_end(&self, at: PoolOffset) -> Option<PoolOffset> {
+        let file = &self.backing.as_ref()?.file;
+        match rfs::seek(file, rfs::SeekFrom::Data(at.get())) {
+            Ok(end) => (end > at.get()).then(|| PoolOffset::new(end)),
+            // No data follows: a hole up to the end, or after the end of the file.
+            Err(Errno::NXIO) => (at.get() < self.memory.len()).then(|| PoolOffset::new(self.memory.len())),
+            Err(_) => None,
+        }
+    }
+
+    /// Returns the start of the first hole of the file after `at`, a byte that takes space; the end of the medium if there is
+    /// none.
+    ///
+    /// # Cost
+    /// One system call.
+    pub fn next_hole(&self, at: PoolOffset) -> PoolOffset {
+        let file = self.backing.as_ref().map(|backing| &backing.file);
+        let found = file.and_then(|file| rfs::seek(file, rfs::SeekFrom::Hole(at.get())).ok());
+        PoolOffset::new(found.filter(|found| *found > at.get()).unwrap_or(self.memory.len()))
     }
 
     /// Refuses a sync after a failure, for good, and in the child of a fork.

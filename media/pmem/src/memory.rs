@@ -8,6 +8,7 @@ use crate::{Fault, FaultKind, access, fixup};
 use lode_layout::{PoolOffset, align_up};
 use std::io;
 use std::ops::Range;
+use std::os::fd::BorrowedFd;
 use std::path::Path;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -77,22 +78,24 @@ impl Memory {
         Ok(memory)
     }
 
-    /// Takes the first `len` bytes of `reservation`, which the caller has opened. `shared` keeps the memory from the
+    /// Takes the first `len` bytes of `reservation`, which the caller has opened, from the file at a path, which stays open for
+    /// longer than the memory lives. `shared` keeps the memory from the
     /// children of a fork.
     pub(crate) fn from_reservation(
         reservation: Reservation,
         len: u64,
         shared: bool,
-        path: Option<&Path>,
+        source: Option<(BorrowedFd<'_>, &Path)>,
     ) -> Memory {
         assert!(len <= reservation.size() as u64);
         fixup::install();
         let base = reservation.base();
-        let live = LiveMapping::register(base.as_ptr().expose_provenance(), reservation.size(), shared, path);
+        let live =
+            LiveMapping::register(base.as_ptr().expose_provenance(), reservation.size(), shared, source);
         let (bad, growing) = Default::default();
         let [len, loadable, storable] = [len; 3].map(AtomicU64::new);
-        // A private view has a path and is not shared.
-        let is_private_view = path.is_some() && !shared;
+        // A private view has a file and is not shared.
+        let is_private_view = source.is_some() && !shared;
         let (loss_model, chunks) = (None, None);
         Memory {
             base,
@@ -114,9 +117,9 @@ impl Memory {
         reservation: Reservation,
         len: u64,
         chunks: PrivateChunks,
-        path: Option<&Path>,
+        source: Option<(BorrowedFd<'_>, &Path)>,
     ) -> Memory {
-        let mut memory = Memory::from_reservation(reservation, len, false, path);
+        let mut memory = Memory::from_reservation(reservation, len, false, source);
         (memory.storable, memory.chunks) = (AtomicU64::new(0), Some(chunks));
         memory
     }

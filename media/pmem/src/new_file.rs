@@ -122,6 +122,10 @@ impl Drop for NewFile {
 }
 
 fn open_directory(path: &Path) -> Result<(OwnedFd, OsString), PmemError> {
+    // As open(2) says of such a path.
+    if path.as_os_str().as_encoded_bytes().ends_with(b"/") && path.file_name().is_some() {
+        return Err(refused("create", path, Errno::ISDIR));
+    }
     let name = path.file_name().ok_or_else(|| PmemError::NotMappable { path: path.to_owned() })?.to_owned();
     let parent = path.parent().filter(|parent| *parent != OsStr::new("")).unwrap_or(Path::new("."));
     let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC;

@@ -88,7 +88,8 @@ impl BlockWorkload<'_> {
             7 => write(BlockContent::ZERO, false),
             8 => BlockRequest::Trim { blocks: vec![block] },
             9 => {
-                let next = (block + 1) % self.block_count as usize;
+                let count = self.block_count as usize;
+                let next = (block + actor.rng.usize(1..count)) % count;
                 BlockRequest::Write { blocks: vec![(block, value), (next, value)], is_fua: false }
             }
             10 if self.large_request > 0 => {

@@ -47,6 +47,7 @@ impl Failure {
     fn of_block(error: BlockError) -> Failure {
         let errno = match error.fault {
             BlockFault::ReadOnly => Errno::Permission,
+            fault if fault.is_no_space() => Errno::NoSpace,
             _ => Errno::Io,
         };
         Failure::new(errno, error.to_string())

@@ -1,8 +1,10 @@
 //! The sockets at which clients connect.
 
 use crate::error::NbdError;
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use rustix::net::sockopt::{set_socket_keepalive, set_tcp_nodelay};
+use rustix::net::{RecvFlags, recv};
 use std::fmt;
 use std::fs;
 use std::io::{self, ErrorKind, IoSlice, Read, Write};
@@ -199,6 +201,53 @@ pub(crate) enum Stream {
 }
 
 impl Stream {
+    /// Ends the call that receives commands, if its end is not told by [`Stoppable`]: the replies to a client of TCP would be
+    /// lost with what it sends after that.
+    pub(crate) fn stop_receiving(&self) {
+        if matches!(self, Stream::Unix(_)) {
+            self.shutdown(Shutdown::Read);
+        }
+    }
+
+    /// Lets the client take the last replies: TCP drops them when a socket is closed that has received more.
+    ///
+    /// # Errors
+    /// Those of the stream; the client has gone, or did not end the connection within `limit`.
+    pub(crate) fn linger(&self, limit: Duration) -> io::Result<()> {
+        let Stream::Tcp(stream) = self else { return Ok(()) };
+        stream.shutdown(Shutdown::Write)?;
+        let deadline = Instant::now() + limit;
+        let mut thrown_away = [0; 4096];
+        while self.wait(None, Some(deadline))? == Event::Received {
+            if (&mut &*stream).read(&mut thrown_away)? == 0 {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits until there is something to receive, or the other side of `end` is closed.
+    ///
+    /// # Errors
+    /// TimedOut at the deadline; those of the kernel.
+    fn wait(&self, end: Option<&UnixStream>, deadline: Option<Instant>) -> io::Result<Event> {
+        let mut sockets = vec![PollFd::new(self, PollFlags::IN)];
+        sockets.extend(end.map(|end| PollFd::new(end, PollFlags::IN)));
+        loop {
+            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+            let left = left.and_then(|left| Timespec::try_from(left).ok());
+            match poll(&mut sockets, left.as_ref()) {
+                Ok(0) => return Err(ErrorKind::TimedOut.into()),
+                Ok(_) if sockets.get(1).is_some_and(|end| !end.revents().is_empty()) => {
+                    return Ok(Event::Ended);
+                }
+                Ok(_) => return Ok(Event::Received),
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
     /// Ends calls that receive, or all calls. The client may have done so before.
     pub(crate) fn shutdown(&self, how: Shutdown) {
         let _ = match self {
@@ -207,16 +256,30 @@ impl Stream {
         };
     }
 
-    fn set_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
+    fn set_write_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
         match self {
-            Stream::Unix(stream) => {
-                stream.set_read_timeout(timeout).and_then(|()| stream.set_write_timeout(timeout))
-            }
-            Stream::Tcp(stream) => {
-                stream.set_read_timeout(timeout).and_then(|()| stream.set_write_timeout(timeout))
-            }
+            Stream::Unix(stream) => stream.set_write_timeout(timeout),
+            Stream::Tcp(stream) => stream.set_write_timeout(timeout),
         }
     }
+}
+
+impl AsFd for Stream {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Stream::Unix(stream) => stream.as_fd(),
+            Stream::Tcp(stream) => stream.as_fd(),
+        }
+    }
+}
+
+/// The reason why a wait is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Event {
+    /// There are bytes, or the client has ended the connection.
+    Received,
+    /// The server stops.
+    Ended,
 }
 
 impl Read for &Stream {
@@ -245,45 +308,90 @@ impl Write for &Stream {
     }
 }
 
-/// A connection whose calls fail after a deadline, however slowly the client sends. Dropping it ends the limit.
+/// A connection that has no more to receive when the server stops, as told by the other side of `end`.
+#[derive(Debug)]
+pub(crate) struct Stoppable<'s> {
+    stream: &'s Stream,
+    end: &'s UnixStream,
+}
+
+impl<'s> Stoppable<'s> {
+    pub(crate) fn new(stream: &'s Stream, end: &'s UnixStream) -> Stoppable<'s> {
+        Stoppable { stream, end }
+    }
+}
+
+impl Read for Stoppable<'_> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let Stream::Tcp(stream) = self.stream else { return (&mut &*self.stream).read(into) };
+        loop {
+            // A client with commands in flight costs no wait.
+            match recv(stream, &mut *into, RecvFlags::DONTWAIT) {
+                Ok((received, _)) => return Ok(received),
+                Err(Errno::AGAIN) => {}
+                Err(error) => return Err(error.into()),
+            }
+            if self.stream.wait(Some(self.end), None)? == Event::Ended {
+                return Ok(0);
+            }
+        }
+    }
+}
+
+impl Write for Stoppable<'_> {
+    fn write(&mut self, from: &[u8]) -> io::Result<usize> {
+        (&mut &*self.stream).write(from)
+    }
+
+    fn write_vectored(&mut self, from: &[IoSlice<'_>]) -> io::Result<usize> {
+        (&mut &*self.stream).write_vectored(from)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// The same, and its calls fail after a deadline, however slowly the client sends. Dropping it ends the limit.
 #[derive(Debug)]
 pub(crate) struct Limited<'s> {
     stream: &'s Stream,
+    end: &'s UnixStream,
     deadline: Instant,
 }
 
 impl<'s> Limited<'s> {
-    pub(crate) fn new(stream: &'s Stream, limit: Duration) -> Limited<'s> {
-        Limited { stream, deadline: Instant::now() + limit }
-    }
-
-    /// Limits the next call to the time that is left.
-    fn limit(&self) -> io::Result<()> {
-        let left = self.deadline.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return Err(ErrorKind::TimedOut.into());
-        }
-        self.stream.set_timeout(Some(left))
+    pub(crate) fn new(stream: &'s Stream, end: &'s UnixStream, limit: Duration) -> Limited<'s> {
+        Limited { stream, end, deadline: Instant::now() + limit }
     }
 }
 
 impl Drop for Limited<'_> {
     fn drop(&mut self) {
         // A connection on which this fails has no further use.
-        let _ = self.stream.set_timeout(None);
+        let _ = self.stream.set_write_timeout(None);
     }
 }
 
 impl Read for Limited<'_> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        self.limit()?;
-        (&mut &*self.stream).read(into)
+        if Instant::now() >= self.deadline {
+            return Err(ErrorKind::TimedOut.into());
+        }
+        match self.stream.wait(Some(self.end), Some(self.deadline))? {
+            Event::Received => (&mut &*self.stream).read(into),
+            Event::Ended => Ok(0),
+        }
     }
 }
 
 impl Write for Limited<'_> {
     fn write(&mut self, from: &[u8]) -> io::Result<usize> {
-        self.limit()?;
+        let left = self.deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(ErrorKind::TimedOut.into());
+        }
+        self.stream.set_write_timeout(Some(left))?;
         (&mut &*self.stream).write(from)
     }
 
@@ -300,16 +408,20 @@ mod test {
     #[test]
     fn deadlines_hold_for_clients_that_send_slowly() {
         let (server, mut client) = UnixStream::pair().unwrap();
+        let (_stopper, end) = UnixStream::pair().unwrap();
         let (timeouts, stream) = (server.try_clone().unwrap(), Stream::Unix(server));
         client.write_all(b"hello").unwrap();
-        let mut limited = Limited::new(&stream, Duration::from_secs(3600));
+        let mut limited = Limited::new(&stream, &end, Duration::from_secs(3600));
         limited.read_exact(&mut [0; 4]).unwrap();
-        assert!(timeouts.read_timeout().unwrap().is_some());
+        limited.write_all(b"hello").unwrap();
+        assert!(timeouts.write_timeout().unwrap().is_some());
         drop(limited);
-        assert_eq!(timeouts.read_timeout().unwrap(), None);
         assert_eq!(timeouts.write_timeout().unwrap(), None);
-        let mut over = Limited::new(&stream, Duration::ZERO);
+        let mut over = Limited::new(&stream, &end, Duration::ZERO);
         assert_eq!(over.read(&mut [0]).unwrap_err().kind(), ErrorKind::TimedOut, "a byte is there");
         assert_eq!(over.write(&[0]).unwrap_err().kind(), ErrorKind::TimedOut);
+        let mut short = Limited::new(&stream, &end, Duration::from_millis(5));
+        short.read_exact(&mut [0]).unwrap();
+        assert_eq!(short.read(&mut [0]).unwrap_err().kind(), ErrorKind::TimedOut);
     }
 }

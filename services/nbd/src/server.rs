@@ -2,7 +2,7 @@
 
 use crate::error::NbdError;
 use crate::export::Export;
-use crate::listener::{Limited, Listener, Stream};
+use crate::listener::{Limited, Listener, Stoppable, Stream};
 use crate::session::Connection;
 use lode_volume::BlockError;
 use rustix::io::Errno;
@@ -19,6 +19,8 @@ use std::time::Duration;
 const RETRY: Duration = Duration::from_millis(100);
 /// The time that clients have to take their last replies when the server stops.
 const GRACE: Duration = Duration::from_secs(5);
+/// The time that a client of TCP has to end the connection after the server did: until then it may lack replies.
+const LINGER: Duration = Duration::from_secs(2);
 /// The time that a client has for its handshake: one that says nothing does not keep a thread. It is that of qemu-nbd.
 const HANDSHAKE: Duration = Duration::from_secs(10);
 
@@ -144,7 +146,7 @@ impl Shared {
         // A socket of a pair takes this.
         let _ = self.stopper.shutdown(Shutdown::Both);
         for stream in connections.streams.values() {
-            stream.shutdown(Shutdown::Read);
+            stream.stop_receiving();
         }
         let waited = self.ended.wait_timeout_while(connections, GRACE, |all| !all.streams.is_empty());
         let (mut connections, _) = waited.unwrap_or_else(PoisonError::into_inner);
@@ -218,13 +220,13 @@ fn start_session<'scope>(scope: &'scope Scope<'scope, '_>, shared: &'scope Share
 }
 
 fn serve(shared: &Shared, stream: &Stream) -> io::Result<()> {
-    let mut limited = Limited::new(stream, shared.handshake_limit);
+    let mut limited = Limited::new(stream, &shared.stopped, shared.handshake_limit);
     let connection = Connection::negotiate(&shared.exports, &mut limited)?;
     drop(limited);
-    match connection {
-        Some(connection) => connection.transmit(&mut &*stream, &|| shared.is_stopped()),
-        None => Ok(()),
+    if let Some(connection) = connection {
+        connection.transmit(&mut Stoppable::new(stream, &shared.stopped), &|| shared.is_stopped())?;
     }
+    stream.linger(LINGER)
 }
 
 #[cfg(test)]

@@ -1,10 +1,8 @@
 //! A pool of atomic blocks as a block device.
 
-use crate::device::{
-    BlockDevice, BlockError, Extent, Op, Request, check_op, flush_changes, of_block, read_each, run_of_alike,
-    write_each,
-};
-use lode_blocks::BlockPool;
+use crate::device::{BlockDevice, BlockError, Extent, Request, flush_changes, of_block, run_of_alike};
+use crate::remapped::{RemappedBlocks, run_batch};
+use lode_blocks::{BlockPool, BlocksError};
 use lode_pmem::Medium;
 
 /// The blocks of a pool that is open and locked until drop.
@@ -28,19 +26,7 @@ impl BlockDevice for Atomic {
     }
 
     fn run(&self, batch: &mut [Request<'_>]) {
-        let mut rest = &mut *batch;
-        while let Some(first) = rest.first() {
-            let is_write = matches!(first.op, Op::Write { .. });
-            let same = |request: &&Request<'_>| matches!(request.op, Op::Write { .. }) == is_write;
-            let (alike, others) = rest.split_at_mut(rest.iter().take_while(same).count());
-            match is_write {
-                true => self.write_together(alike),
-                false => {
-                    alike.iter_mut().for_each(|request| request.result = self.run_other(&mut request.op))
-                }
-            }
-            rest = others;
-        }
+        run_batch(self, self, batch);
         let has_cache = self.has_volatile_cache();
         flush_changes(batch, |request| has_cache && request.is_fua, |_| self.flush());
     }
@@ -54,39 +40,18 @@ impl BlockDevice for Atomic {
     }
 }
 
-impl Atomic {
-    /// Runs writes that follow each other: their blocks share drains.
-    fn write_together(&self, writes: &mut [Request<'_>]) {
-        let size = self.block_size();
-        let mut blocks = Vec::new();
-        for request in writes.iter_mut() {
-            request.result = check_op(self, &request.op);
-            if let (Ok(()), Op::Write { block, from }) = (&request.result, &request.op) {
-                blocks.extend((*block..).zip(from.chunks_exact(size)));
-            }
-        }
-        let Err(_) = self.0.blocks().write_batch(&blocks) else { return };
-        // Written once more one by one, so that each request has the fault of its own block.
-        for request in writes.iter_mut().filter(|request| request.result.is_ok()) {
-            if let Op::Write { block, from } = &request.op {
-                request.result =
-                    write_each(*block, from, size, |block, from| self.0.blocks().write(block, from));
-            }
-        }
+impl RemappedBlocks for Atomic {
+    type Fault = BlocksError;
+
+    fn read(&self, block: u64, into: &mut [u8]) -> Result<(), BlocksError> {
+        self.0.blocks().read(block, into)
     }
 
-    fn run_other(&self, op: &mut Op<'_>) -> Result<(), BlockError> {
-        check_op(self, op)?;
-        let (blocks, size) = (self.0.blocks(), self.block_size());
-        match op {
-            Op::Read { block, into } => read_each(*block, into, size, |block, into| blocks.read(block, into)),
-            Op::Write { block, from } => {
-                write_each(*block, from, size, |block, from| blocks.write(block, from))
-            }
-            Op::Zero { count: 0, .. } | Op::Trim { count: 0, .. } => Ok(()),
-            Op::Zero { block, count } | Op::Trim { block, count } => {
-                blocks.zero(*block, *count).map_err(of_block(*block, size))
-            }
-        }
+    fn write_batch(&self, writes: &[(u64, &[u8])]) -> Result<(), BlocksError> {
+        self.0.blocks().write_batch(writes)
+    }
+
+    fn zero(&self, first: u64, count: u64) -> Result<(), BlocksError> {
+        self.0.blocks().zero(first, count)
     }
 }

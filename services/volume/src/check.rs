@@ -5,8 +5,9 @@ use crate::format::VolumeFormat;
 use crate::recognise::{Found, RawHeader, pool_header, recognise};
 use crate::volume::map;
 use lode_blocks::Damage as BlocksDamage;
+use lode_btt::{BttError, Finding as TableFinding};
 use lode_layout::{RawVolume, RawVolumeError};
-use lode_pmem::Medium;
+use lode_pmem::{Fault, FaultKind, Medium};
 use lode_pool::{Access, Damage as PoolDamage, check_headers};
 use std::path::Path;
 
@@ -16,7 +17,7 @@ use std::path::Path;
 pub enum VolumeFinding {
     /// A finding of a table.
     #[error(transparent)]
-    Table(lode_btt::Finding),
+    Table(TableFinding),
     /// A finding of the header of a pool.
     #[error(transparent)]
     Pool(PoolDamage),
@@ -40,12 +41,38 @@ pub enum VolumeFinding {
     Unusable(VolumeError),
 }
 
+impl VolumeFinding {
+    /// Returns true if a repair mends it.
+    pub fn is_repairable(&self) -> bool {
+        match self {
+            VolumeFinding::Table(TableFinding::Unusable(error)) => matches!(error, BttError::Damaged { .. }),
+            VolumeFinding::Table(_) => true,
+            VolumeFinding::Pool(damage) => matches!(damage, PoolDamage::Copy { .. }),
+            VolumeFinding::Blocks(damage) => {
+                matches!(damage, BlocksDamage::Descriptor { .. } | BlocksDamage::DescriptorDiffers { .. })
+            }
+            VolumeFinding::Header { .. } | VolumeFinding::HeadersDiffer => true,
+            VolumeFinding::Unusable(_) => false,
+        }
+    }
+
+    /// Returns the fault of the access that failed, if that is the finding.
+    fn fault(&self) -> Option<Fault> {
+        match self {
+            VolumeFinding::Table(TableFinding::Unusable(BttError::Memory(fault)))
+            | VolumeFinding::Blocks(BlocksDamage::Memory(fault)) => Some(*fault),
+            VolumeFinding::Unusable(error) => error.fault(),
+            _ => None,
+        }
+    }
+}
+
 /// Checks the volume at `path`. Returns its format, if that is recognised, and the findings: none if it is sound. The traces
 /// of a crash are no damage.
 ///
 /// # Errors
 /// [`VolumeError::At`] this path: [`VolumeError::Absent`], [`VolumeError::File`] if another handle writes it, and those of
-/// the medium. Damage is a finding.
+/// the medium; [`VolumeError::Memory`] if the file system has no space for a place that is read. Damage is a finding.
 ///
 /// # Cost
 /// Reads each map entry of a table, and no block; all of a pool of atomic blocks.
@@ -58,7 +85,15 @@ pub fn check(path: &Path) -> Result<(Option<VolumeFormat>, Vec<VolumeFinding>), 
             {
                 return Err(error.at(path));
             }
-            Ok((Some(found.format()), findings(&medium, &found)))
+            let findings = findings(&medium, &found);
+            // A place that was not read for lack of space is not known to be damaged, nor to be sound.
+            let full = findings
+                .iter()
+                .find_map(|finding| finding.fault().filter(|fault| fault.kind == FaultKind::NoSpace));
+            match full {
+                Some(fault) => Err(VolumeError::Memory(fault).at(path)),
+                None => Ok((Some(found.format()), findings)),
+            }
         }
         Err(error) if error.is_damage() => Ok((None, vec![VolumeFinding::Unusable(error)])),
         Err(error) => Err(error.at(path)),
@@ -69,7 +104,7 @@ pub fn check(path: &Path) -> Result<(Option<VolumeFormat>, Vec<VolumeFinding>), 
 pub(crate) fn findings<M: Medium>(medium: &M, found: &Found) -> Vec<VolumeFinding> {
     match found {
         Found::Table(_) => lode_btt::check(medium).into_iter().map(VolumeFinding::Table).collect(),
-        Found::Raw(_, copies) => header_findings(copies),
+        Found::Raw(header, copies) => header_findings(header, copies),
         Found::Pool => pool_findings(medium),
     }
 }
@@ -84,11 +119,13 @@ fn pool_findings<M: Medium>(medium: &M) -> Vec<VolumeFinding> {
     headers.chain(blocks.into_iter().map(VolumeFinding::Blocks)).collect()
 }
 
-fn header_findings(copies: &[RawHeader; 2]) -> Vec<VolumeFinding> {
-    let unusable = RawVolume::COPIES
+fn header_findings(header: &RawVolume, copies: &[RawHeader; 2]) -> Vec<VolumeFinding> {
+    let unusable = header
+        .copies()
         .into_iter()
         .zip(copies)
         .filter_map(|(at, copy)| copy.err().map(|error| VolumeFinding::Header { at, error }));
-    let differ = matches!(copies, [Ok(first), Ok(second)] if first != second);
+    // A growth that stopped between the copies is no damage: the first one has the size.
+    let differ = matches!(copies, [Ok(first), Ok(second)] if !first.is_grown(second));
     unusable.chain(differ.then_some(VolumeFinding::HeadersDiffer)).collect()
 }

@@ -138,13 +138,21 @@ fn plan(options: &CreateVolume) -> Result<Structures, VolumeError> {
 /// # Durability
 /// The copies are durable on return.
 pub(crate) fn store_headers<M: Medium>(medium: &M, header: &RawVolume) -> Result<(), VolumeError> {
+    header.copies().into_iter().try_for_each(|at| store_header(medium, at, header))
+}
+
+/// Stores a copy of the header of a raw volume at `at`.
+///
+/// # Errors
+/// As [`store_headers`].
+///
+/// # Durability
+/// The copy is durable on return.
+pub(crate) fn store_header<M: Medium>(medium: &M, at: u64, header: &RawVolume) -> Result<(), VolumeError> {
     let bytes = header.encode();
-    let stored = FaultScope::run(|| {
-        for at in RawVolume::COPIES {
-            medium.copy(PoolOffset::new(at), &bytes);
-        }
-    });
+    let stored = FaultScope::run(|| medium.copy(PoolOffset::new(at), &bytes));
     stored.map_err(|fault| VolumeError::Format { error: fault.into() })?;
-    // ORDER: both copies are durable before the file has its name, or the repair is reported. Stop here: no file, or a copy.
+    // ORDER: the copy is durable before the other one is touched, and before the file has its name. Stop here: the other
+    // copy serves, or there is no file.
     Ok(medium.drain()?)
 }

@@ -2,7 +2,7 @@
 
 use lode_blocks::BlocksError;
 use lode_btt::BttError;
-use lode_pmem::{Fault, SyncError};
+use lode_pmem::{Fault, FaultKind, SyncError};
 
 /// The work of a request. Its buffer is lent by the caller, and holds whole blocks.
 #[derive(Debug)]
@@ -21,14 +21,14 @@ pub enum Op<'b> {
         /// The buffer.
         from: &'b [u8],
     },
-    /// Makes blocks read as zeros.
+    /// Makes blocks read as zeros. A block that takes space keeps it.
     Zero {
         /// Number of the first block.
         block: u64,
         /// Number of blocks.
         count: u64,
     },
-    /// Gives up the content of blocks. From then on they read as zeros, or as before where the format keeps no such state.
+    /// Gives up the content of blocks, and their space where the format can. From then on they read as zeros.
     Trim {
         /// Number of the first block.
         block: u64,
@@ -59,19 +59,28 @@ pub struct Request<'b> {
     pub op: Op<'b>,
     /// True if the work must be durable when the batch returns (forced unit access).
     pub is_fua: bool,
+    /// True if a write may go to the place that a block has, so that a power cut may leave a mixture of old and new in it: for
+    /// data whose user does without whole blocks, beside metadata that needs them. A format with checksums of its blocks
+    /// keeps them whole anyway.
+    pub is_in_place: bool,
     /// The result, which the device sets.
     pub result: Result<(), BlockError>,
 }
 
 impl<'b> Request<'b> {
-    /// Returns a request without FUA.
+    /// Returns a request without FUA, whose blocks stay whole.
     pub fn new(op: Op<'b>) -> Request<'b> {
-        Request { op, is_fua: false, result: Ok(()) }
+        Request { op, is_fua: false, is_in_place: false, result: Ok(()) }
     }
 
     /// Returns the request with FUA.
     pub fn with_fua(self) -> Request<'b> {
         Request { is_fua: true, ..self }
+    }
+
+    /// Returns the request as one that may write to the places that blocks have.
+    pub fn in_place(self) -> Request<'b> {
+        Request { is_in_place: true, ..self }
     }
 }
 
@@ -123,13 +132,38 @@ pub enum BlockFault {
 }
 
 impl BlockFault {
+    /// Returns true if the write may or may not be there after the volume is opened again.
+    pub(crate) fn is_in_doubt(&self) -> bool {
+        matches!(self, BlockFault::Blocks(BlocksError::InDoubt(_)) | BlockFault::Table(BttError::InDoubt(_)))
+    }
+
     /// Returns true if the content of the block is not what was written.
     pub fn is_damage(&self) -> bool {
-        matches!(
-            self,
+        match self {
             BlockFault::Blocks(BlocksError::Damaged(_))
-                | BlockFault::Table(BttError::Damaged { .. } | BttError::Lost { .. })
-        )
+            | BlockFault::Table(BttError::Damaged { .. } | BttError::Lost { .. }) => true,
+            fault => fault.memory().is_some_and(|fault| fault.is_damage()),
+        }
+    }
+
+    /// Returns true if the file system has no space for the block. It is written once there is space.
+    pub fn is_no_space(&self) -> bool {
+        self.memory().is_some_and(|fault| fault.kind == FaultKind::NoSpace)
+    }
+
+    /// Returns the fault of the memory, if that is the reason.
+    fn memory(&self) -> Option<Fault> {
+        match self {
+            BlockFault::Memory(fault)
+            | BlockFault::Blocks(
+                BlocksError::Memory(fault)
+                | BlocksError::InDoubt(lode_blocks::InDoubtCause::WriteBack(fault)),
+            )
+            | BlockFault::Table(
+                BttError::Memory(fault) | BttError::InDoubt(lode_btt::InDoubtCause::Memory(fault)),
+            ) => Some(*fault),
+            _ => None,
+        }
     }
 }
 
@@ -183,7 +217,7 @@ pub trait BlockDevice: Send + Sync {
     /// Fails if the volume does not have these blocks, at least one, or if the state of the first one can't be read.
     ///
     /// # Cost
-    /// Reads an entry of the table or map for each block.
+    /// Reads an entry of the table or map for each block; asks the file of a raw volume once or twice.
     fn status(&self, block: u64, count: u64) -> Result<Extent, BlockError>;
 
     /// Returns the number of bytes of all blocks.
@@ -217,7 +251,11 @@ pub(crate) fn check_op(device: &(impl BlockDevice + ?Sized), op: &Op<'_>) -> Res
 }
 
 /// Checks that a device has `count` blocks from `block` on.
-fn check_range(device: &(impl BlockDevice + ?Sized), block: u64, count: u64) -> Result<(), BlockError> {
+pub(crate) fn check_range(
+    device: &(impl BlockDevice + ?Sized),
+    block: u64,
+    count: u64,
+) -> Result<(), BlockError> {
     let total = device.block_count();
     match block.checked_add(count) {
         Some(end) if end <= total => Ok(()),

@@ -6,7 +6,7 @@ use lode_blocks::{BlockPoolError, BlocksError};
 use lode_btt::BttError;
 use lode_layout::{InvalidField, LayoutName, RawVolumeError};
 use lode_nvdimm::InfoBlockError;
-use lode_pmem::{PmemError, SyncError};
+use lode_pmem::{Fault, PmemError, SyncError};
 use lode_pool::PoolError;
 use std::path::{Path, PathBuf};
 
@@ -56,11 +56,11 @@ pub enum VolumeError {
     /// The header of a raw volume is whole, and this program can't use it.
     #[error("the header of the raw volume is unusable: {0}")]
     Header(#[from] RawVolumeError),
-    /// The second header of a raw volume or pool is there and the last info block of a table, and the first ones are not. A
-    /// guest of either format may have written the other's.
+    /// The second header of a pool is there and the last info block of a table, and the first ones are not. A guest of either
+    /// format may have written the other's.
     #[error(
-        "the format can't be told: the second header of a raw volume or a pool and the last info block of a table are there, \
-         and the first ones are damaged; if it is no table, copy bytes 4096 to 8192 over the first 4096"
+        "the format can't be told: the second header of a pool and the last info block of a table are there, and the first \
+         ones are damaged; if it is no table, copy bytes 4096 to 8192 over the first 4096"
     )]
     Ambiguous,
     /// Both copies of the header of a raw volume are unusable.
@@ -69,7 +69,7 @@ pub enum VolumeError {
         /// Fault of the copy at 0.
         #[source]
         first: RawVolumeError,
-        /// Fault of the copy at 4096.
+        /// Fault of the copy at the end.
         second: RawVolumeError,
     },
     /// The file ends before the volume does.
@@ -105,7 +105,24 @@ pub enum VolumeError {
         /// The format.
         format: VolumeFormat,
     },
-    /// The new file can't get its length.
+    /// A volume of this format keeps the size that it was made with.
+    #[error(
+        "a {format} volume can't grow in place; create a larger one, then copy: `lode volume export PATH - | lode volume \
+         import LARGER -`"
+    )]
+    FixedSize {
+        /// The format.
+        format: VolumeFormat,
+    },
+    /// A volume never gets smaller.
+    #[error("the volume has {was} bytes already, more than {size}; a volume grows only")]
+    Shrinks {
+        /// Size that was asked for, in bytes.
+        size: u64,
+        /// Size of the volume's file in bytes.
+        was: u64,
+    },
+    /// The file can't get its length.
     #[error("can't make a file of {size} bytes: {error}; choose a smaller size, or another file system")]
     Length {
         /// The length in bytes.
@@ -115,12 +132,15 @@ pub enum VolumeError {
         error: std::io::Error,
     },
     /// The structures of a new volume can't be stored.
-    #[error("the structures of the volume can't be stored: {error}; if the file system is full, free space")]
+    #[error("the structures of the volume can't be stored: {error}")]
     Format {
         /// The reason.
         #[source]
         error: BttError,
     },
+    /// Memory can't be read, or the file system has no space for it.
+    #[error(transparent)]
+    Memory(#[from] Fault),
     /// A block can't be read or written.
     #[error(transparent)]
     Block(#[from] BlockError),
@@ -152,12 +172,17 @@ impl VolumeError {
     /// Returns true if the volume is damaged.
     pub fn is_damage(&self) -> bool {
         match self.cause() {
+            VolumeError::Memory(fault)
+            | VolumeError::Table(BttError::Memory(fault))
+            | VolumeError::Pool(BlockPoolError::Blocks { error: BlocksError::Memory(fault), .. })
+            | VolumeError::Blocks(BlocksError::Memory(fault)) => fault.is_damage(),
+            VolumeError::Block(error) => error.fault.is_damage(),
             VolumeError::Table(error) => !matches!(error, BttError::Absent | BttError::ReadOnly { .. }),
             VolumeError::Raw { first, second } => [first, second].iter().all(|error| {
                 !matches!(error, RawVolumeError::Version { .. } | RawVolumeError::Features { .. })
             }),
             VolumeError::Pool(BlockPoolError::Blocks { error, .. }) | VolumeError::Blocks(error) => {
-                matches!(error, BlocksError::Damaged(_) | BlocksError::Memory(_))
+                matches!(error, BlocksError::Damaged(_))
             }
             VolumeError::File(error) => {
                 matches!(error.cause(), PoolError::Headers { .. }) && !error.has_no_pool()
@@ -166,6 +191,24 @@ impl VolumeError {
             | VolumeError::Ambiguous
             | VolumeError::CutShort { .. } => true,
             _ => false,
+        }
+    }
+
+    /// Returns true if another handle has the volume open.
+    pub fn is_in_use(&self) -> bool {
+        let (VolumeError::File(error) | VolumeError::Pool(BlockPoolError::Pool(error))) = self.cause() else {
+            return false;
+        };
+        matches!(error.cause(), PoolError::InUse { .. })
+    }
+
+    /// Returns the fault of the access that failed, if that is the reason.
+    pub(crate) fn fault(&self) -> Option<Fault> {
+        match self.cause() {
+            VolumeError::Memory(fault)
+            | VolumeError::Table(BttError::Memory(fault))
+            | VolumeError::Blocks(BlocksError::Memory(fault)) => Some(*fault),
+            _ => None,
         }
     }
 

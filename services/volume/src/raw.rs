@@ -1,12 +1,13 @@
 //! A raw volume as a block device: plain blocks after the header.
 
 use crate::device::{
-    BlockDevice, BlockError, BlockFault, Extent, Op, Request, check_op, flush_changes, of_block, read_each,
-    run_of_alike, write_each,
+    BlockDevice, BlockError, BlockFault, Extent, Op, Request, check_op, check_range, flush_changes, of_block,
+    read_each, write_each,
 };
-use lode_layout::{BLOCK, PoolOffset, RawVolume};
+use lode_layout::{BLOCK, PoolOffset, RawVolume, align_down, align_up};
 use lode_pmem::sync::{AtomicBool, Ordering};
-use lode_pmem::{Durability, Fault, FaultScope, Medium};
+use lode_pmem::{Durability, Fault, FaultScope, Mapping, Medium, SyncError};
+use std::sync::Arc;
 
 /// Sizes of the blocks of a file without a header, in bytes.
 const BLOCK_SIZE_MAX: u32 = BLOCK as u32;
@@ -23,15 +24,15 @@ struct Place {
 
 /// The blocks of a raw volume that is open.
 #[derive(Debug)]
-pub(crate) struct Raw<M> {
-    medium: M,
+pub(crate) struct Raw {
+    medium: Arc<Mapping>,
     place: Place,
     is_poisoned: AtomicBool,
 }
 
-impl<M: Medium> Raw<M> {
+impl Raw {
     /// Returns the blocks of the volume with this header, which ends inside of the medium.
-    pub(crate) fn new(medium: M, header: RawVolume) -> Raw<M> {
+    pub(crate) fn new(medium: Arc<Mapping>, header: RawVolume) -> Raw {
         let RawVolume { data_off, block_size, block_count, .. } = header;
         Raw {
             medium,
@@ -41,7 +42,7 @@ impl<M: Medium> Raw<M> {
     }
 
     /// Returns the blocks of a medium without a header. `None` if it has not one.
-    pub(crate) fn headerless(medium: M) -> Option<Raw<M>> {
+    pub(crate) fn headerless(medium: Arc<Mapping>) -> Option<Raw> {
         let len = medium.memory().len();
         let block_size = if len.is_multiple_of(u64::from(BLOCK_SIZE_MAX)) { BLOCK_SIZE_MAX } else { SECTOR };
         let block_count = len / u64::from(block_size);
@@ -78,8 +79,7 @@ impl<M: Medium> Raw<M> {
                 write_each(*block, from, size, |block, from| self.copy_in(block, from))
             }
             Op::Zero { block, count } => self.zero(*block, *count),
-            // The blocks keep their places in the file.
-            Op::Trim { .. } => Ok(()),
+            Op::Trim { block, count } => self.trim(*block, *count),
         }
     }
 
@@ -100,18 +100,40 @@ impl<M: Medium> Raw<M> {
         Ok(())
     }
 
+    /// Gives the space of the pages inside of blocks back, and zeroes the rest.
+    fn trim(&self, first: u64, count: u64) -> Result<(), BlockError> {
+        self.check_sound(first)?;
+        let (start, end) = (self.place(first).get(), self.place(first + count).get());
+        let (from, to) = (align_up(start, BLOCK), align_down(end, BLOCK));
+        if from >= to {
+            return self.zero(first, count);
+        }
+        let size = u64::from(self.place.block_size);
+        let (head, tail) = ((from - start) / size, (end - to) / size);
+        self.zero(first, head)?;
+        self.zero(first + count - tail, tail)?;
+        match self.medium.deallocate(PoolOffset::new(from), to - from) {
+            Ok(true) => Ok(()),
+            Ok(false) => self.zero(first + head, count - head - tail),
+            Err(error) => Err(self.poison(first, error)),
+        }
+    }
+
+    /// Records that a sync failed.
+    fn poison(&self, block: u64, error: SyncError) -> BlockError {
+        // ORDER: none, see `check_sound`.
+        self.is_poisoned.store(true, Ordering::Relaxed);
+        of_block(block, self.size())(error)
+    }
+
     fn drain(&self, block: u64) -> Result<(), BlockError> {
         self.check_sound(block)?;
         // ORDER: nothing follows: a block has no metadata. Stop here: each block is old, new, or a mixture.
-        self.medium.drain().map_err(|error| {
-            // ORDER: none, see `check_sound`.
-            self.is_poisoned.store(true, Ordering::Relaxed);
-            of_block(block, self.size())(error)
-        })
+        self.medium.drain().map_err(|error| self.poison(block, error))
     }
 }
 
-impl<M: Medium> BlockDevice for Raw<M> {
+impl BlockDevice for Raw {
     fn block_size(&self) -> usize {
         self.size()
     }
@@ -140,8 +162,17 @@ impl<M: Medium> BlockDevice for Raw<M> {
         if self.has_volatile_cache() { self.drain(0) } else { Ok(()) }
     }
 
-    /// All blocks are data: their file alone knows which of them are holes.
+    /// Asks the file for its holes. The answer is kept nowhere: programs that map the volume fill holes unnoticed.
     fn status(&self, block: u64, count: u64) -> Result<Extent, BlockError> {
-        run_of_alike(self, block, count, |_| Ok::<_, BlockFault>(false))
+        let count = count.max(1);
+        check_range(self, block, count)?;
+        let (at, size) = (self.place(block), u64::from(self.place.block_size));
+        let hole = self.medium.hole_end(at).map_or(0, |end| (end.get() - at.get()) / size);
+        if hole > 0 {
+            return Ok(Extent { count: hole.min(count), is_zero: true });
+        }
+        // A block with a byte of data is data.
+        let data = (self.medium.next_hole(at).get() - at.get()).div_ceil(size);
+        Ok(Extent { count: data.clamp(1, count), is_zero: false })
     }
 }

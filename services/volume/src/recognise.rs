@@ -4,7 +4,7 @@ use crate::error::VolumeError;
 use crate::format::VolumeFormat;
 use lode_blocks::BlockPool;
 use lode_btt::{BttError, Description, TableFormat, describe};
-use lode_layout::{Header, PoolOffset, RawVolume, RawVolumeError};
+use lode_layout::{BLOCK, Header, PoolOffset, RawVolume, RawVolumeError};
 use lode_nvdimm::{BttInfo, BttVersion};
 use lode_pmem::Medium;
 use lode_pool::{HeaderCopy, Headers};
@@ -38,9 +38,9 @@ impl Found {
 /// # Errors
 /// [`VolumeError::Absent`], [`VolumeError::Ambiguous`]; fails if the volume is damaged so far that it can't be opened.
 pub(crate) fn recognise<M: Medium>(medium: &M) -> Result<Found, VolumeError> {
-    let blocks = RawVolume::COPIES.map(|at| read(medium, at));
-    let copies = [&blocks[0], &blocks[1]].map(|bytes| RawVolume::decode(bytes));
-    let [first, second] = copies;
+    let blocks = [0, BLOCK].map(|at| read(medium, at));
+    let first = RawVolume::decode(&blocks[0]);
+    let last = last_copy(medium);
     let table = describe(medium);
     let header = if is_pool(medium, HeaderCopy::A) {
         return match is_info_of_1_1(&blocks[1]) {
@@ -52,11 +52,8 @@ pub(crate) fn recognise<M: Medium>(medium: &M) -> Result<Found, VolumeError> {
             return Ok(Found::Table(table?));
         }
         first?
-    } else if is_intact(second) && !is_info_signed(&blocks[0]) && !is_pmdk(&table) {
-        match table {
-            Err(BttError::Absent) => second?,
-            _ => return Err(VolumeError::Ambiguous),
-        }
+    } else if is_intact(last) && !is_first_info(&blocks) && !is_pmdk(&table) && has_no_pool(medium) {
+        last?
     } else if is_pool(medium, HeaderCopy::B) && !is_first_info(&blocks) && !is_pmdk(&table) {
         return match table {
             Err(BttError::Absent) => Ok(Found::Pool),
@@ -66,7 +63,7 @@ pub(crate) fn recognise<M: Medium>(medium: &M) -> Result<Found, VolumeError> {
         return match table {
             Err(BttError::Absent) => match Headers::read(medium) {
                 Err(error) if !error.has_no_pool() => Err(error.into()),
-                _ => Err(unusable(first, second)),
+                _ => Err(unusable(first, last)),
             },
             table => Ok(Found::Table(table?)),
         };
@@ -75,7 +72,10 @@ pub(crate) fn recognise<M: Medium>(medium: &M) -> Result<Found, VolumeError> {
     if header.end() > len {
         return Err(VolumeError::CutShort { end: header.end(), len });
     }
-    Ok(Found::Raw(header, copies))
+    let second = RawVolume::decode(&read(medium, header.copies()[1]));
+    // A growth that stops before it stores the first copy leaves the second one at the new end.
+    let is_growing = second.is_err() && last.is_ok_and(|last| header.is_grown(&last));
+    Ok(Found::Raw(header, [first, if is_growing { last } else { second }]))
 }
 
 /// Returns the header of a pool of atomic blocks.
@@ -88,6 +88,19 @@ pub(crate) fn pool_header<M: Medium>(medium: &M) -> Result<Header, VolumeError> 
         true => Ok(header),
         false => Err(VolumeError::Layout { layout: header.layout }),
     }
+}
+
+/// Reads the second header of a raw volume that ends with the medium.
+fn last_copy<M: Medium>(medium: &M) -> RawHeader {
+    let at = RawVolume::last_copy_at(medium.memory().len());
+    // The first 8192 bytes belong to first headers.
+    let bytes = if at < 2 * BLOCK { Vec::new() } else { read(medium, at) };
+    RawVolume::decode(&bytes)
+}
+
+/// Returns true if neither copy of the header of a pool is there, not even a damaged one.
+fn has_no_pool<M: Medium>(medium: &M) -> bool {
+    Headers::read(medium).is_err_and(|error| error.has_no_pool())
 }
 
 /// Returns true if this copy of the header of a pool is as it was written, also if this program can't use it.
@@ -110,8 +123,7 @@ fn is_intact(copy: RawHeader) -> bool {
     )
 }
 
-/// Returns true if the bytes are the first info block of a table of version 1.1, which lies where a raw volume has its second
-/// header. The last info block lies where a raw volume has a guest's block, so it proves nothing.
+/// Returns true if the bytes are the first info block of a table of version 1.1. A raw volume has no guest's block there.
 fn is_info_of_1_1(bytes: &[u8]) -> bool {
     BttInfo::decode(bytes).is_ok_and(|info| info.version == BttVersion::V1_1)
 }
@@ -138,7 +150,7 @@ fn unusable(first: RawHeader, second: RawHeader) -> VolumeError {
     }
 }
 
-/// Reads the bytes of a copy of the header; none if they can't be read.
+/// Reads the bytes of a copy of a header; none if they can't be read.
 fn read<M: Medium>(medium: &M, at: u64) -> Vec<u8> {
     let mut bytes = vec![0; RawVolume::LEN];
     let read = medium.memory().reading(|memory| memory.read(PoolOffset::new(at), &mut bytes));

@@ -5,6 +5,7 @@ use crate::create::store_headers;
 use crate::error::VolumeError;
 use crate::recognise::{Found, pool_header, recognise};
 use crate::volume::map;
+use lode_blocks::{BlockPoolError, Damage, random_log_epoch};
 use lode_pmem::{Durability, Medium};
 use lode_pool::{Access, HeaderCopy, repair_headers};
 use std::path::Path;
@@ -19,9 +20,9 @@ pub enum VolumeRepair {
     /// A copy of the header of a pool was written anew.
     #[error("copied the header of the pool over its copy {0}")]
     PoolHeader(HeaderCopy),
-    /// A copy of the descriptor of atomic blocks was written anew.
-    #[error("copied the descriptor of the blocks")]
-    Descriptor,
+    /// A change of atomic blocks.
+    #[error(transparent)]
+    Blocks(lode_blocks::Repair),
     /// Both copies of the header of a raw volume were written anew.
     #[error("copied the header of the raw volume")]
     Headers,
@@ -30,11 +31,16 @@ pub enum VolumeRepair {
 impl VolumeRepair {
     /// Returns true if a block lost its content.
     pub fn is_loss(&self) -> bool {
-        matches!(self, VolumeRepair::Table(lode_btt::Repair::LostBlock { .. }))
+        matches!(
+            self,
+            VolumeRepair::Table(lode_btt::Repair::LostBlock { .. })
+                | VolumeRepair::Blocks(lode_blocks::Repair::LostBlock { .. })
+        )
     }
 }
 
-/// Repairs the volume at `path`. Returns the changes, none if it was sound, and the findings of a check after them.
+/// Repairs the volume at `path`. Returns the changes, none if it was sound, and the findings of a check after them, apart from
+/// blocks that were lost, which a repair can't bring back.
 ///
 /// # Errors
 /// [`VolumeError::At`] this path: [`VolumeError::Absent`], [`VolumeError::File`] if another handle has it open, and those of
@@ -61,15 +67,19 @@ pub fn repair(
                 vec![VolumeRepair::Headers]
             }
         };
-        Ok((repairs, findings(&medium, &recognise(&medium)?)))
+        let mut left = findings(&medium, &recognise(&medium)?);
+        left.retain(|finding| !matches!(finding, VolumeFinding::Blocks(Damage::Lost { .. })));
+        Ok((repairs, left))
     };
     repair().map_err(|error: VolumeError| error.at(path))
 }
 
-/// Repairs the copies of the header and of the descriptor. Damaged map words and contents stay as they are.
+/// Repairs the copies of the header and of the descriptors, and damaged map words. Damaged contents stay as they are.
 fn repair_pool<M: Medium>(medium: &M) -> Result<Vec<VolumeRepair>, VolumeError> {
     let header = pool_header(medium)?;
     let copied = repair_headers(medium)?.map(VolumeRepair::PoolHeader);
-    let described = lode_blocks::repair(medium, &header.geometry)?.then_some(VolumeRepair::Descriptor);
-    Ok(copied.into_iter().chain(described).collect())
+    let log_epoch =
+        random_log_epoch().map_err(|errno| BlockPoolError::Random { errno: errno.raw_os_error() })?;
+    let repairs = lode_blocks::repair(medium, &header.geometry, header.uuid.as_bytes(), log_epoch)?;
+    Ok(copied.into_iter().chain(repairs.into_iter().map(VolumeRepair::Blocks)).collect())
 }

@@ -1,9 +1,7 @@
 //! A block translation table as a block device.
 
-use crate::device::{
-    BlockDevice, BlockError, Extent, Op, Request, check_op, flush_changes, of_block, read_each, run_of_alike,
-    write_each,
-};
+use crate::device::{BlockDevice, BlockError, Extent, Request, flush_changes, of_block, run_of_alike};
+use crate::remapped::{RemappedBlocks, run_batch};
 use lode_btt::{Btt, BttError};
 use lode_pmem::Medium;
 
@@ -25,9 +23,7 @@ impl<M: Medium> BlockDevice for Btt<M> {
     }
 
     fn run(&self, batch: &mut [Request<'_>]) {
-        for request in batch.iter_mut() {
-            request.result = check_op(self, &request.op).and_then(|()| run_op(self, &mut request.op));
-        }
+        run_batch(self, self, batch);
         flush_changes(batch, |request| request.is_fua, |_| BlockDevice::flush(self));
     }
 
@@ -40,14 +36,22 @@ impl<M: Medium> BlockDevice for Btt<M> {
     }
 }
 
-/// Runs an operation on blocks that the table has, block by block.
-fn run_op<M: Medium>(table: &Btt<M>, op: &mut Op<'_>) -> Result<(), BlockError> {
-    let size = Btt::block_size(table);
-    match op {
-        Op::Read { block, into } => read_each(*block, into, size, |block, into| table.read(block, into)),
-        Op::Write { block, from } => write_each(*block, from, size, |block, from| table.write(block, from)),
-        Op::Zero { block, count } | Op::Trim { block, count } => {
-            (*block..*block + *count).try_for_each(|block| table.zero(block).map_err(of_block(block, size)))
-        }
+impl<M: Medium> RemappedBlocks for Btt<M> {
+    type Fault = BttError;
+
+    fn read(&self, block: u64, into: &mut [u8]) -> Result<(), BttError> {
+        Btt::read(self, block, into)
+    }
+
+    fn write_batch(&self, writes: &[(u64, &[u8])]) -> Result<(), BttError> {
+        Btt::write_batch(self, writes)
+    }
+
+    fn write_in_place(&self, writes: &[(u64, &[u8])]) -> Result<(), BttError> {
+        Btt::write_in_place(self, writes)
+    }
+
+    fn zero(&self, first: u64, count: u64) -> Result<(), BttError> {
+        Btt::zero(self, first, count)
     }
 }

@@ -79,7 +79,7 @@ fn step(device: &dyn BlockDevice) -> u64 {
     (PART / device.block_size()).max(1) as u64
 }
 
-/// Writes the whole content of a volume. Blocks of zeros are zeroed, so that they take no space.
+/// Writes the whole content of a volume. Blocks of zeros are trimmed, so that they take no space.
 ///
 /// # Errors
 /// [`TransferError::Size`] before anything is written. After any other error, blocks before the end are written and
@@ -167,7 +167,7 @@ fn requests(bytes: &[u8], size: usize, first: u64) -> Vec<Request<'_>> {
         let count = rest.chunks_exact(size).take_while(|block| is_zero(block) == are_zero).count();
         let (run, after) = rest.split_at(count * size);
         requests.push(Request::new(match are_zero {
-            true => Op::Zero { block, count: count as u64 },
+            true => Op::Trim { block, count: count as u64 },
             false => Op::Write { block, from: run },
         }));
         (rest, block) = (after, block + count as u64);

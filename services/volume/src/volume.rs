@@ -29,7 +29,7 @@ trait Device: BlockDevice {
 
 impl Device for Btt<Arc<Mapping>> {}
 
-impl Device for Raw<Arc<Mapping>> {}
+impl Device for Raw {}
 
 impl Device for Atomic {
     fn close(self: Box<Self>) -> Result<(), VolumeError> {

@@ -55,7 +55,7 @@ fn use_blocks(medium: &Arc<Mapping>) {
         let is_written = btt.write(lba, &block).is_ok();
         let is_read = btt.read(lba, &mut block).is_ok();
         assert!(is_read || !is_written, "a block that was written can be read");
-        let _ = btt.zero(lba);
+        let _ = btt.zero(lba, 1);
     }
 }
 

@@ -12,6 +12,7 @@
 //! inputs of crashes that were found and fixed.
 #![forbid(unsafe_code)]
 
+pub mod blocks;
 pub mod btt;
 pub mod check;
 pub mod follow;
@@ -20,6 +21,7 @@ pub mod image;
 pub mod info_block;
 pub mod label;
 pub mod listing;
+pub mod log;
 pub mod machine_file;
 pub mod nbd_session;
 pub mod pmdk_header;
@@ -48,6 +50,7 @@ pub struct Target {
 
 /// All targets.
 pub const TARGETS: &[Target] = &[
+    Target { name: "blocks", run: blocks::run, seeds: blocks::seeds },
     Target { name: "btt", run: btt::run, seeds: btt::seeds },
     Target { name: "check", run: check::run, seeds: check::seeds },
     Target { name: "follow", run: follow::run, seeds: follow::seeds },
@@ -56,6 +59,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "info_block", run: info_block::run, seeds: info_block::seeds },
     Target { name: "label", run: label::run, seeds: label::seeds },
     Target { name: "listing", run: listing::run, seeds: listing::seeds },
+    Target { name: "log", run: log::run, seeds: log::seeds },
     Target { name: "machine_file", run: machine_file::run, seeds: machine_file::seeds },
     Target { name: "nbd_session", run: nbd_session::run, seeds: nbd_session::seeds },
     Target { name: "pmdk_header", run: pmdk_header::run, seeds: pmdk_header::seeds },

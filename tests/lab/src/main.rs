@@ -136,8 +136,8 @@ fn is_in_path(program: &str) -> bool {
 
 /// Builds lode as it ships, and the other programs of the guests, in the profile that the tests have built already.
 /// Returns the paths of the programs.
-fn build_programs() -> Result<[PathBuf; 3]> {
-    const PROGRAMS: [&str; 3] = ["lode", "replay-log", "poison"];
+fn build_programs() -> Result<[PathBuf; 4]> {
+    const PROGRAMS: [&str; 4] = ["lode", "replay-log", "poison", "nbd-sockets"];
     let mut cargo = Command::new("cargo");
     cargo.args(["--config", ".cargo/shipped.toml", "build", "--locked", "--workspace", "--profile", "test"]);
     cargo.args(PROGRAMS.iter().flat_map(|program| ["--bin", program]));

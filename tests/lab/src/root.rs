@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// Programs of this machine. The shell must not be busybox, which prefers its own modprobe and mount to ours.
-const TOOLS: [&str; 13] = [
+const TOOLS: [&str; 16] = [
     "/bin/dash",
     "/bin/busybox",
     "/bin/mount",
@@ -21,13 +21,16 @@ const TOOLS: [&str; 13] = [
     "/usr/bin/cxl",
     "/sbin/dmsetup",
     "/sbin/mkfs.ext4",
+    "/sbin/e2fsck",
     "/sbin/mkfs.xfs",
+    "/sbin/xfs_repair",
+    "/sbin/nbd-client",
     "/usr/sbin/xfs_io",
     "/usr/bin/setpriv",
 ];
 
 /// Modules that scripts load, or that the kernel loads for a mount.
-const MODULES: [&str; 18] = [
+const MODULES: [&str; 19] = [
     "nfit",
     "nd_e820",
     "nd_pmem",
@@ -40,6 +43,7 @@ const MODULES: [&str; 18] = [
     "crc32c_generic",
     "brd",
     "loop",
+    "nbd",
     "dm-log-writes",
     "cxl_acpi",
     "cxl_pci",

@@ -25,6 +25,6 @@ mod trials;
 mod volume;
 
 pub use disk::{Disk, Requests, SECTOR, Survival};
-pub use trial::{Trial, Verdict};
+pub use trial::{Trial, Verdict, write_back_randomly};
 pub use trials::{Trials, TrialsResult};
 pub use volume::Volume;

@@ -128,8 +128,9 @@ impl Trial<'_> {
     }
 }
 
-/// Makes the kernel write back dirty pages at random times, as under memory pressure. That makes nothing durable.
-fn write_back_randomly(disk: &Disk, file: &File, seed: u64) {
+/// Makes the kernel write back dirty pages of a mounted file at random times, as under memory pressure, until the power is off.
+/// That makes nothing durable.
+pub fn write_back_randomly(disk: &Disk, file: &File, seed: u64) {
     let mut random = fastrand::Rng::with_seed(seed);
     let pause_max = PAUSES_MAX[random.usize(..PAUSES_MAX.len())];
     while !disk.wait_until_off(Duration::from_micros(random.u64(..pause_max))) {

@@ -20,6 +20,24 @@ pub(crate) enum Engine {
     OursLine,
     /// The floor: what memory alone costs a transaction.
     Floor,
+    /// The floor of blocks of 512 bytes: a copy past the cache, and one fence.
+    #[serde(rename = "copy-512")]
+    Copy512,
+    /// The same of blocks of 4096 bytes.
+    #[serde(rename = "copy-4k")]
+    Copy4k,
+    /// libpmemblk.
+    Libpmemblk,
+    /// libpmemlog.
+    Libpmemlog,
+    /// Writes to a file that was opened with O_DSYNC.
+    #[serde(rename = "o_dsync")]
+    Odsync,
+    /// nbdkit with its plugin memory.
+    Nbdkit,
+    /// qemu-nbd on a raw file.
+    #[serde(rename = "qemu-nbd")]
+    QemuNbd,
     /// libpmemobj, and the adaptive radix tree of its examples.
     Libpmemobj,
     /// The crate blart: a volatile adaptive radix tree.
@@ -43,6 +61,13 @@ impl Engine {
             Engine::Ours => "lodestone",
             Engine::OursLine => "lodestone-line",
             Engine::Floor => "floor",
+            Engine::Copy512 => "copy-512",
+            Engine::Copy4k => "copy-4k",
+            Engine::Libpmemblk => "libpmemblk",
+            Engine::Libpmemlog => "libpmemlog",
+            Engine::Odsync => "o_dsync",
+            Engine::Nbdkit => "nbdkit",
+            Engine::QemuNbd => "qemu-nbd",
             Engine::Libpmemobj => "libpmemobj",
             Engine::Blart | Engine::Congee => "volatile-art",
             Engine::Sqlite => "sqlite",
@@ -110,6 +135,54 @@ pub(crate) trait Tree {
     fn lookup_checked(&self, keys: &Keys) -> Result<u64> {
         self.lookup(keys)
     }
+}
+
+/// Blocks of one size, read and written whole. The caller lends the buffer, which holds one block.
+pub(crate) trait BlockStore {
+    /// Writes each block of `order`: the bytes of `block`, with the next word from `stamp` on at their start. After every
+    /// `batch` writes, and at the end, all are durable.
+    fn write(&mut self, order: &[u32], batch: usize, block: &mut [u8], stamp: u64) -> Result<()>;
+
+    /// Reads each block of `order`, and folds its first word into the digest.
+    fn read(&self, order: &[u32], block: &mut [u8]) -> Result<u64>;
+
+    /// As [`read`](BlockStore::read), with the checksum of each block verified where there are checksums.
+    fn read_checked(&self, order: &[u32], block: &mut [u8]) -> Result<u64> {
+        self.read(order, block)
+    }
+
+    /// Closes the blocks, so that the next opening has nothing to finish.
+    fn close(self: Box<Self>) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// A log of records of one length.
+pub(crate) trait RecordLog {
+    /// Appends the records of `len` bytes in `records` by one call, `times` times. Each begins with the next word from
+    /// `stamp` on. Durable after each call.
+    fn append(&mut self, records: &mut [u8], len: usize, times: usize, stamp: u64) -> Result<()>;
+
+    /// Drops all records.
+    fn rewind(&mut self) -> Result<()>;
+
+    /// Bytes of records of `len` bytes that an empty log has room for.
+    fn room(&self, len: usize) -> usize;
+
+    /// Folds the first word of each record of `len` bytes into a digest.
+    fn digest(&self, len: usize) -> Result<u64>;
+}
+
+/// Puts a word at the start of a block or record.
+#[inline]
+pub(crate) fn stamp_with(bytes: &mut [u8], word: u64) {
+    bytes[..8].copy_from_slice(&word.to_le_bytes());
+}
+
+/// The word at the start of a block or record.
+#[inline]
+pub(crate) fn stamp_of(bytes: &[u8]) -> u64 {
+    bytes.first_chunk().map_or(0, |word| u64::from_le_bytes(*word))
 }
 
 /// One step of the digest of a lookup: cheap enough to stay inside of the timed loop.

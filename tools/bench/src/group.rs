@@ -48,11 +48,43 @@ pub(crate) enum Group {
     ReadWhileWriting,
     /// Workloads without a peer.
     Alone,
+    /// blk-*, btt-* and dax-*.
+    Blocks,
+    /// log-*.
+    Appends,
+    /// file-blk-*.
+    FileBlocks,
+    /// atomic-open.
+    Opening,
+    /// nbd-*.
+    Nbd,
+}
+
+/// A table of results, which has a file of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Table {
+    /// Transactions, trees and stores.
+    Foundation,
+    /// Volumes and logs.
+    Volumes,
+}
+
+impl Table {
+    /// All tables.
+    pub(crate) const ALL: [Table; 2] = [Table::Foundation, Table::Volumes];
+
+    /// Returns the name of its file.
+    pub(crate) fn file_name(self) -> &'static str {
+        match self {
+            Table::Foundation => "foundation.json",
+            Table::Volumes => "volumes.json",
+        }
+    }
 }
 
 impl Group {
     /// All groups, in the order in which they run.
-    pub(crate) const ALL: [Group; 15] = [
+    pub(crate) const ALL: [Group; 20] = [
         Group::Transactions,
         Group::Floors,
         Group::Random,
@@ -68,7 +100,22 @@ impl Group {
         Group::Store,
         Group::ReadWhileWriting,
         Group::Alone,
+        Group::Blocks,
+        Group::Appends,
+        Group::FileBlocks,
+        Group::Opening,
+        Group::Nbd,
     ];
+
+    /// Returns the table of its rows.
+    pub(crate) fn table(self) -> Table {
+        match self {
+            Group::Blocks | Group::Appends | Group::FileBlocks | Group::Opening | Group::Nbd => {
+                Table::Volumes
+            }
+            _ => Table::Foundation,
+        }
+    }
 
     /// Returns the durability of the group.
     pub(crate) fn durability(self) -> Durability {
@@ -78,7 +125,11 @@ impl Group {
             | Group::Random
             | Group::Words
             | Group::ReadWhileWriting
-            | Group::Alone => Durability::Line,
+            | Group::Alone
+            | Group::Blocks
+            | Group::Appends
+            | Group::Opening
+            | Group::Nbd => Durability::Line,
             Group::File
             | Group::Put
             | Group::Later
@@ -87,7 +138,8 @@ impl Group {
             | Group::TxPuts
             | Group::Load
             | Group::Reopen
-            | Group::Store => Durability::Commit,
+            | Group::Store
+            | Group::FileBlocks => Durability::Commit,
         }
     }
 }

@@ -137,6 +137,11 @@ fn peers() -> Vec<String> {
     let lmdb = heed::lmdb_version();
     vec![
         package("libpmemobj1", "libpmemobj"),
+        package("libpmemblk1", "libpmemblk"),
+        package("libpmemlog1", "libpmemlog"),
+        package("nbdkit", "nbdkit"),
+        package("qemu-utils", "qemu-nbd"),
+        package("fio", "fio"),
         package("librocksdb7.8", "RocksDB"),
         format!("SQLite {}", rusqlite::version()),
         format!("LMDB {}.{}.{} ({})", lmdb.major, lmdb.minor, lmdb.patch, crate_version("heed")),

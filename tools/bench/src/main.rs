@@ -20,6 +20,7 @@ mod ours;
 mod pairs;
 mod peers;
 mod plan;
+mod program;
 mod report;
 mod rounds;
 mod run;
@@ -41,7 +42,7 @@ use std::time::Duration;
 #[derive(Parser)]
 #[command(name = "lode-bench")]
 struct Arguments {
-    /// Groups and rows to run; without a name, all but the rows that take longest
+    /// Tables (foundation, volumes), groups and rows to run; without a name, all but the rows that take longest
     names: Vec<String>,
     /// Run every row once, in seconds, to see that all still run; measures nothing
     #[arg(long)]
@@ -80,6 +81,12 @@ struct Arguments {
     /// The store's path
     #[arg(long, hide = true)]
     store: Option<PathBuf>,
+    /// Write blocks to the pool of atomic blocks at this path, say so, and wait to be killed
+    #[arg(long, hide = true)]
+    write: Option<PathBuf>,
+    /// Blocks to write
+    #[arg(long, hide = true, default_value_t = 0)]
+    writes: u64,
     /// Load keys into a new pool at this path, say so, and wait to be killed
     #[arg(long, hide = true, requires_all = ["load_keys", "load_room"])]
     load: Option<PathBuf>,
@@ -103,6 +110,10 @@ fn main() -> Result<ExitCode> {
     let size = Size { overdue: Duration::from_secs(arguments.give_up), scale, ..size };
     if let Some(path) = &arguments.load {
         ours::load_and_wait(path, arguments.load_keys, arguments.load_room)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if let Some(path) = &arguments.write {
+        workloads::write_and_wait(path, arguments.writes)?;
         return Ok(ExitCode::SUCCESS);
     }
     if let (Some(engine), Some(path)) = (arguments.commit, &arguments.store) {

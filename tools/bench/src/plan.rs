@@ -1,6 +1,6 @@
 //! The rows of a run, and its size.
 
-use crate::group::Group;
+use crate::group::{Group, Table};
 use crate::targets::{WORKLOADS, default_rows, workload};
 use anyhow::{Result, bail};
 use clap::ValueEnum;
@@ -18,17 +18,21 @@ pub(crate) struct Selection {
 
 impl Selection {
     /// Returns the groups and rows that `names` name, in the order of [`Group::ALL`]: all that run by default if there
-    /// are none. The name of a group stands for those of its rows that run by default.
+    /// are none. The name of a group or of a table stands for those of its rows that run by default.
     ///
     /// # Errors
-    /// Fails if neither a group nor a row has one of the names.
+    /// Fails if a name is that of no table, group or row.
     pub(crate) fn of_names(names: &[String]) -> Result<Vec<Selection>> {
         let mut rows: HashSet<&'static str> = HashSet::new();
         for name in names {
-            match (Group::from_str(name, false), workload(name)) {
-                (Ok(group), _) => rows.extend(default_rows(group)),
-                (_, Some(row)) => drop(rows.insert(row.name)),
-                _ => bail!("neither a group nor a row is called {name}"),
+            match (Table::from_str(name, false), Group::from_str(name, false), workload(name)) {
+                (Ok(table), ..) => {
+                    let groups = Group::ALL.iter().filter(|group| group.table() == table);
+                    rows.extend(groups.flat_map(|group| default_rows(*group)));
+                }
+                (_, Ok(group), _) => rows.extend(default_rows(group)),
+                (.., Some(row)) => drop(rows.insert(row.name)),
+                _ => bail!("no table, group or row is called {name}"),
             }
         }
         if names.is_empty() {
@@ -86,6 +90,14 @@ pub(crate) struct Size {
     pub(crate) put_divisor: usize,
     /// Time after which a lap of ours is given up.
     pub(crate) overdue: Duration,
+    /// Bytes of all blocks of a volume.
+    pub(crate) blocks_len: u64,
+    /// Reads, writes or appends in a lap on a volume or log.
+    pub(crate) block_accesses: usize,
+    /// Length of a lap of a client of a volume.
+    pub(crate) client_lap: Duration,
+    /// Size of the pool that is opened after a crash.
+    pub(crate) opened_len: u64,
 }
 
 impl Size {
@@ -109,6 +121,10 @@ impl Size {
             store_keys: 1_000_000,
             put_divisor: 1,
             overdue: Duration::from_secs(20),
+            blocks_len: 256 << 20,
+            block_accesses: 100_000,
+            client_lap: Duration::from_secs(2),
+            opened_len: 16 << 30,
         }
     }
 
@@ -132,6 +148,10 @@ impl Size {
             store_keys: 2000,
             put_divisor: 1000,
             overdue: Duration::from_secs(20),
+            blocks_len: 16 << 20,
+            block_accesses: 500,
+            client_lap: Duration::from_millis(100),
+            opened_len: 64 << 20,
         }
     }
 }
@@ -155,6 +175,16 @@ mod test {
         assert_eq!(both[0], Selection { group: Group::Transactions, rows: vec!["tx-4"] });
         assert_eq!(both[1], Selection { group: Group::Put, rows: vec!["file-put"] });
         assert!(selected(&["tx-3"]).is_err());
+    }
+
+    #[test]
+    fn table_stands_for_its_groups() {
+        let groups = |names: &[&str]| {
+            selected(names).unwrap().into_iter().map(|selection| selection.group).collect::<Vec<_>>()
+        };
+        let volumes = [Group::Blocks, Group::Appends, Group::FileBlocks, Group::Opening, Group::Nbd];
+        assert_eq!(groups(&["volumes"]), volumes);
+        assert_eq!([groups(&["foundation"]), volumes.to_vec()].concat(), Group::ALL);
     }
 
     #[test]

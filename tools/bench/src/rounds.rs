@@ -72,7 +72,7 @@ impl EngineLaps {
             Unit::Micros => lap.ns as f64 / 1000.0 / lap.ops as f64,
             Unit::Millis => lap.ns as f64 / 1e6 / lap.ops as f64,
             Unit::Bytes => lap.bytes as f64 / lap.ops as f64,
-            Unit::PutsPerSecond | Unit::GetsPerSecond => lap.ops as f64 * 1e9 / lap.ns as f64,
+            Unit::PutsPerSecond | Unit::GetsPerSecond | Unit::Iops => lap.ops as f64 * 1e9 / lap.ns as f64,
             _ => lap.cycles as f64 / lap.ops as f64,
         };
         self.laps.iter().map(value).collect()
@@ -102,6 +102,7 @@ impl Comparison {
             "store-size" | "store-compacted-size" => Unit::Bytes,
             "file-counter-16" => Unit::PutsPerSecond,
             workload if workload.starts_with("file-put-16") => Unit::PutsPerSecond,
+            workload if workload.starts_with("nbd-") => Unit::Iops,
             workload if MICROS.iter().any(|begin| workload.starts_with(begin)) => Unit::Micros,
             _ => Unit::Cycles,
         }

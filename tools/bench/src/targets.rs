@@ -76,6 +76,8 @@ pub(crate) enum Unit {
     PutsPerSecond,
     /// Gets in a second.
     GetsPerSecond,
+    /// Requests of a client in a second.
+    Iops,
     /// Drains for one operation, or for a thousand.
     Drains,
     /// A ratio.
@@ -98,6 +100,7 @@ impl Unit {
             Unit::Micros => "us",
             Unit::PutsPerSecond => "puts/s",
             Unit::GetsPerSecond => "gets/s",
+            Unit::Iops => "IOPS",
             Unit::Drains => "drains",
             Unit::Times => "x",
             Unit::Millis => "ms",
@@ -109,7 +112,7 @@ impl Unit {
 
     /// Returns true if more is better.
     pub(crate) fn is_rate(self) -> bool {
-        matches!(self, Unit::PutsPerSecond | Unit::GetsPerSecond | Unit::ImagesPerSecond)
+        matches!(self, Unit::PutsPerSecond | Unit::GetsPerSecond | Unit::Iops | Unit::ImagesPerSecond)
     }
 }
 
@@ -490,6 +493,105 @@ pub(crate) const WORKLOADS: &[Workload] = &[
         Bound::AtLeast,
         50_000.0,
         Unit::ImagesPerSecond,
+    ),
+    ratios(
+        Group::Blocks,
+        "blk-write-512",
+        "an atomic write of a random block of 512 bytes, atomic blocks",
+        &[("libpmemblk", 2.6), ("copy-512", 1.0 / 1.45)],
+    ),
+    ratios(
+        Group::Blocks,
+        "blk-write-4k",
+        "an atomic write of a random block of 4 KiB, atomic blocks",
+        &[("libpmemblk", 1.5), ("copy-4k", 1.0 / 1.25)],
+    ),
+    ratios(
+        Group::Blocks,
+        "btt-write-512",
+        "an atomic write of a random block of 512 bytes, block translation table",
+        &[("libpmemblk", 2.0)],
+    ),
+    ratios(
+        Group::Blocks,
+        "btt-write-4k",
+        "an atomic write of a random block of 4 KiB, block translation table",
+        &[("libpmemblk", 1.35)],
+    ),
+    ratios(
+        Group::Blocks,
+        "blk-read-512",
+        "a read of a random block of 512 bytes, atomic blocks, without a look at its checksum",
+        &[("libpmemblk", 1.25)],
+    ),
+    ratios(
+        Group::Blocks,
+        "blk-read-4k",
+        "a read of a random block of 4 KiB, atomic blocks, without a look at its checksum",
+        &[("libpmemblk", 1.0)],
+    ),
+    ratios(
+        Group::Blocks,
+        "blk-read-512-checked",
+        "blk-read-512 with the checksum verified, the default; libpmemblk has none",
+        &[("libpmemblk", NO_TARGET)],
+    ),
+    ratios(
+        Group::Blocks,
+        "blk-read-4k-checked",
+        "blk-read-4k with the checksum verified, the default; libpmemblk has none",
+        &[("libpmemblk", NO_TARGET)],
+    ),
+    ratios(
+        Group::Blocks,
+        "dax-write-4k",
+        "a copy of 4 KiB to a random block of a mapped DAX volume, made durable; a power cut may leave a mixture",
+        &[("libpmemblk", 1.6)],
+    ),
+    ratios(
+        Group::Appends,
+        "log-append-64",
+        "a durable append of a record of 64 bytes",
+        &[("libpmemlog", 1.9)],
+    ),
+    ratios(
+        Group::Appends,
+        "log-appendv-64x64",
+        "a durable append of 64 records of 64 bytes by one call",
+        &[("libpmemlog", 1.2)],
+    ),
+    ratios(
+        Group::FileBlocks,
+        "file-blk-write-4k",
+        "a durable write of a random block of 4 KiB in an ordinary file",
+        &[("libpmemblk", 4.0), ("o_dsync", NO_TARGET)],
+    ),
+    ratios(
+        Group::FileBlocks,
+        "file-blk-write-4k-32",
+        "a write of a random block of 4 KiB in an ordinary file, made durable in batches of 32",
+        &[("libpmemblk", NO_TARGET), ("o_dsync", NO_TARGET)],
+    ),
+    limit(
+        Group::Opening,
+        "atomic-open",
+        "opening 16 GiB of atomic blocks of 4 KiB after SIGKILL of a writer",
+        Bound::AtMost,
+        200.0,
+        Unit::Millis,
+    ),
+    ratios(
+        Group::Nbd,
+        "nbd-write-4k-qd1",
+        "random writes of 4 KiB by fio's nbd engine at a unix socket, one at a time; ours are durable",
+        &[("nbdkit", 1.3), ("qemu-nbd", 1.3)],
+    ),
+    ratios(Group::Nbd, "nbd-write-4k-qd32", "the same, 32 at a time", &[("nbdkit", 1.0), ("qemu-nbd", 1.0)]),
+    ratios(
+        Group::Nbd,
+        "nbd-read-4k-qd32",
+        "random reads of 4 KiB by fio's nbd engine at a unix socket, 32 at a time",
+        &[("nbdkit", 1.0), ("qemu-nbd", 1.0)],
     ),
 ];
 

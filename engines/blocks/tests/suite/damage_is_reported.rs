@@ -66,7 +66,7 @@ fn data_block_out_of_range_is_damage() {
     blocks.close().unwrap();
     for (number, want) in [
         (data_count + 1, Want::AtMost(data_count)),
-        (u64::from(u32::MAX), Want::AtMost(data_count)),
+        (u64::from(u32::MAX - 1), Want::AtMost(data_count)),
         (0, Want::AtLeast(1)),
     ] {
         disk.put(disk.word_at(1), &(number << 32 | 7).to_le_bytes());

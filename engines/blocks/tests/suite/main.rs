@@ -5,7 +5,9 @@
 
 mod blocks_are_read_as_written;
 mod damage_is_reported;
+mod damaged_map_words_are_repaired;
 mod disk;
 mod full_pools_stay_writable;
+mod pools_grow_while_open;
 mod pools_in_files;
 mod readers_and_writers_share_blocks;

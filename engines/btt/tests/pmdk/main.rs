@@ -38,7 +38,7 @@ fn exchange(pmdk: Pmdk, path: &Path) {
             for tag in turn * 1000..turn * 1000 + 40 {
                 let lba = [rng.u64(..8), rng.u64(..count)][rng.usize(..2)];
                 let state = match rng.u8(..4) {
-                    0 => pool.0.zero(lba).map(|()| Seen::Tag(0)).unwrap(),
+                    0 => pool.0.zero(lba, 1).map(|()| Seen::Tag(0)).unwrap(),
                     1 => pool.0.mark_lost(lba).map(|()| Seen::Lost).unwrap(),
                     _ => {
                         pool.write(lba, tag);

@@ -30,7 +30,7 @@ fn random_requests(medium: Arc<Mapping>, rounds: u64) {
                 model.insert(lba, block(&btt, round));
             }
             10..12 => {
-                btt.zero(lba).unwrap();
+                btt.zero(lba, 1).unwrap();
                 model.insert(lba, vec![0; btt.block_size()]);
             }
             12 => btt.flush().unwrap(),
@@ -114,7 +114,7 @@ fn requests_outside_of_the_table_are_refused() {
     for lba in [count, count + 1, u64::MAX] {
         let refused = Err(BttError::NoBlock { lba, count });
         assert_eq!(btt.write(lba, &block), refused);
-        assert_eq!(btt.zero(lba), refused);
+        assert_eq!(btt.zero(lba, 1), refused);
         assert_eq!(btt.read(lba, &mut [0; 512]), refused);
     }
     assert_eq!(btt.write(0, &block[1..]), Err(BttError::Length { len: 511, want: 512 }));

@@ -111,7 +111,7 @@ fn damaged_map_entry_fails_its_block_alone() {
     let error = BttError::Damaged { arena: 0, at, damage };
     assert_eq!(btt.read(5, &mut [0; 512]), Err(error));
     assert_eq!(btt.write(5, &[1; 512]), Err(error));
-    assert_eq!(btt.zero(5), Err(error));
+    assert_eq!(btt.zero(5, 1), Err(error));
     assert!(error.to_string().contains("arena 0 at 0x1000"), "{error}");
     for lba in [0, 4, 6, 7] {
         btt.write(lba, &block(&btt, lba + 10)).unwrap();
@@ -170,7 +170,7 @@ fn random_damage_never_panics() {
             let lba = rng.u64(..btt.block_count());
             let _ = btt.write(lba, &block(&btt, 1));
             let _ = btt.read(lba, &mut vec![0; btt.block_size()]);
-            let _ = btt.zero(lba);
+            let _ = btt.zero(lba, 1);
         }
     }
 }
@@ -186,7 +186,7 @@ fn lost_memory_fails_the_requests_that_need_it() {
     let count = btt.block_count();
     assert!(matches!(btt.read(count - 1, &mut vec![0; 4096]), Err(BttError::Memory(_))));
     assert!(matches!(btt.write(count - 1, &vec![1; 4096]), Err(BttError::Memory(_))));
-    assert!(matches!(btt.zero(count - 1), Err(BttError::Memory(_))));
+    assert!(matches!(btt.zero(count - 1, 1), Err(BttError::Memory(_))));
     for lba in 0..count / 2 {
         btt.write(lba, &block(&btt, lba + 1)).unwrap();
         assert_eq!(read(&btt, lba), block(&btt, lba + 1));

@@ -3,6 +3,7 @@
 //! One program, because each program of tests compiles the engine anew.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+mod batches_share_drains;
 mod blocks_are_read_as_written;
 mod damage_is_reported;
 mod disk;

@@ -4,6 +4,7 @@ use lode_layout::{Durability, Geometry, PoolOffset};
 use lode_log::{AppendLog, AppendLogError, Damage, check};
 use lode_pmem::{Mapping, Medium};
 use lode_testing::memory;
+use std::path::Path;
 use std::sync::Arc;
 
 /// The UUID of all pools.
@@ -61,6 +62,15 @@ impl Disk {
         self.medium.memory().reading(|memory| memory.read(PoolOffset::new(at), &mut byte)).unwrap();
         self.medium.store(PoolOffset::new(at), &[byte[0] ^ 4]);
     }
+}
+
+/// Flips a bit of the only place in a file that has this content.
+pub(crate) fn flip_in_file(path: &Path, content: &[u8]) {
+    let mut bytes = std::fs::read(path).unwrap();
+    let places: Vec<usize> = (0..bytes.len()).filter(|at| bytes[*at..].starts_with(content)).collect();
+    let [at] = places[..] else { panic!("{content:?} is at {places:?}") };
+    bytes[at] ^= 4;
+    std::fs::write(path, bytes).unwrap();
 }
 
 /// Reads all records, and the errors between them.

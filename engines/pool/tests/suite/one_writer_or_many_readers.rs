@@ -74,7 +74,7 @@ fn lock_holder_is_named() {
         let writes = access == Access::ReadWrite;
         assert_eq!(found, LockHolder { pid: other.id(), command: command.trim_end().into(), writes });
         let refused = PoolFile::open(&path, &opening(Access::ReadWrite)).unwrap_err().to_string();
-        let named = format!("is in use by process {} ({}), for", other.id(), command.trim_end());
+        let named = format!("in use by process {} ({}), for", other.id(), command.trim_end());
         assert!(refused.contains(&named), "{refused}");
         // Any end of the process releases its lock.
         other.kill().unwrap();

@@ -31,8 +31,9 @@ use lode_pmem::{Readable, checksum};
 use std::ops::Range;
 use zerocopy::IntoBytes;
 
-/// Words that the search for records may checksum in vain, as a multiple of the ring's words. The search looks at
-/// lines inside of a record only if it is damaged, so a ring that no attacker made needs a fraction of this limit.
+/// Words that the search for records may checksum in vain, as a multiple of the ring's words. The search looks at lines
+/// inside of records that are damaged or of an earlier log epoch. Most of these lines show at once that they begin no record
+/// of this epoch, by their length or number.
 const FAILED_CHECKSUM_FACTOR: u64 = 64;
 /// Block sizes in bytes to which media pad batches, ascending.
 const BLOCKS: [u64; 4] = [512, 1024, 2048, 4096];
@@ -162,7 +163,7 @@ impl Ring<'_> {
                     sound.push(position);
                 }
                 None => {
-                    wasted += if words <= self.words_max(offset) { words } else { 1 };
+                    wasted += if self.may_begin(offset, words) { words } else { 1 };
                     offset += LINE;
                 }
             }
@@ -195,12 +196,20 @@ impl Ring<'_> {
         self.memory.read(self.start.plus(offset), buffer.as_mut_bytes());
     }
 
+    /// Returns false if no record of this log epoch with `words` words begins at `offset`.
+    ///
+    /// Most of a new ring is zeros, and no record has the number 0. Most of an old one are entries of earlier epochs, whose
+    /// words are larger than any number.
+    fn may_begin(&self, offset: u64, words: u64) -> bool {
+        // The records of a shared ring have numbers that follow each other.
+        let first = if self.shared { self.checkpoint.saturating_sub(SEQUENCE_DISTANCE_MAX) } else { 0 };
+        let last = self.checkpoint.saturating_add(SEQUENCE_DISTANCE_MAX);
+        words <= self.words_max(offset) && (first.max(1)..=last).contains(&self.sequence_at(offset))
+    }
+
     /// Returns the record at `offset` with `words` words, if it is sound. `buffer` is a buffer for its bytes.
     fn record(&self, offset: u64, words: u64, buffer: &mut Vec<u64>) -> Option<RecordPosition> {
-        // Most of a new ring is zeros, and no record has the number 0.
-        if words > self.words_max(offset)
-            || words == RECORD_HEADER_WORDS as u64 && self.sequence_at(offset) == 0
-        {
+        if !self.may_begin(offset, words) {
             return None;
         }
         self.load_into(buffer, offset, words);

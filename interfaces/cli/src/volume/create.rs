@@ -2,6 +2,7 @@
 
 use crate::durability::DurabilityOption;
 use crate::failure::Failure;
+use crate::input::STREAM;
 use crate::output::Output;
 use crate::volume::failed;
 use crate::volume::info::{class_name, describe};
@@ -30,7 +31,7 @@ enum FormatOption {
 /// The value of `--class`.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum ClassOption {
-    /// Programs map the volume: raw volumes only
+    /// Programs map the volume while it is served as blocks: raw volumes only
     Dax,
     /// The volume is read and written by blocks
     Block,
@@ -55,6 +56,11 @@ pub(crate) struct Create {
 }
 
 pub(crate) fn run(create: &Create, durability: DurabilityOption) -> Result<Output, Failure> {
+    if create.path.as_os_str() == STREAM {
+        return Err(Failure::usage_error(
+            "-: a volume is a file, not standard output; name one, or ./- for a file of this name",
+        ));
+    }
     let format = match create.format {
         FormatOption::Btt => VolumeFormat::Btt,
         FormatOption::Btt2 => VolumeFormat::Btt2,

@@ -1,9 +1,10 @@
 //! `lode volume export`.
 
 use crate::failure::Failure;
+use crate::input::STREAM;
 use crate::interrupt::Interrupt;
 use crate::output::Output;
-use crate::volume::{STREAM, failed, transfer};
+use crate::volume::{failed, transfer};
 use clap::Args;
 use lode_pmem::NewFile;
 use lode_pool::Access;

@@ -17,7 +17,10 @@ pub(crate) const FIELDS: &[(&str, &str)] = &[
     ("block_size", "size of a block in bytes, with its metadata"),
     ("blocks", "number of blocks"),
     ("capacity", "bytes of all blocks, which import and export copy"),
-    ("data_off", "offset of block 0 in the file, in bytes; null in formats that move their blocks"),
+    (
+        "data_off",
+        "offset of block 0 in the file, in bytes, where programs map a volume of class dax; null in formats that move their blocks",
+    ),
     ("arenas", "number of arenas of a table, or null"),
     ("lanes", "number of writes that run at once in an arena, or null"),
     ("in_use", "whether another process has it open for writing"),

@@ -1,8 +1,10 @@
 //! `lode volume`: volumes of blocks.
 
+mod bench;
 mod check;
 mod create;
 mod export;
+mod grow;
 mod import;
 mod info;
 mod repair;
@@ -20,17 +22,24 @@ use lode_volume::{TransferError, VolumeError, Watch};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-/// The word on the command line for standard input and output.
-const STREAM: &str = "-";
-
 /// The commands of `lode volume`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum VolumeCommand {
     /// Create a volume in a new, sparse file
     ///
     /// A block of the formats btt, btt2, pmemblk and atomic is its old or its new self after a power cut, never a mixture; a block of
-    /// a raw volume may be a mixture. A DAX volume is a raw one that programs map while others read and write its blocks. It
-    /// gives up whole blocks: a store becomes visible to all at once, and durable at each program's own flush.
+    /// a raw volume may be a mixture.
+    ///
+    /// A DAX volume is a raw one that programs map while it is served as blocks: block 0 lies at the offset that `lode volume
+    /// info` prints, a multiple of 2 MiB. Accesses of the mapping, of the file and of the export see each other at once. Only a
+    /// volume of class dax may be mapped. A client that keeps a cache of the export, as nbdfuse without O_DIRECT, sees a store when
+    /// it opens the file anew.
+    ///
+    /// A DAX volume gives up what a layer can do that sees each write. After a power cut a block may be a mixture; each program
+    /// flushes its own stores and orders them. Content has no checksum, so rot is not found. It can't be encrypted,
+    /// compressed or moved on its way. Snapshots, replicas, change journals, quotas and virus scanners do not learn of a store,
+    /// and the file's modification time may not. A store to lost memory, or to a hole on a full file system, ends the program
+    /// by SIGBUS; a request of the export fails there and the rest go on.
     #[command(after_long_help = fields::help(create::FIELDS))]
     Create(create::Create),
     /// Print the properties of a volume, also of one that another process has open
@@ -38,16 +47,23 @@ pub(crate) enum VolumeCommand {
     Info(VolumeArgs),
     /// Check a volume for damage; write nothing
     ///
-    /// A volume that a killed program left is not damaged: the next one that opens it finishes its writes. The content of
-    /// blocks has no checksum, so it is not checked.
+    /// A volume that a killed program left is not damaged: the next one that opens it finishes its writes. Atomic blocks are
+    /// compared with their checksums. Blocks of other formats have none, so their content is not checked.
     #[command(after_long_help = fields::help(check::FIELDS))]
     Check(VolumeArgs),
     /// Rebuild structures that can be derived, and list the blocks that are lost
     ///
-    /// A block is lost if its map entry is of no use. Reading it is an error until it is written again. If any block is lost,
-    /// the exit code is 3.
+    /// A block is lost if its map entry is of no use. Reading it is an error until it is written again. Of atomic blocks whose
+    /// map entries name the same content, the one keeps it whose checksum fits, and if it fits several, all are lost. If any
+    /// block is lost, the exit code is 3.
     #[command(after_long_help = fields::help(repair::FIELDS))]
     Repair(VolumeArgs),
+    /// Make a volume larger; the new blocks are zeros
+    ///
+    /// Volumes of the formats atomic and raw grow in place. A table keeps its size: create a larger volume, and copy with
+    /// `export` and `import`. After a power cut the volume has its old or its new size. A full disk leaves the old one.
+    #[command(after_long_help = fields::help(grow::FIELDS))]
+    Grow(grow::Grow),
     /// Write the whole content of a volume from a file, or from standard input (-)
     ///
     /// A file must be as long as the volume's blocks; nothing is written otherwise. An import that ends early leaves blocks of
@@ -64,10 +80,21 @@ pub(crate) enum VolumeCommand {
     /// write that was answered is as durable as the volume makes it: at durability commit after a flush or with FUA, else at
     /// once. There is neither encryption nor a password: who reaches the address reads and writes.
     ///
+    /// At durability commit, a server that is killed loses what was answered and not flushed. A client that connects again by
+    /// itself, as nbd-client -persist and qemu with reconnect-delay do, does not send those writes again, and its next flush
+    /// succeeds. So end its use of the volume after the server was killed, or serve from memory whose stores are durable.
+    ///
     /// A socket file without a server is replaced. Started by systemd with sockets, it listens at these, without --nbd. The
     /// first signal stops the server: what was received is answered, then the volumes are flushed.
     #[command(after_long_help = fields::help(serve::FIELDS))]
     Serve(serve::Serve),
+    /// Measure random writes of 4 KiB to a medium: an ordinary file, a block volume and a DAX volume
+    ///
+    /// One thread writes to one new file at a time, which loses its name before it is filled: nothing is left, also after a
+    /// kill. The figures hold for the medium and the durability that are printed. With a durability that is forced, DRAM or
+    /// the page cache stands in for persistent memory: the figures are then not those of persistent memory.
+    #[command(after_long_help = fields::help(bench::FIELDS))]
+    Bench(bench::Bench),
 }
 
 /// Arguments of a command for one volume.
@@ -83,9 +110,11 @@ pub(crate) fn run(command: &VolumeCommand, options: &GlobalOptions) -> Result<Ou
         VolumeCommand::Info(args) => info::run(&args.path),
         VolumeCommand::Check(args) => check::run(&args.path),
         VolumeCommand::Repair(args) => repair::run(&args.path, options.durability),
+        VolumeCommand::Grow(grow) => grow::run(grow, options.durability),
         VolumeCommand::Import(import) => import::run(import, options.durability),
         VolumeCommand::Export(export) => export::run(export, options.json),
         VolumeCommand::Serve(serve) => serve::run(serve, options),
+        VolumeCommand::Bench(bench) => bench::run(bench, options),
     }
 }
 
@@ -125,13 +154,6 @@ fn transfer(
         TransferError::Block(error) if error.fault.is_damage() => {
             Failure::damage(what, format_args!("{}: {error}", path.display()))
         }
-        error @ TransferError::Block(_) => Failure::new(
-            what,
-            format_args!(
-                "{}: {error}; if the file system is full, free space; else see `lode volume check`",
-                path.display()
-            ),
-        ),
         error => Failure::new(what, format_args!("{}: {error}", path.display())),
     })
 }

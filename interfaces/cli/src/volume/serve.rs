@@ -9,7 +9,7 @@ use clap::{Args, ValueEnum};
 use listenfd::ListenFd;
 use lode_nbd::{Address, Export, Listener, NbdError, Server};
 use lode_pool::Access;
-use lode_volume::{BlockDevice, Volume};
+use lode_volume::{BlockDevice, Volume, VolumeError};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::json;
 use std::io::{self, Write};
@@ -99,7 +99,13 @@ fn open(serve: &Serve, path: &Path, options: &GlobalOptions) -> Result<Volume, F
         Some(Headerless::Raw) => Volume::open_headerless(path, access, durability),
         None => Volume::open(path, access, durability),
     };
-    volume.map_err(failed(WHAT))
+    volume.map_err(|error| match error.cause() {
+        VolumeError::Absent => {
+            let hint = "; make one with `lode volume create`, or serve the file as it is with --format raw";
+            Failure::new(WHAT, format_args!("{error}{hint}"))
+        }
+        _ => failed(WHAT)(error),
+    })
 }
 
 /// Returns the listeners: those of systemd, or one at `address`.

@@ -66,7 +66,8 @@ fn file_without_header_is_served_as_it_is() {
     fs::write(&path, &content).unwrap();
     let socket = folder.path().join("s");
     let address = format!("unix:{}", text(&socket));
-    lode(["volume", "serve", "--nbd", &address, text(&path)]).failure(1, &["there is no volume"]);
+    lode(["volume", "serve", "--nbd", &address, text(&path)])
+        .failure(1, &["there is no volume", "or serve the file as it is with --format raw"]);
     let server = Server::start(socket, &["--format", "raw", text(&path)]);
     let back = folder.path().join("back");
     tool("nbdcopy", &[&server.uri("image"), text(&back)]);
@@ -159,6 +160,39 @@ h.shutdown()
     server.stop();
 }
 
+/// A block of atomic blocks whose content has rotted: a read of it fails, all else goes on, and a write heals it.
+#[test]
+fn rotten_blocks_fail_their_reads_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = create(&folder, "atomic");
+    let socket = folder.path().join("s");
+    let server = Server::start(socket.clone(), &[text(&path)]);
+    let write =
+        ["write -P 1 0 4k", "write -P 2 4k 4k", "write -P 3 8k 4k"].map(|write| ["-c", write]).concat();
+    tool("qemu-io", &[&["-f", "raw"], &write[..], &[&server.uri("")]].concat());
+    server.stop();
+    let mut media = fs::read(&path).unwrap();
+    let at = media.windows(4096).step_by(512).position(|bytes| bytes == [2; 4096]).unwrap() * 512;
+    media[at + 1000] ^= 1;
+    fs::write(&path, media).unwrap();
+    let server = Server::start(socket, &[text(&path)]);
+    let run = |commands: &[&str]| {
+        let commands = commands.iter().flat_map(|command| ["-c", command]);
+        let output =
+            Command::new("qemu-io").args(["-f", "raw"]).args(commands).arg(server.uri("")).output().unwrap();
+        String::from_utf8(output.stdout).unwrap() + &String::from_utf8(output.stderr).unwrap()
+    };
+    let said =
+        run(&["read -P 1 0 4k", "read 4k 4k", "read 0 12k", "read -P 3 8k 4k", "write -P 4 12k 4k", "flush"]);
+    assert_eq!(said.matches("Input/output error").count(), 2, "{said}");
+    assert_eq!(said.matches("read 4096/4096 bytes").count(), 2, "{said}");
+    assert!(said.contains("wrote 4096/4096 bytes") && !said.contains("verification failed"), "{said}");
+    let said = run(&["write -P 5 4k 4k", "read -P 5 4k 4k"]);
+    assert!(said.contains("read 4096/4096 bytes") && !said.contains("failed"), "{said}");
+    server.stop();
+    lode(["volume", "check", text(&path)]).success();
+}
+
 #[test]
 fn qemu_nbd_lists_exports() {
     let folder = tempfile::tempdir().unwrap();
@@ -172,7 +206,7 @@ fn qemu_nbd_lists_exports() {
 }
 
 /// Mounts a file of zeros, to learn whether that is possible here.
-fn has_fuse(folder: &Path, test: &str) -> bool {
+pub(crate) fn has_fuse(folder: &Path, test: &str) -> bool {
     let mounted = Volume::mount(Disk::new(vec![0; 4096], u64::MAX), folder);
     if let Err(error) = &mounted {
         skip(test, format_args!("no FUSE file system: {error}"));
@@ -181,9 +215,31 @@ fn has_fuse(folder: &Path, test: &str) -> bool {
 }
 
 /// A mounted nbdfuse, which is ended when it is dropped.
-struct Mounted {
+pub(crate) struct Mounted {
     child: Child,
-    file: PathBuf,
+    pub(crate) file: PathBuf,
+}
+
+impl Mounted {
+    /// Mounts an export as a file in `folder`.
+    pub(crate) fn new(folder: &Path, uri: &str) -> Mounted {
+        let (file, pid) = (folder.join("mounted"), folder.join("pid"));
+        fs::write(&file, "").unwrap();
+        // It prints nothing, and writes its number when the file is there.
+        let child = Command::new("nbdfuse").args(["-P", text(&pid), text(&file), uri]).spawn().unwrap();
+        let mut mounted = Mounted { child, file };
+        while !pid.exists() {
+            assert_eq!(mounted.child.try_wait().unwrap(), None, "nbdfuse has ended");
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        mounted
+    }
+
+    /// Unmounts it, which ends nbdfuse.
+    pub(crate) fn end(mut self) {
+        tool("fusermount3", &["-u", text(&self.file)]);
+        assert!(self.child.wait().unwrap().success());
+    }
 }
 
 impl Drop for Mounted {
@@ -205,26 +261,15 @@ fn nbdfuse_mounts_a_volume() {
     }
     let path = create(&folder, "atomic");
     let server = Server::start(folder.path().join("s"), &[text(&path)]);
-    let file = folder.path().join("mounted");
-    fs::write(&file, "").unwrap();
-    let pid = folder.path().join("pid");
-    let uri = server.uri("");
-    // It prints nothing, and writes its number when the file is there.
-    let child = Command::new("nbdfuse").args(["-P", text(&pid), text(&file), &uri]).spawn().unwrap();
-    let mut nbdfuse = Mounted { child, file: file.clone() };
-    while !pid.exists() {
-        assert_eq!(nbdfuse.child.try_wait().unwrap(), None, "nbdfuse has ended");
-        std::thread::sleep(std::time::Duration::from_millis(5));
-    }
-    let mounted = fs::OpenOptions::new().read(true).write(true).open(&file).unwrap();
+    let nbdfuse = Mounted::new(folder.path(), &server.uri(""));
+    let mounted = fs::OpenOptions::new().read(true).write(true).open(&nbdfuse.file).unwrap();
     mounted.write_all_at(&[7; 10_000], 3000).unwrap();
     mounted.sync_all().unwrap();
     let mut back = [0; 16_384];
     mounted.read_exact_at(&mut back, 0).unwrap();
     assert!(back[..3000] == [0; 3000] && back[3000..13_000] == [7; 10_000] && back[13_000..] == [0; 3384]);
     drop(mounted);
-    tool("fusermount3", &["-u", text(&file)]);
-    assert!(nbdfuse.child.wait().unwrap().success());
+    nbdfuse.end();
     server.stop();
     lode(["volume", "check", text(&path)]).success();
 }

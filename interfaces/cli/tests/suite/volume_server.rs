@@ -102,6 +102,19 @@ impl Client {
         self.0.write_all(&bytes).unwrap();
     }
 
+    /// Reads bytes of the export.
+    pub(crate) fn read(&mut self, offset: u64, len: u32) -> Vec<u8> {
+        let mut bytes = 0x2560_9513_u32.to_be_bytes().to_vec();
+        bytes.extend_from_slice(&[0; 12]);
+        bytes.extend_from_slice(&offset.to_be_bytes());
+        bytes.extend_from_slice(&len.to_be_bytes());
+        self.0.write_all(&bytes).unwrap();
+        assert_eq!(self.reply(), (0, 0));
+        let mut content = vec![0; len as usize];
+        self.0.read_exact(&mut content).unwrap();
+        content
+    }
+
     /// Returns error and cookie of the next reply.
     pub(crate) fn reply(&mut self) -> (u32, u64) {
         self.try_reply().unwrap()

@@ -11,6 +11,9 @@
 //! | elsewhere            | in a live mapping  | prints pool and range, ends the process                 |
 //! | any                  | elsewhere          | hands on to the handler that was installed before       |
 //!
+//! A fault at a hole of a sparse file is no loss: the file system had no space for it. The handler asks the file, and does
+//! not remember such a range as lost.
+//!
 //! The handler relies on two conditions. Threads that use media do not block SIGBUS and SIGSEGV. Handlers that are
 //! installed later pass on the signals that they do not handle.
 
@@ -172,9 +175,14 @@ extern "C" fn on_fault(signal: c_int, info: *mut libc::siginfo_t, context: *mut 
     };
     let (start, end) = lost_range(signal, &fault);
     let (start, end) = (start.saturating_sub(base) as u64, (end - base) as u64);
-    if !live.is_revoked() {
+    let kind = if live.is_revoked() {
+        FaultKind::Forked
+    } else if signal == libc::SIGBUS && !is_memory_error(&fault) && live.is_hole(start) {
+        FaultKind::NoSpace
+    } else {
         live.record_bad(start, end);
-    }
+        FaultKind::Poison
+    };
     if signal == libc::SIGBUS && fault.code == BUS_MCEERR_AO {
         return;
     }
@@ -182,18 +190,22 @@ extern "C" fn on_fault(signal: c_int, info: *mut libc::siginfo_t, context: *mut 
     let pc = unsafe { program_counter(context) };
     match resume_address(*pc) {
         Some(resume) => {
-            let kind = if live.is_revoked() { FaultKind::Forked } else { FaultKind::Poison };
             Fault { kind, at: PoolOffset::new(start), len: end - start }.raise();
             *pc = resume;
         }
-        None => end_process(signal, live, start, end),
+        None => end_process(signal, live, kind, start, end),
     }
+}
+
+/// Returns true if the kernel says of a SIGBUS that memory is lost.
+fn is_memory_error(fault: &MemoryFault) -> bool {
+    matches!(fault.code, BUS_MCEERR_AR | BUS_MCEERR_AO)
 }
 
 /// Returns the addresses that a fault made unreadable: the range that the kernel reports for lost memory, otherwise a
 /// page.
 fn lost_range(signal: c_int, fault: &MemoryFault) -> (usize, usize) {
-    let told = signal == libc::SIGBUS && matches!(fault.code, BUS_MCEERR_AR | BUS_MCEERR_AO);
+    let told = signal == libc::SIGBUS && is_memory_error(fault);
     let size =
         if told && (6..=40).contains(&fault.address_lsb) { 1 << fault.address_lsb } else { page() as u64 };
     let start = align_down(fault.address as u64, size) as usize;
@@ -220,7 +232,7 @@ unsafe fn program_counter<'a>(context: *mut c_void) -> &'a mut usize {
 
 /// Ends the process after an access to lost memory through a reference lent to the user: no error can reach the user.
 /// Prints the lost range, and lets the signal's default action end the process.
-fn end_process(signal: c_int, live: &LiveMapping, start: u64, end: u64) {
+fn end_process(signal: c_int, live: &LiveMapping, kind: FaultKind, start: u64, end: u64) {
     let mut message = Message::default();
     message.text(b"lode: ");
     live.name(|byte| message.byte(byte));
@@ -228,11 +240,18 @@ fn end_process(signal: c_int, live: &LiveMapping, start: u64, end: u64) {
     message.hex(start);
     message.text(b" to 0x");
     message.hex(end);
-    message.text(if live.is_revoked() {
-        b" belong to the process that forked; only the one that opened a pool may use it. Ending.\n"
-    } else {
-        b" can't be read, the memory is poisoned or the file was cut short, and the program held a \
-          reference to them. Ending; check the pool.\n"
+    message.text(match kind {
+        FaultKind::Forked => {
+            b" belong to the process that forked; only the one that opened a pool may use it. Ending.\n"
+        }
+        FaultKind::NoSpace => {
+            b" are a hole of the file, the file system has no space left for it, and the program held a \
+              reference to them. Ending; free space there.\n"
+        }
+        FaultKind::Poison | FaultKind::OutOfRange => {
+            b" can't be read, the memory is poisoned or the file was cut short, and the program held a \
+              reference to them. Ending; check the pool.\n"
+        }
     });
     message.print();
     raise_default(signal);

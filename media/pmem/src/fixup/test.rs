@@ -162,6 +162,33 @@ fn fault_in_slice_aborts_with_message() {
     panic!("the sum is {sum}");
 }
 
+/// The file system is too small for the file, so a page of it stays a hole. It is not lost: with space, the same store succeeds.
+#[test]
+fn hole_of_a_full_file_system_is_not_lost() {
+    let Some(disk) = lode_testing::SmallDisk::mount("small_disk", 4 * PAGE) else { return };
+    let (path, filler) = (disk.pool(), disk.folder().join("filler"));
+    let file = File::create_new(&path).unwrap();
+    file.set_len(64 * PAGE).unwrap();
+    let mapping = Mapping::options().durability(Durability::None).open(&path).unwrap();
+    mapping.store8(at(0), 5);
+    // The tmpfs takes what fits.
+    let _ = std::fs::write(&filler, [1; 8 * PAGE as usize]);
+    let no_space = |page: u64| Some(Fault { kind: FaultKind::NoSpace, at: at(page * PAGE), len: PAGE });
+    mapping.store8(at(9 * PAGE + 8), 6);
+    assert_eq!(Fault::take(), no_space(9));
+    mapping.copy(at(8 * PAGE), &[7; 2 * PAGE as usize]);
+    assert_eq!(Fault::take(), no_space(8));
+    assert_eq!((mapping.memory().load8(at(0)), Fault::take()), (5, None));
+    assert_eq!(mapping.memory().bad_ranges(), []);
+    std::fs::remove_file(filler).unwrap();
+    mapping.store8(at(9 * PAGE + 8), 6);
+    assert_eq!((mapping.memory().load8(at(9 * PAGE + 8)), Fault::take()), (6, None));
+    // What is cut off is lost, full or not.
+    file.set_len(PAGE).unwrap();
+    mapping.store8(at(9 * PAGE), 6);
+    assert_eq!(Fault::take(), poison(9));
+}
+
 static FOREIGN: AtomicU32 = AtomicU32::new(0);
 
 /// A handler of another library, which maps a page at the missing one.

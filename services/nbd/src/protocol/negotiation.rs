@@ -15,6 +15,7 @@ use crate::protocol::wire::{
 const ZEROES: usize = 124;
 /// Preferred size of a request where the device's block size is no power of two, in bytes.
 const PREFERRED: u32 = 4096;
+const ASKED_TWICE: &[u8] = b"the option was accepted already";
 
 /// Properties of an export for its clients.
 #[derive(Clone, Debug)]
@@ -83,16 +84,16 @@ impl Negotiation {
             }
             OPT_INFO | OPT_GO => return self.info(code, data, out),
             OPT_STRUCTURED_REPLY if data.is_empty() => match self.form {
+                ReplyForm::Simple => self.choose_form(code, ReplyForm::Structured, out),
+                ReplyForm::Structured => reply(out, code, REP_ERR_INVALID, ASKED_TWICE),
                 ReplyForm::Extended => reply(out, code, REP_ERR_EXT_HEADER_REQD, &[]),
-                _ => {
-                    self.form = ReplyForm::Structured;
-                    reply(out, code, REP_ACK, &[]);
-                }
             },
-            OPT_EXTENDED_HEADERS if data.is_empty() => {
-                self.form = ReplyForm::Extended;
-                reply(out, code, REP_ACK, &[]);
-            }
+            OPT_EXTENDED_HEADERS if data.is_empty() => match self.form {
+                ReplyForm::Simple | ReplyForm::Structured => {
+                    self.choose_form(code, ReplyForm::Extended, out);
+                }
+                ReplyForm::Extended => reply(out, code, REP_ERR_INVALID, ASKED_TWICE),
+            },
             OPT_LIST_META_CONTEXT | OPT_SET_META_CONTEXT => self.meta_context(code, data, out),
             OPT_LIST | OPT_STRUCTURED_REPLY | OPT_EXTENDED_HEADERS => {
                 reply(out, code, REP_ERR_INVALID, b"the option has no data");
@@ -114,6 +115,11 @@ impl Negotiation {
         Next::Option
     }
 
+    fn choose_form(&mut self, code: u32, form: ReplyForm, out: &mut Vec<u8>) {
+        self.form = form;
+        reply(out, code, REP_ACK, &[]);
+    }
+
     fn find(&self, name: &[u8]) -> Option<usize> {
         match self.exports.iter().position(|export| export.name == name) {
             None if name.is_empty() && !self.exports.is_empty() => Some(0),
@@ -122,6 +128,10 @@ impl Negotiation {
     }
 
     fn export_name(&self, name: &[u8], out: &mut Vec<u8>) -> Next {
+        // With extended headers, a client must use GO. This option has no form of an error.
+        if self.form == ReplyForm::Extended {
+            return Next::End;
+        }
         let Some(index) = self.find(name) else { return Next::End };
         let export = &self.exports[index];
         out.extend_from_slice(&export.size.to_be_bytes());

@@ -1,8 +1,8 @@
 //! Structured and extended replies, decoded by hand: Debian 12's clients do not speak extended headers.
 
 use crate::client::{
-    BLOCK, EINVAL, FLUSH, Form, OPT_EXTENDED_HEADERS, OPT_STRUCTURED_REPLY, READ, REQ_ONE, SIZE, STATUS,
-    Served, WRITE, ZEROES,
+    ACK, BLOCK, EINVAL, ERR_INVALID, FLUSH, Form, OPT_EXPORT_NAME, OPT_EXTENDED_HEADERS, OPT_GO,
+    OPT_STRUCTURED_REPLY, READ, REQ_ONE, SIZE, STATUS, Served, WRITE, ZEROES,
 };
 use std::io::Read;
 
@@ -58,14 +58,35 @@ fn extended_replies_have_their_exact_bytes() {
     expect(&mut client, &[&head(&[0x80, 1], 5, SIZE, 6 + u64::from(len)), &error]);
 }
 
+/// The protocol: extended headers replace structured replies, and neither is asked for again. qemu answers the same.
+#[test]
+fn forms_are_chosen_once() {
+    let served = Served::start();
+    let mut client = served.greeted();
+    assert_eq!(client.ask(OPT_STRUCTURED_REPLY, &[])[0].0, ACK);
+    assert_eq!(client.ask(OPT_STRUCTURED_REPLY, &[])[0].0, ERR_INVALID);
+    assert_eq!(client.ask(OPT_EXTENDED_HEADERS, &[])[0].0, ACK);
+    assert_eq!(client.ask(OPT_EXTENDED_HEADERS, &[])[0].0, ERR_INVALID);
+    // REP_ERR_EXT_HEADER_REQD
+    assert_eq!(client.ask(OPT_STRUCTURED_REPLY, &[])[0].0, 0x8000_000a);
+    client.ask(OPT_GO, b"\0\0\0\0\0\0");
+    client.form = Form::Extended;
+    client.write(0, &[1; BLOCK]);
+    // A client with extended headers must not use the option without a form of errors.
+    let mut client = served.greeted();
+    assert_eq!(client.ask(OPT_EXTENDED_HEADERS, &[])[0].0, ACK);
+    client.send_option(OPT_EXPORT_NAME, b"disk");
+    assert!(client.is_ended());
+    let mut client = served.greeted();
+    assert_eq!(client.ask(OPT_STRUCTURED_REPLY, &[])[0].0, ACK);
+    client.send_option(OPT_EXPORT_NAME, b"disk");
+    assert_eq!(client.u64(), SIZE);
+}
+
 #[test]
 fn forms_are_not_taken_back() {
     let served = Served::start();
-    let mut client = served.greeted();
-    assert_eq!(client.ask(OPT_EXTENDED_HEADERS, &[]).len(), 1);
-    // REP_ERR_EXT_HEADER_REQD
-    assert_eq!(client.ask(OPT_STRUCTURED_REPLY, &[])[0].0, 0x8000_000a);
-    client.choose(Form::Extended);
+    let mut client = served.client(Form::Extended);
     client.write(0, &[1; BLOCK]);
     // The old form of a command is garbage now.
     client.form = Form::Simple;

@@ -4,11 +4,12 @@ use crate::client::{BLOCK, BLOCKS, Client, Form, Reply, SIZE, Served};
 use lode_nbd::{Export, Listener, Server};
 use lode_testing::volume::MemoryDevice;
 use lode_volume::BlockDevice;
-use std::io::Read;
+use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::Arc;
 use std::thread;
+use std::time::Duration;
 
 #[test]
 fn requests_in_hand_are_answered_before_the_end() {
@@ -28,6 +29,46 @@ fn requests_in_hand_are_answered_before_the_end() {
     stopping.join().unwrap().unwrap();
     assert_eq!(device.durable()[..BLOCK], [7; BLOCK], "the stop flushes");
     assert!(!socket.exists());
+}
+
+/// TCP drops what was sent when a socket is closed that has received more. Here the client has sent a thousand more commands.
+#[test]
+fn clients_of_tcp_get_the_last_replies() {
+    let device = Arc::new(MemoryDevice::new(BLOCK, BLOCKS));
+    let export = Export::new("disk", Arc::clone(&device) as Arc<dyn BlockDevice>, false).unwrap();
+    let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = tcp.local_addr().unwrap();
+    let server = Server::start(vec![export], vec![tcp.into()]).unwrap();
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.write_all(b"\0\0\0\x03IHAVEOPT\0\0\0\x01\0\0\0\0").unwrap();
+    stream.read_exact(&mut [0; 28]).unwrap();
+    let mut idle = TcpStream::connect(address).unwrap();
+    idle.read_exact(&mut [0; 18]).unwrap();
+    // The replies are more than the sockets hold, so the server waits for the client to take them.
+    let read = |cookie: u64| {
+        let head = [&0x2560_9513_u32.to_be_bytes()[..], &[0; 4], &cookie.to_be_bytes(), &[0; 8]].concat();
+        [&head[..], &(SIZE as u32).to_be_bytes()].concat()
+    };
+    device.shut(true);
+    let first: Vec<u8> = (0..64).flat_map(read).collect();
+    stream.write_all(&first).unwrap();
+    device.await_batch();
+    let later: Vec<u8> = (64..1064).flat_map(read).collect();
+    stream.write_all(&later).unwrap();
+    let stopping = thread::spawn(move || server.stop());
+    assert_eq!(idle.read(&mut [0]).unwrap(), 0, "the server has begun to stop");
+    device.shut(false);
+    // A slow client. The server has written all replies of the batch, and nothing keeps it but those.
+    thread::sleep(Duration::from_millis(100));
+    let mut received = Vec::new();
+    stream.read_to_end(&mut received).unwrap();
+    let len = 16 + SIZE as usize;
+    assert!(received.len() >= len && received.len().is_multiple_of(len), "{} bytes", received.len());
+    for (cookie, reply) in received.chunks(len).enumerate() {
+        assert_eq!(reply[8..16], (cookie as u64).to_be_bytes());
+    }
+    drop(stream);
+    stopping.join().unwrap().unwrap();
 }
 
 #[test]

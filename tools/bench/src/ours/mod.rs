@@ -2,10 +2,12 @@
 
 mod area;
 mod baselines;
+mod blocks;
 mod crash;
 mod database;
 mod fences;
 mod footprint;
+mod log;
 mod partial;
 mod phases;
 mod pool;
@@ -16,7 +18,9 @@ mod tree;
 mod typed;
 mod validated;
 
+pub(crate) use blocks::{Atomic, Dax, Table};
 pub(crate) use footprint::load_and_wait;
+pub(crate) use log::Log;
 
 use crate::engine::{Counter, Database, Store, Transactions, Tree, WholeDatabase};
 use crate::figure::Figure;
@@ -34,7 +38,7 @@ use tree::TreePool;
 
 impl Durability {
     /// The durability of a pool.
-    fn of_pool(self) -> lode_pmem::Durability {
+    pub(crate) fn of_pool(self) -> lode_pmem::Durability {
         match self {
             Durability::Line => lode_pmem::Durability::Line,
             Durability::Commit => lode_pmem::Durability::Commit,

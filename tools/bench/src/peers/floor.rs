@@ -1,6 +1,6 @@
-//! The floor, through the driver `c/floor.c`: what memory alone costs a transaction with one fence.
+//! The floors, through the driver `c/floor.c`: what memory alone costs a transaction with one fence, and a block.
 
-use crate::engine::{AREA_WORDS, BLOCK_WORDS, SLOTS, Transactions};
+use crate::engine::{AREA_WORDS, BLOCK_WORDS, BlockStore, SLOTS, Transactions};
 use anyhow::{Context, Result, ensure};
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::io;
@@ -17,6 +17,16 @@ unsafe extern "C" {
     fn floor_word(area: *const c_void, place: u32) -> u64;
     fn floor_block_word(area: *const c_void, slot: u32, index: u32) -> u64;
     fn floor_close(area: *mut c_void);
+    fn floor_blocks_open(path: *const c_char, block_size: usize, count: usize) -> *mut c_void;
+    fn floor_blocks_write(blocks: *mut c_void, order: *const u32, count: usize, block: *mut u8, stamp: u64);
+    fn floor_blocks_read(
+        blocks: *const c_void,
+        order: *const u32,
+        count: usize,
+        block: *mut u8,
+        digest: u64,
+    ) -> u64;
+    fn floor_blocks_close(blocks: *mut c_void);
 }
 
 fn check(failed: c_int) -> Result<()> {
@@ -78,5 +88,53 @@ impl Drop for Floor {
     fn drop(&mut self) {
         // SAFETY: - the area is open, and this is its last use.
         unsafe { floor_close(self.handle.as_ptr()) };
+    }
+}
+
+/// Blocks without a map: a copy past the cache, and one fence.
+pub(crate) struct FloorBlocks {
+    handle: NonNull<c_void>,
+    block_size: usize,
+    count: usize,
+}
+
+impl FloorBlocks {
+    /// Opens `count` blocks in a file on tmpfs, which is made if it is missing. Blocks are whole lines.
+    pub(crate) fn open(path: &Path, block_size: usize, count: usize) -> Result<FloorBlocks> {
+        ensure!(block_size.is_multiple_of(lode_layout::LINE as usize));
+        let path = CString::new(path.as_os_str().as_bytes())?;
+        // SAFETY: - the path ends with a NUL.
+        let handle = unsafe { floor_blocks_open(path.as_ptr(), block_size, count) };
+        let handle = NonNull::new(handle).context("the floor has no memory")?;
+        Ok(FloorBlocks { handle, block_size, count })
+    }
+
+    fn check_arguments(&self, order: &[u32], block: &[u8]) -> Result<()> {
+        ensure!(block.len() == self.block_size && order.iter().all(|lba| (*lba as usize) < self.count));
+        Ok(())
+    }
+}
+
+impl BlockStore for FloorBlocks {
+    fn write(&mut self, order: &[u32], _batch: usize, block: &mut [u8], stamp: u64) -> Result<()> {
+        self.check_arguments(order, block)?;
+        let (blocks, from) = (self.handle.as_ptr(), block.as_mut_ptr());
+        // SAFETY: - the blocks are open and whole lines; all of `order` exist and `block` has their size, by the line above.
+        unsafe { floor_blocks_write(blocks, order.as_ptr(), order.len(), from, stamp) };
+        Ok(())
+    }
+
+    fn read(&self, order: &[u32], block: &mut [u8]) -> Result<u64> {
+        self.check_arguments(order, block)?;
+        let (blocks, into) = (self.handle.as_ptr(), block.as_mut_ptr());
+        // SAFETY: - the blocks are open; all of `order` exist and `block` has their size, by the line above.
+        Ok(unsafe { floor_blocks_read(blocks, order.as_ptr(), order.len(), into, 0) })
+    }
+}
+
+impl Drop for FloorBlocks {
+    fn drop(&mut self) {
+        // SAFETY: - the blocks are open, and this is their last use.
+        unsafe { floor_blocks_close(self.handle.as_ptr()) };
     }
 }

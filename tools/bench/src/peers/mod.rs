@@ -3,6 +3,10 @@
 mod database;
 mod floor;
 mod lmdb;
+mod nbd;
+mod odsync;
+mod pmemblk;
+mod pmemlog;
 mod pmemobj;
 mod redb;
 mod rocksdb;
@@ -10,8 +14,12 @@ mod sqlite;
 mod volatile_art;
 
 pub(crate) use database::{LmdbDatabase, RedbDatabase, RocksdbDatabase, SqliteDatabase};
-pub(crate) use floor::Floor;
+pub(crate) use floor::{Floor, FloorBlocks};
 pub(crate) use lmdb::Lmdb;
+pub(crate) use nbd::{NbdServer, installed};
+pub(crate) use odsync::OdsyncFile;
+pub(crate) use pmemblk::PmemBlocks;
+pub(crate) use pmemlog::PmemLog;
 pub(crate) use pmemobj::{PmemobjArea, PmemobjTable, PmemobjTree};
 pub(crate) use redb::Redb;
 pub(crate) use rocksdb::Rocksdb;

@@ -1,16 +1,18 @@
-//! `foundation.json`: a list of rows, medians, one row a pair.
+//! `foundation.json` and `volumes.json`: a list of rows, medians, one row a pair.
 
 use super::number::round;
+use crate::group::Table;
 use crate::run::Laps;
-use crate::targets::Goal;
+use crate::targets::{Goal, workload};
 use anyhow::Result;
 use serde_json::{Value, json};
 
-/// The rows. A workload whose engine did not run has none. A figure that could not be had is null.
-pub(super) fn render(laps: &Laps) -> Result<String> {
+/// The rows of a table. A workload whose engine did not run has none. A figure that could not be had is null.
+pub(super) fn rows(laps: &Laps, table: Table) -> Result<Vec<Value>> {
+    let is_of_table = |name: &str| workload(name).is_some_and(|workload| workload.group.table() == table);
     let mut rows: Vec<Value> = Vec::new();
     for comparison in &laps.findings.comparisons {
-        if !comparison.has_ours() {
+        if !comparison.has_ours() || !is_of_table(&comparison.workload) {
             continue;
         }
         for pair in comparison.pairs() {
@@ -24,7 +26,7 @@ pub(super) fn render(laps: &Laps) -> Result<String> {
             }));
         }
     }
-    for figure in &laps.findings.figures {
+    for figure in laps.findings.figures.iter().filter(|figure| is_of_table(&figure.workload)) {
         let ours = round(figure.value);
         rows.push(match figure.goal()? {
             Goal::Limit(limit) => json!({
@@ -40,7 +42,12 @@ pub(super) fn render(laps: &Laps) -> Result<String> {
             Goal::Ratios(_) => continue,
         });
     }
-    Ok(serde_json::to_string_pretty(&rows)? + "\n")
+    Ok(rows)
+}
+
+/// The text of a file with these rows.
+pub(super) fn render(rows: &[Value]) -> Result<String> {
+    Ok(serde_json::to_string_pretty(rows)? + "\n")
 }
 
 #[cfg(test)]
@@ -81,12 +88,18 @@ mod test {
             digest: 1,
         });
         laps.findings.figures.push(Figure { workload: "reopen-1m".to_owned(), value: 51.0 });
-        let rows: Value = serde_json::from_str(&render(&laps).unwrap()).unwrap();
+        laps.findings.figures.push(Figure { workload: "atomic-open".to_owned(), value: 20.0 });
+        let of = |table| -> Value {
+            serde_json::from_str(&render(&rows(&laps, table).unwrap()).unwrap()).unwrap()
+        };
         let wanted = json!([
             {"work": "tx-1", "peer": "libpmemobj", "ours": 100.0, "theirs": 700.0, "unit": "cycles", "ratio": 7.0},
             {"work": "tx-puts-1m", "peer": "redb", "ours": null, "theirs": 0.5, "unit": "us", "ratio": null},
             {"work": "reopen-1m", "ours": 51.0, "limit": 50.0, "unit": "ms", "met": false},
         ]);
-        assert_eq!(rows, wanted);
+        assert_eq!(of(Table::Foundation), wanted);
+        let wanted =
+            json!([{"work": "atomic-open", "ours": 20.0, "limit": 200.0, "unit": "ms", "met": true}]);
+        assert_eq!(of(Table::Volumes), wanted);
     }
 }

@@ -1,4 +1,4 @@
-//! The outputs: a table on the terminal, `foundation.json`, and `foundation.html`.
+//! The outputs: a table on the terminal, `foundation.json` and `volumes.json`, and `foundation.html`.
 
 mod chart;
 mod json;
@@ -6,6 +6,7 @@ mod number;
 mod page;
 mod table;
 
+use crate::group::Table;
 use crate::run::Laps;
 use crate::targets::{WORKLOADS, Workload};
 use anyhow::{Context, Result};
@@ -15,11 +16,18 @@ use std::path::Path;
 /// Writes all outputs.
 pub(crate) fn write(laps: &Laps, out: &Path) -> Result<()> {
     println!("{}", table::render(laps)?);
-    let json = out.join("foundation.json");
-    fs::write(&json, json::render(laps)?).with_context(|| format!("writing {}", json.display()))?;
+    for table in Table::ALL {
+        let rows = json::rows(laps, table)?;
+        if rows.is_empty() {
+            continue;
+        }
+        let json = out.join(table.file_name());
+        fs::write(&json, json::render(&rows)?).with_context(|| format!("writing {}", json.display()))?;
+        println!("{}", json.display());
+    }
     let html = out.join("foundation.html");
     fs::write(&html, page::render(laps)?).with_context(|| format!("writing {}", html.display()))?;
-    println!("{}\n{}", json.display(), html.display());
+    println!("{}", html.display());
     Ok(())
 }
 

@@ -12,9 +12,9 @@ use crate::keys::WORDS;
 use crate::ours;
 use crate::peers::{RedbDatabase, SqliteDatabase};
 use crate::plan::{Selection, Size};
+use crate::program;
 use crate::rounds::{Measured, common_digest, run_interleaved};
 use anyhow::{Context, Error, Result, bail, ensure};
-use std::env;
 use std::fs;
 use std::io::Write;
 use std::os::unix::fs::MetadataExt;
@@ -52,14 +52,13 @@ pub(super) fn run(selection: &Selection, size: &Size, folder: &Path) -> Result<F
     let mut engines = engines.map(|engine| {
         (engine, Loader { engine, path: folder.join(format!("{engine}-words")), bytes: 0, digest: 0 })
     });
-    let program = lode_program();
+    let program = program::lode();
     let mut comparisons =
         run_interleaved(&["load-words"], size.load_rounds, false, &mut engines, |_, engine, loader| {
             let program = match &program {
                 Some(program) => program.as_path(),
                 None if engine == Engine::Ours => {
-                    let reason = "there is no program lode: cargo build --release --package lodestone-cli";
-                    return Ok(vec![Measured::Absent(reason.to_owned())]);
+                    return Ok(vec![Measured::Absent(program::NO_LODE.to_owned())]);
                 }
                 None => Path::new(""),
             };
@@ -177,14 +176,4 @@ fn run_for(limit: Duration, command: &mut Command) -> Result<()> {
         thread::sleep(Duration::from_millis(1));
     }
     check(&child.wait_with_output()?).context("lode")
-}
-
-/// The program `lode`: beside this one, or where the sources of this one build it, or in PATH.
-fn lode_program() -> Option<PathBuf> {
-    let own = env::current_exe().ok()?;
-    let beside = own.parent().map(Path::to_owned);
-    let built = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/release");
-    let in_path = env::var_os("PATH").map(|path| env::split_paths(&path).collect::<Vec<_>>());
-    let folders = beside.into_iter().chain([built]).chain(in_path.into_iter().flatten());
-    folders.map(|folder| folder.join("lode")).find(|program| program.is_file())
 }

@@ -1,8 +1,12 @@
 //! The workloads, group by group.
 
+mod appends;
+mod blocks;
 mod databases;
 mod later;
 mod load;
+mod nbd;
+mod opening;
 mod read_while_writing;
 mod reopen;
 mod store;
@@ -11,6 +15,7 @@ mod transactions;
 mod trees;
 mod tx_puts;
 
+pub(crate) use opening::write_and_wait;
 pub(crate) use reopen::commit_and_wait;
 
 use crate::figure::Figure;
@@ -53,6 +58,14 @@ pub(crate) fn run(selection: &Selection, size: &Size, seed: u64, folder: &Path) 
         Group::TxPuts => return tx_puts::run(selection, size, seed, folder),
         Group::Load => return load::run(selection, size, folder),
         Group::Store => return store::run(selection, size, seed, folder),
+        Group::Blocks => blocks::line(selection, size, seed, folder)?,
+        Group::FileBlocks => blocks::file(selection, size, seed, folder)?,
+        Group::Appends => appends::run(selection, size, folder)?,
+        Group::Nbd => nbd::run(selection, size, folder)?,
+        Group::Opening => {
+            let figures = vec![opening::run(size, folder)?];
+            return Ok(Findings { figures, ..Findings::default() });
+        }
         Group::Reopen => reopen::run(size, seed, folder)?,
         Group::ReadWhileWriting => read_while_writing::run(size, seed, folder)?,
         Group::Alone => {
