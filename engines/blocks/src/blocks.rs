@@ -4,11 +4,10 @@ use crate::bugs;
 use crate::cache::Cache;
 use crate::change::Change;
 use crate::error::{BlocksError, Damage};
-use crate::readers::Readers;
 use crate::segments::Segments;
 use crate::spares::Spares;
 use crate::stripes::Stripes;
-use lode_pmem::Medium;
+use lode_pmem::{Medium, Readers};
 use lode_redo::Log;
 
 /// The atomic blocks of a pool: read and written whole, by any number of threads.
@@ -83,6 +82,14 @@ impl<M: Medium> Blocks<M> {
     /// No drain; two loads of the map word.
     pub fn read_unchecked(&self, lba: u64, into: &mut [u8]) -> Result<(), BlocksError> {
         self.copy_out(lba, into).map(drop)
+    }
+
+    /// Waits until no reader reads one of these data blocks, which no map word names any more.
+    #[inline]
+    pub(crate) fn wait_for_readers(&self, blocks: &[u32]) {
+        if !bugs::READERS_NOT_AWAITED.is_active() {
+            self.readers.wait_for_readers(self.medium(), blocks);
+        }
     }
 
     /// Copies the content of a block. Returns the place and the checksum of the content, or `None` for zeros.

@@ -34,7 +34,7 @@ impl<M: Medium> Blocks<M> {
         // A flush has to read the map word: if it is lost, this write fails alone, and not a flush of others.
         self.pool_word(lba)?;
         let block = self.take()?;
-        self.readers.wait_for_readers(self.medium(), &[block]);
+        self.wait_for_readers(&[block]);
         let change = self.stage(block, lba, from)?;
         self.change_cached(cache, change)
     }

@@ -67,7 +67,6 @@ mod map;
 mod open;
 mod plan;
 mod pool;
-mod readers;
 mod record;
 mod repair;
 mod segments;

@@ -6,12 +6,11 @@ use crate::census::Census;
 use crate::descriptor;
 use crate::error::BlocksError;
 use crate::plan::plan;
-use crate::readers::Readers;
 use crate::segments::Segments;
 use crate::spares::Spares;
 use crate::stripes::Stripes;
 use lode_layout::{Durability, Geometry};
-use lode_pmem::Medium;
+use lode_pmem::{Medium, Readers};
 use lode_redo::{Log, LogArea, Recovery};
 
 impl<M: Medium> Blocks<M> {

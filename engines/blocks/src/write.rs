@@ -21,7 +21,7 @@ impl<M: Medium> Blocks<M> {
         let block = self.take()?;
         let _stripe = self.stripes.hold_one(self.medium(), lba);
         let old = self.pool_word(lba).inspect_err(|_| self.spares.put_back(self.medium(), block))?;
-        self.readers.wait_for_readers(self.medium(), &[block]);
+        self.wait_for_readers(&[block]);
         let change = self.stage(block, lba, from)?;
         self.log_and_retire(&[change], old)
     }
@@ -62,7 +62,7 @@ impl<M: Medium> Blocks<M> {
             unused.for_each(|block| self.spares.put_back(self.medium(), *block));
         };
         let old = self.pool_words(writes.iter().map(|(lba, _)| *lba)).inspect_err(|_| put_back(None))?;
-        self.readers.wait_for_readers(self.medium(), blocks);
+        self.wait_for_readers(blocks);
         let mut changes = Vec::with_capacity(writes.len());
         for ((lba, from), block) in writes.iter().zip(blocks) {
             let staged = self.stage(*block, *lba, from);

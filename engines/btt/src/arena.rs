@@ -4,12 +4,11 @@ use crate::bugs;
 use crate::error::BttError;
 use crate::found::FoundArena;
 use crate::lanes::Lanes;
-use crate::readers::Readers;
 use crate::undrained::Stripe;
 use lode_layout::{PoolOffset, WORD, align_down};
 use lode_nvdimm::{BttBlockState, BttDamage, BttDialect, BttFlog, BttGeometry, BttMapEntry};
 use lode_pmem::sync::SpinMutex;
-use lode_pmem::{FaultScope, Medium, Readable};
+use lode_pmem::{FaultScope, Medium, Readable, Readers};
 
 /// An arena that is open.
 #[derive(Debug)]
@@ -73,6 +72,18 @@ impl Arena {
     /// Returns the index of the stripe of a block. Blocks in order have stripes of their own, except for the two of a word.
     pub(crate) fn stripe_index(&self, lba: u32) -> usize {
         (lba / ENTRIES) as usize % self.stripes.len()
+    }
+
+    /// Returns the place of the stripe of a block in the order in which every batch holds stripes.
+    pub(crate) fn stripe_order(&self, lba: u32) -> (u32, usize) {
+        (self.index, self.stripe_index(lba))
+    }
+
+    /// Waits until no reader reads a block of the data, which no map entry has any more.
+    pub(crate) fn wait_for_readers<M: Medium>(&self, medium: &M, block: u32) {
+        if !bugs::READERS_NOT_AWAITED.is_active() {
+            self.readers.wait_for_readers(medium, &[block]);
+        }
     }
 
     /// Returns the lock of the word of the map that holds the entry of `lba`.

@@ -45,6 +45,18 @@ pub struct BttSubject {
     pub in_place: bool,
 }
 
+impl BttSubject {
+    /// A table of an arena that is there, without a volatile cache.
+    pub const SMALL: BttSubject = BttSubject {
+        arenas: 1,
+        lanes: 2,
+        is_lazy: false,
+        dialect: BttDialect::Kernel,
+        cache: WriteCache::None,
+        in_place: false,
+    };
+}
+
 /// The table while it is used.
 #[derive(Debug)]
 pub struct Engine {

@@ -54,12 +54,11 @@ impl Table {
             let (arena, inner) = self.locate_writable(*lba)?;
             placed.push((arena, inner, *from));
         }
-        // The order in which every batch holds stripes.
-        placed.sort_unstable_by_key(|(arena, lba, _)| (arena.index, arena.stripe_index(*lba)));
+        placed.sort_unstable_by_key(|(arena, lba, _)| arena.stripe_order(*lba));
         let mut stripes = Vec::with_capacity(placed.len());
         let (mut last, mut homeless) = (None, Vec::new());
         for (arena, lba, from) in placed {
-            let stripe = (arena.index, arena.stripe_index(lba));
+            let stripe = arena.stripe_order(lba);
             if last.replace(stripe) != Some(stripe) && !bugs::IN_PLACE_NOT_HELD.is_active() {
                 stripes.push(hold(arena.stripe(lba), medium));
             }

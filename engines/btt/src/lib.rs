@@ -77,7 +77,6 @@ mod lanes;
 mod open;
 mod plan;
 mod pool;
-mod readers;
 mod repair;
 mod settle;
 mod state;

@@ -35,7 +35,7 @@ impl Table {
                 None => self.settle(medium, cache)?,
             }
         };
-        arena.readers.wait_for_readers(medium, lane.free);
+        arena.wait_for_readers(medium, lane.free);
         arena.copy_in(medium, lane.free, from).inspect_err(|_| Lanes::avoid(index))?;
         let entry = BttMapEntry { state: BttBlockState::Normal, number: lane.free };
         // Before the entry is there: a thread that replaces the write makes the lane free again.

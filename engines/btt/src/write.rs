@@ -75,11 +75,6 @@ impl<'a> Staged<'a> {
         commit(medium, slice::from_mut(&mut write), slice::from_mut(&mut stripe))
     }
 
-    /// Returns the place of its stripe in the order in which stripes are held.
-    fn stripe_order(&self) -> (u32, usize) {
-        (self.arena.index, self.arena.stripe_index(self.lba))
-    }
-
     /// Reads the map entry that the write replaces. The caller holds the stripe, and does so until the new entry is stored: no
     /// other write of the block may read the same old entry.
     fn begin<M: Medium>(self, medium: &M, stripe: usize) -> Result<BlockWrite<'a>, BttError> {
@@ -101,13 +96,14 @@ impl<'a> Staged<'a> {
 /// # Cost
 /// Two drains; for each block one line of the flog and one of the map.
 pub(crate) fn commit_batch<M: Medium>(medium: &M, mut batch: Vec<Staged<'_>>) -> Result<(), BttError> {
-    batch.sort_unstable_by_key(Staged::stripe_order);
+    let order = |staged: &Staged<'_>| staged.arena.stripe_order(staged.lba);
+    batch.sort_unstable_by_key(order);
     let mut stripes: Vec<SpinMutexGuard<'_, Stripe>> = Vec::with_capacity(batch.len());
     let mut writes = Vec::with_capacity(batch.len());
     let mut last = None;
     for staged in batch {
-        let order = staged.stripe_order();
-        if last.replace(order) != Some(order) {
+        let stripe = order(&staged);
+        if last.replace(stripe) != Some(stripe) {
             stripes.push(hold(staged.arena.stripe(staged.lba), medium));
         }
         writes.push(staged.begin(medium, stripes.len() - 1)?);
@@ -240,7 +236,7 @@ impl Arena {
         lba: u32,
         from: &[u8],
     ) -> Result<Staged<'a>, BttError> {
-        self.readers.wait_for_readers(medium, lane.state.free);
+        self.wait_for_readers(medium, lane.state.free);
         self.copy_in(medium, lane.state.free, from).inspect_err(|_| Lanes::avoid(lane.index))?;
         Ok(Staged { arena: self, lba, lane })
     }

@@ -5,14 +5,7 @@ use lode_nvdimm::BttDialect;
 use lode_pmem::Durability;
 use lode_sim::{Budget, Machine, Setup, WriteCache, explore, explore_poison};
 
-const TABLE: BttSubject = BttSubject {
-    arenas: 1,
-    lanes: 2,
-    is_lazy: false,
-    dialect: BttDialect::Kernel,
-    cache: WriteCache::None,
-    in_place: false,
-};
+const TABLE: BttSubject = BttSubject::SMALL;
 
 fn survives_power_cuts(subject: BttSubject, images: u64) {
     for machine in Machine::ALL {

@@ -12,14 +12,7 @@ const LINE: Machine = Machine { cpu: Cpu::X86, durability: Durability::Line };
 const ARM: Machine = Machine { cpu: Cpu::Arm, durability: Durability::Line };
 const COMMIT: Machine = Machine { cpu: Cpu::X86, durability: Durability::Commit };
 
-const TABLE: BttSubject = BttSubject {
-    arenas: 1,
-    lanes: 2,
-    is_lazy: false,
-    dialect: BttDialect::Kernel,
-    cache: WriteCache::None,
-    in_place: false,
-};
+const TABLE: BttSubject = BttSubject::SMALL;
 /// The first write makes it.
 const NEW_TABLE: BttSubject = BttSubject { is_lazy: true, ..TABLE };
 /// A block pool of PMDK.

@@ -59,6 +59,7 @@ mod medium;
 mod memory;
 mod network;
 mod new_file;
+mod readers;
 mod report;
 mod reservation;
 #[cfg(lode_bugs)]
@@ -86,6 +87,7 @@ pub use mapping::{Mapping, MappingOptions};
 pub use medium::{Medium, SyncError};
 pub use memory::Memory;
 pub use new_file::NewFile;
+pub use readers::{Announcement, Readers};
 pub use report::{Backing, DurabilityEvidence, DurabilityReport, DurabilityWarning};
 pub use scope::{FaultScope, Readable};
 pub use sysfs::Sysfs;

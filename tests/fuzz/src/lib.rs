@@ -38,6 +38,25 @@ fn page<const LEN: usize>(data: &[u8]) -> [u8; LEN] {
     page
 }
 
+/// Runs a target on seeds after one another, with a few bits changed.
+#[cfg(test)]
+fn run_mixed_seeds(seeds: &[(&str, Vec<u8>)], rounds: usize, run: fn(&[u8])) {
+    let mut random = 7_u64;
+    let mut next = move |end: usize| {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (random >> 33) as usize % end
+    };
+    for round in 0..rounds {
+        let mut data: Vec<u8> = (0..=next(4)).flat_map(|_| seeds[next(seeds.len())].1.clone()).collect();
+        for _ in 0..next(6).min(data.len()) {
+            let at = next(data.len());
+            data[at] ^= 1 << next(8);
+        }
+        println!("round {round}");
+        run(&data);
+    }
+}
+
 /// Code under test that takes any bytes.
 pub struct Target {
     /// Name of the target, of its module, of its file in `fuzz_targets/` and of its folder in `corpus/`.

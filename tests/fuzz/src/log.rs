@@ -199,20 +199,6 @@ mod test {
 
     #[test]
     fn hostile_logs_never_panic() {
-        let seeds: Vec<Vec<u8>> = seeds().into_iter().map(|(_, seed)| seed).collect();
-        let mut random = 7_u64;
-        let mut next = move |end: usize| {
-            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (random >> 33) as usize % end
-        };
-        for round in 0..600 {
-            let mut data: Vec<u8> = (0..=next(4)).flat_map(|_| seeds[next(seeds.len())].clone()).collect();
-            for _ in 0..next(6).min(data.len()) {
-                let at = next(data.len());
-                data[at] ^= 1 << next(8);
-            }
-            println!("round {round}");
-            run(&data);
-        }
+        crate::run_mixed_seeds(&seeds(), 600, run);
     }
 }

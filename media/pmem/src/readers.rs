@@ -1,26 +1,25 @@
-//! The data blocks that are being read.
+//! Blocks that are being read, of a map whose writers give them other content.
 
-use crate::bugs;
-use lode_pmem::Medium;
-use lode_pmem::sync::{AtomicU64, AtomicUsize, Ordering, fence};
+use crate::Medium;
+use crate::sync::{AtomicU64, AtomicUsize, Ordering, fence};
 use std::cell::Cell;
 
 /// Number of reads that can run at once.
 const COUNT: usize = 64;
 
-/// The data block that a reader reads, plus one; 0 while there is no reader.
+/// The block that a reader reads, plus one; 0 while there is no reader.
 #[derive(Debug)]
 #[repr(align(128))]
 struct Slot(AtomicU64);
 
 thread_local! {
-    /// The slot that this thread used last, in any pool.
+    /// The slot that this thread used last, of any readers.
     static HINT: Cell<usize> = const { Cell::new(0) };
 }
 
 /// The announcements of all readers.
 #[derive(Debug)]
-pub(crate) struct Readers {
+pub struct Readers {
     slots: Box<[Slot]>,
     /// Number of slots that were ever used, the first ones.
     used: AtomicUsize,
@@ -29,24 +28,26 @@ pub(crate) struct Readers {
 /// The announcement of a reader. It ends when this is dropped.
 #[derive(Debug)]
 #[must_use = "the announcement ends when this is dropped"]
-pub(crate) struct Announcement<'a>(&'a Slot);
+pub struct Announcement<'a>(&'a Slot);
 
 impl Readers {
-    pub(crate) fn new() -> Readers {
+    /// Returns the announcements of no reader.
+    pub fn new() -> Readers {
         let slots = (0..COUNT).map(|_| Slot(AtomicU64::new(0))).collect();
         Readers { slots, used: AtomicUsize::new(0) }
     }
 
-    /// Announces that the caller is about to read `block`. It must then look at the map again: if that is unchanged, no
-    /// writer stores to the data block before the announcement ends.
-    pub(crate) fn announce<M: Medium>(&self, medium: &M, block: u32) -> Announcement<'_> {
+    /// Announces that the caller is about to read `block`. It must then load the map entry again: if that is unchanged,
+    /// no writer takes the block before the announcement ends.
+    pub fn announce<M: Medium>(&self, medium: &M, block: u32) -> Announcement<'_> {
         let start = HINT.get();
         let mut round = 0;
         loop {
             for index in (0..COUNT).map(|step| (start + step) % COUNT) {
                 let slot = &self.slots[index];
-                // ORDER: acquires the slot from the reader before. The fence orders the note before the second look at
-                // the map; see `wait_for_readers`.
+                // ORDER: acquires the slot from the reader before. The fence orders the note before the second load of
+                // the map entry. A writer orders its map entry before its look at the notes, in `wait_for_readers`. So
+                // the reader sees the new entry, or the writer sees the note.
                 let claimed =
                     slot.0.compare_exchange(0, note_of(block), Ordering::Acquire, Ordering::Relaxed);
                 if claimed.is_ok() {
@@ -57,28 +58,25 @@ impl Readers {
                 }
             }
             medium.relax(round);
-            round += 1;
+            round = round.saturating_add(1);
         }
     }
 
+    #[inline]
     fn note_used(&self, index: usize) {
         HINT.set(index);
         // ORDER: none: the number only grows, and a reader that finds it high enough has raised it before, or another
         // has, whose raise the fence orders as well.
         if self.used.load(Ordering::Relaxed) <= index {
-            // ORDER: before the fence in `announce`: a writer that misses the slot has made its map word visible.
+            // ORDER: before the fence in `announce`: a writer that misses the slot has made its map entry visible.
             self.used.fetch_max(index + 1, Ordering::SeqCst);
         }
     }
 
-    /// Waits until no reader reads one of `blocks`, which no map word names any more.
+    /// Waits until no reader reads one of `blocks`, which no map entry names any more.
     #[inline]
-    pub(crate) fn wait_for_readers<M: Medium>(&self, medium: &M, blocks: &[u32]) {
-        if bugs::READERS_NOT_AWAITED.is_active() {
-            return;
-        }
-        // ORDER: the map word that freed the data block is visible before the look at the notes. So the reader sees the
-        // new map word, or the writer sees the note.
+    pub fn wait_for_readers<M: Medium>(&self, medium: &M, blocks: &[u32]) {
+        // ORDER: the map entry that freed the block is visible before the look at the notes; see `announce`.
         fence(Ordering::SeqCst);
         // ORDER: after the fence, as the notes.
         let used = self.used.load(Ordering::Relaxed);
@@ -90,15 +88,22 @@ impl Readers {
             let mut round = 0;
             while blocks.iter().any(|block| is_read(slot, block)) {
                 medium.relax(round);
-                round += 1;
+                round = round.saturating_add(1);
             }
         }
     }
 }
 
+impl Default for Readers {
+    fn default() -> Readers {
+        Readers::new()
+    }
+}
+
 impl Announcement<'_> {
-    /// Announces another data block instead.
-    pub(crate) fn replace(&self, block: u32) {
+    /// Announces another block instead.
+    #[inline]
+    pub fn replace(&self, block: u32) {
         // ORDER: as in `announce`.
         self.0.0.store(note_of(block), Ordering::Relaxed);
         // ORDER: as in `announce`.
@@ -107,8 +112,9 @@ impl Announcement<'_> {
 }
 
 impl Drop for Announcement<'_> {
+    #[inline]
     fn drop(&mut self) {
-        // ORDER: releases the loads of the data block: a writer that sees the 0 stores after them.
+        // ORDER: releases the loads of the block: a writer that sees the 0 stores after them.
         self.0.0.store(0, Ordering::Release);
     }
 }
