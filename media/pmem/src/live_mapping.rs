@@ -1,8 +1,6 @@
 //! The live mappings, for a signal handler. Reading takes no lock, and entries are never freed.
 
-use lode_layout::{BLOCK, align_down};
-use rustix::fs::{FallocateFlags, SeekFrom, fallocate, seek};
-use rustix::io::Errno;
+use rustix::fs::{SeekFrom, seek};
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
 use std::ops::Range;
 use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
@@ -129,9 +127,9 @@ impl LiveMapping {
         self.bad.store(true, Ordering::Release);
     }
 
-    /// Returns true if the byte at `at` is a hole of the file, or the file system has no space for it. A hole has no storage that
-    /// could be lost, and reads as zeros: an access to it fails only for lack of space. The end of the file, and what is after
-    /// it, is none. The signal handler calls it: it makes two system calls, and takes no lock.
+    /// Returns true if the byte at `at` is a hole of the file. A hole has no storage that could be lost, and reads as zeros: an
+    /// access to it fails only if the file system has no space for it. The end of the file, and what is after it, is none.
+    /// The signal handler calls it: it makes one system call, and takes no lock.
     pub(crate) fn is_hole(&self, at: u64) -> bool {
         // ORDER: none: published by the size, which `find` acquired.
         let file = self.file.load(Ordering::Relaxed);
@@ -141,10 +139,7 @@ impl LiveMapping {
         // SAFETY: - the file stays open until the entry is released: `Mapping` drops its memory before its file.
         let file = unsafe { BorrowedFd::borrow_raw(file) };
         // No call relies on the position of the descriptor.
-        let is_hole = seek(file, SeekFrom::Hole(at)) == Ok(at);
-        // An access that failed leaves data of ext4 that are to be allocated later, and never can be.
-        is_hole
-            || fallocate(file, FallocateFlags::KEEP_SIZE, align_down(at, BLOCK), BLOCK) == Err(Errno::NOSPC)
+        seek(file, SeekFrom::Hole(at)) == Ok(at)
     }
 
     /// Records the bytes from `start` to `end` as lost. The signal handler calls it, and simulated losses do. The
