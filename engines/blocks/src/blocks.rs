@@ -7,7 +7,8 @@ use crate::error::{BlocksError, Damage};
 use crate::segments::Segments;
 use crate::spares::Spares;
 use crate::stripes::Stripes;
-use lode_pmem::{Medium, Readers};
+use lode_layout::BlockMapWord;
+use lode_pmem::{Medium, Readers, crc32c};
 use lode_redo::Log;
 
 /// The atomic blocks of a pool: read and written whole, by any number of threads.
@@ -66,11 +67,13 @@ impl<M: Medium> Blocks<M> {
     /// # Cost
     /// No drain; two loads of the map word, and the checksum of the content.
     pub fn read(&self, lba: u64, into: &mut [u8]) -> Result<(), BlocksError> {
-        let Some((at, crc)) = self.copy_out(lba, into)? else { return Ok(()) };
-        if crc32c::crc32c(into) == crc {
+        let word = self.copy_out(lba, into)?;
+        let Some(BlockMapWord { block, crc }) = self.segments.decode(lba, word)? else { return Ok(()) };
+        if crc32c(into) == crc {
             return Ok(());
         }
-        Err(Damage::Rotten { lba, at, len: into.len() as u64 }.into())
+        let (at, len) = (self.segments.data_at(block), into.len() as u64);
+        Err(Damage::Rotten { lba, at, len }.into())
     }
 
     /// Reads a block without a look at the checksum of its content.
@@ -92,40 +95,45 @@ impl<M: Medium> Blocks<M> {
         }
     }
 
-    /// Copies the content of a block. Returns the place and the checksum of the content, or `None` for zeros.
-    fn copy_out(
-        &self,
-        lba: u64,
-        into: &mut [u8],
-    ) -> Result<Option<(lode_layout::PoolOffset, u32)>, BlocksError> {
+    /// Copies the content of a block. Returns the map word that names it.
+    ///
+    /// It works on the words as they are stored. A decoded one would be copied through memory several times, and each copy
+    /// could wait for the content of the block read before.
+    fn copy_out(&self, lba: u64, into: &mut [u8]) -> Result<u64, BlocksError> {
         self.check_range(lba, 1)?;
         self.check_length(into.len())?;
         self.medium().memory().try_reading(|memory| {
-            let Some(mut seen) = self.word(memory, lba)? else {
-                into.fill(0);
-                return Ok(None);
-            };
-            let announcement = self.readers.announce(self.medium(), seen.block);
+            let mut word = self.stored_word(memory, lba);
+            let Some(block) = self.data_block(word) else { return self.without_content(lba, word, into) };
+            // Its lines are on the way while the announcement becomes visible.
+            memory.prefetch_bytes(self.segments.data_at(block), into.len());
+            let announcement = self.readers.announce(self.medium(), block);
+            let mut at = self.segments.data_at(block);
             loop {
-                let again = self.word(memory, lba)?;
-                if again == Some(seen) || bugs::READ_NOT_REPEATED.is_active() {
+                let again = self.stored_word(memory, lba);
+                if again == word || bugs::READ_NOT_REPEATED.is_active() {
                     break;
                 }
-                let Some(newer) = again else {
-                    into.fill(0);
-                    return Ok(None);
-                };
-                announcement.replace(newer.block);
-                seen = newer;
+                word = again;
+                let Some(newer) = self.data_block(word) else { return self.without_content(lba, word, into) };
+                announcement.replace(newer);
+                at = self.segments.data_at(newer);
             }
             // Nothing below calls the medium: without this, no other thread would run between note and copy.
             #[cfg(lode_bugs)]
             lode_pmem::scheduled::step();
-            let at = self.segments.data_at(seen.block);
             memory.read(at, into);
             drop(announcement);
-            Ok(Some((at, seen.crc)))
+            Ok(word)
         })
+    }
+
+    /// Reads a block whose map word names no data block.
+    #[cold]
+    fn without_content(&self, lba: u64, word: u64, into: &mut [u8]) -> Result<u64, BlocksError> {
+        self.segments.decode(lba, word)?;
+        into.fill(0);
+        Ok(word)
     }
 
     /// Returns true if a block was never written, or was made zeros. It takes no data block then. A block that is lost is not

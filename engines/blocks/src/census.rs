@@ -1,7 +1,6 @@
 //! The owners of all data blocks.
 
 use crate::error::Damage;
-use crate::map::decode;
 use crate::segments::Segments;
 use lode_layout::{BLOCK, BlockMapWord, Entry, Geometry, WORD};
 use lode_pmem::Medium;
@@ -75,7 +74,7 @@ impl<'s> Census<'s> {
                 words[(lba - first) as usize] = word.to_le_bytes();
             }
             for (lba, word) in lbas.zip(words) {
-                let word = decode(self.segments, lba, u64::from_le_bytes(*word));
+                let word = self.segments.decode(lba, u64::from_le_bytes(*word));
                 with(self, lba, word);
                 if self.damages.len() >= DAMAGES_MAX {
                     return Ok(());

@@ -64,7 +64,7 @@ fn check_content<M: Medium>(
 ) -> Result<(), Damage> {
     let at = segments.data_at(word.block);
     medium.memory().reading(|memory| memory.read(at, content))?;
-    match crc32c::crc32c(content) == word.crc {
+    match lode_pmem::crc32c(content) == word.crc {
         true => Ok(()),
         false => Err(Damage::Rotten { lba, at, len: content.len() as u64 }),
     }

@@ -5,7 +5,6 @@ use crate::bugs;
 use crate::cache::{Cache, Logged, Newer};
 use crate::change::Change;
 use crate::error::BlocksError;
-use crate::map::decode;
 use crate::record::{changes_max, with_record};
 use lode_layout::BlockMapWord;
 use lode_pmem::{FaultScope, Medium, hold};
@@ -54,8 +53,7 @@ impl<M: Medium> Blocks<M> {
         }
         drop(waiting);
         // No record has the word that was replaced, so its data block is free at once.
-        if let Some(word) =
-            in_vain.map(|word| decode(&self.segments, change.lba, word)).transpose()?.flatten()
+        if let Some(word) = in_vain.map(|word| self.segments.decode(change.lba, word)).transpose()?.flatten()
         {
             self.spares.put_back(self.medium(), word.block);
         }
@@ -123,7 +121,7 @@ impl<M: Medium> Blocks<M> {
         }
         drop(waiting);
         for (lba, word) in in_vain {
-            if let Ok(Some(word)) = decode(&self.segments, lba, word) {
+            if let Ok(Some(word)) = self.segments.decode(lba, word) {
                 self.spares.put_back(self.medium(), word.block);
             }
         }
@@ -131,7 +129,7 @@ impl<M: Medium> Blocks<M> {
 
     fn changes_of(&self, words: &BTreeMap<u64, Newer>) -> Result<Vec<Change>, BlocksError> {
         let change = |(lba, newer): (&u64, &Newer)| {
-            Ok(Change { lba: *lba, word: decode(&self.segments, *lba, newer.word)? })
+            Ok(Change { lba: *lba, word: self.segments.decode(*lba, newer.word)? })
         };
         words.iter().map(change).collect()
     }
@@ -143,7 +141,7 @@ impl<M: Medium> Blocks<M> {
             let logged =
                 hold(&cache.waiting, self.medium()).logged.get(&change.lba).map(|logged| logged.word);
             match logged.filter(|_| !bugs::OLD_WORD_OF_POOL.is_active()) {
-                Some(word) => Ok(decode(&self.segments, change.lba, word)?),
+                Some(word) => Ok(self.segments.decode(change.lba, word)?),
                 None => self.pool_word(change.lba),
             }
         };

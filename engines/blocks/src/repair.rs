@@ -145,7 +145,7 @@ fn lost_blocks<M: Medium>(
     let mut content = vec![0; segments.block_size() as usize];
     for (block, owners) in owners {
         medium.memory().reading(|memory| memory.read(segments.data_at(block), &mut content))?;
-        let sum = crc32c::crc32c(&content);
+        let sum = lode_pmem::crc32c(&content);
         let is_single = owners.iter().filter(|(_, crc)| *crc == sum).count() == 1;
         let losers = owners.into_iter().filter(|(_, crc)| !is_single || *crc != sum);
         lost.extend(

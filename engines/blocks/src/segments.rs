@@ -3,7 +3,9 @@
 use crate::descriptor;
 use crate::error::{BlocksError, Damage};
 use crate::plan::{DATA_COUNT_MAX, Totals, least_len};
-use lode_layout::{BLOCK, BlocksDescriptor, Geometry, PoolOffset, WORD, Want, align_up};
+use lode_layout::{
+    BLOCK, BlockMapWord, BlocksDescriptor, Geometry, InvalidField, PoolOffset, WORD, Want, align_up,
+};
 use lode_pmem::Medium;
 use lode_pmem::sync::{AtomicU64, Ordering};
 use std::sync::OnceLock;
@@ -155,6 +157,26 @@ impl Segments {
         let of = self.later().filter(|later| later.first_data <= block).last();
         let Later { descriptor, first_data } = of.expect("the data block exists");
         descriptor.data_at(block - first_data)
+    }
+
+    /// Decodes the map word of a block.
+    ///
+    /// # Errors
+    /// Fails if its data block does not exist, or if the block is lost.
+    #[inline]
+    pub(crate) fn decode(&self, lba: u64, word: u64) -> Result<Option<BlockMapWord>, Damage> {
+        match BlockMapWord::decode(word, self.data_count()) {
+            Ok(word) => Ok(word),
+            Err(error) => Err(self.damage_of(lba, word, error)),
+        }
+    }
+
+    #[cold]
+    fn damage_of(&self, lba: u64, word: u64, error: InvalidField) -> Damage {
+        match word {
+            BlockMapWord::LOST => Damage::Lost { lba },
+            _ => Damage::MapWord { lba, at: self.word_at(lba), error },
+        }
     }
 
     /// Returns the block whose map word lies at `at`, and the number of map words from there to the end of its map; `None`

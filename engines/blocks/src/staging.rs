@@ -5,7 +5,7 @@ use crate::bugs;
 use crate::change::Change;
 use crate::error::BlocksError;
 use lode_layout::BlockMapWord;
-use lode_pmem::{FaultScope, Medium, hold};
+use lode_pmem::{FaultScope, Medium, crc32c, hold};
 
 impl<M: Medium> Blocks<M> {
     /// Copies the content of a block to the data block `block`, past the cache. No reader reads that any more.
@@ -17,7 +17,7 @@ impl<M: Medium> Blocks<M> {
         copied.inspect_err(|_| self.spares.lose(self.medium()))?;
         // After the copy, whose stores the CPU still hands to the memory while it computes this.
         let summed = if bugs::CHECKSUM_OF_A_PART.is_active() { &from[..from.len() / 2] } else { from };
-        Ok(Change { lba, word: Some(BlockMapWord { block, crc: crc32c::crc32c(summed) }) })
+        Ok(Change { lba, word: Some(BlockMapWord { block, crc: crc32c(summed) }) })
     }
 
     /// Takes a data block that can be written. Waits for other writers, and makes a checkpoint, if there is none.

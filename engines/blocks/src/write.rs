@@ -18,11 +18,12 @@ impl<M: Medium> Blocks<M> {
     /// # Cost
     /// One drain. No locked instruction lies between the copy and the drain: it would wait for the copy, too.
     pub(crate) fn write_one_through(&self, lba: u64, from: &[u8]) -> Result<(), BlocksError> {
+        self.prefetch_word(lba);
         let block = self.take()?;
         let _stripe = self.stripes.hold_one(self.medium(), lba);
-        let old = self.pool_word(lba).inspect_err(|_| self.spares.put_back(self.medium(), block))?;
         self.wait_for_readers(&[block]);
         let change = self.stage(block, lba, from)?;
+        let old = self.pool_word(lba).inspect_err(|_| self.spares.put_back(self.medium(), block))?;
         self.log_and_retire(&[change], old)
     }
 
@@ -61,13 +62,14 @@ impl<M: Medium> Blocks<M> {
             let unused = blocks.iter().filter(|block| lost != Some(**block));
             unused.for_each(|block| self.spares.put_back(self.medium(), *block));
         };
-        let old = self.pool_words(writes.iter().map(|(lba, _)| *lba)).inspect_err(|_| put_back(None))?;
         self.wait_for_readers(blocks);
+        writes.iter().for_each(|(lba, _)| self.prefetch_word(*lba));
         let mut changes = Vec::with_capacity(writes.len());
         for ((lba, from), block) in writes.iter().zip(blocks) {
             let staged = self.stage(*block, *lba, from);
             changes.push(staged.inspect_err(|_| put_back(Some(*block)))?);
         }
+        let old = self.pool_words(writes.iter().map(|(lba, _)| *lba)).inspect_err(|_| put_back(None))?;
         self.log_and_retire(&changes, old.into_iter().flatten())
     }
 

@@ -8,7 +8,8 @@ use crate::undrained::Stripe;
 use lode_layout::{PoolOffset, WORD, align_down};
 use lode_nvdimm::{BttBlockState, BttDamage, BttDialect, BttFlog, BttGeometry, BttMapEntry};
 use lode_pmem::sync::SpinMutex;
-use lode_pmem::{FaultScope, Medium, Readable, Readers};
+use lode_pmem::{Durability, FaultScope, Medium, Readable, Readers};
+use std::ops::Range;
 
 /// An arena that is open.
 #[derive(Debug)]
@@ -69,6 +70,13 @@ impl Arena {
         self.start.plus(self.geometry.mapoff() + align_down(off, WORD))
     }
 
+    /// Returns the blocks of the table whose entries are in the word of the map with the entry of `lba`.
+    pub(crate) fn blocks_of_word(&self, lba: u32) -> Range<u64> {
+        let first = lba / ENTRIES * ENTRIES;
+        let end = first.saturating_add(ENTRIES).min(self.geometry.external_nlba());
+        self.first_lba + u64::from(first)..self.first_lba + u64::from(end)
+    }
+
     /// Returns the index of the stripe of a block. Blocks in order have stripes of their own, except for the two of a word.
     pub(crate) fn stripe_index(&self, lba: u32) -> usize {
         (lba / ENTRIES) as usize % self.stripes.len()
@@ -119,12 +127,30 @@ impl Arena {
         Ok(BttMapEntry { number: found, ..entry })
     }
 
+    /// Fetches the line of the map entry of `lba`, for a caller that replaces the entry after it has copied the content.
+    #[inline]
+    pub(crate) fn prefetch_entry<M: Medium>(&self, medium: &M, lba: u32) {
+        medium.memory().prefetch_store(self.word_at(lba));
+    }
+
     /// Loads the map entry of `lba` in a scope of its own.
     ///
     /// # Errors
     /// Fails as [`load_entry`](Arena::load_entry) does, and if the map can't be read.
     pub(crate) fn entry<M: Medium>(&self, medium: &M, lba: u32) -> Result<BttMapEntry, BttError> {
         medium.memory().try_reading(|memory| self.load_entry(memory, lba))
+    }
+
+    /// Loads the map entry of `lba` for a caller that replaces it, and makes sure that its word has space. The caller holds
+    /// the word: nothing else stores to it.
+    ///
+    /// # Errors
+    /// Fails as [`entry`](Arena::entry) does, and if the file system has no space for the word. Nothing was changed.
+    pub(crate) fn entry_to_replace<M: Medium>(&self, medium: &M, lba: u32) -> Result<BttMapEntry, BttError> {
+        medium.memory().try_reading(|memory| {
+            claim(medium, self.word_at(lba));
+            self.load_entry(memory, lba)
+        })
     }
 
     /// Stores the map entry of `lba`, and flushes it. The caller holds its stripe, since the word has another entry.
@@ -201,5 +227,17 @@ impl Arena {
             memory.read(self.block_at(seen.number), into);
             Ok(())
         })
+    }
+}
+
+/// Makes sure that a word has space, by a store of what is there: on a sparse file a store can find a full disk, and this one
+/// comes before all that may not fail. The caller holds the word, and has a scope open.
+///
+/// In memory that is mapped directly, only a page of zeros can lack space. In a page cache, which takes space for several pages at
+/// a time, any can.
+pub(crate) fn claim<M: Medium>(medium: &M, at: PoolOffset) {
+    let word = medium.memory().reading_in_scope(|memory| memory.load8(at));
+    if word == 0 || medium.durability() == Durability::Commit {
+        medium.store8(at, word);
     }
 }

@@ -40,6 +40,11 @@ pub(crate) struct Waiting {
 }
 
 impl Waiting {
+    /// Returns true if the running flush stores to the word of the map with the entry of `lba`.
+    fn settles_word(&self, arena: &Arena, lba: u32) -> bool {
+        self.settling.range(arena.blocks_of_word(lba)).next().is_some()
+    }
+
     fn entry(&self, lba: u64) -> Option<BttMapEntry> {
         self.newer.get(&lba).or_else(|| self.settling.get(&lba)).map(|cached| cached.entry)
     }
@@ -82,6 +87,8 @@ impl Cache {
         let mut old = match (replaced, waiting.settling.get(&number)) {
             (Some(replaced), _) => replaced.old,
             (None, Some(settling)) => settling.entry,
+            // Flushes alone store to words of the map, so the lock of the entries holds this one.
+            (None, None) if !waiting.settles_word(arena, lba) => arena.entry_to_replace(medium, lba)?,
             (None, None) => arena.entry(medium, lba)?,
         };
         if bugs::VISIBLE_STATE_IN_FLOG.is_active() {

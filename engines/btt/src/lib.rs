@@ -32,7 +32,8 @@
 //!   in the wrong order, and set the older value last.
 //!
 //! The thread that stored such a map entry has flushed it, and its next drain completes that. Another thread flushes it
-//! again before its own drain. So neither rule costs a drain.
+//! again before its own drain. An opening does so for the last write of each lane: a program that ended left it to the caches.
+//! So neither rule costs a write a drain.
 //!
 //! # Batches
 //! The blocks of a batch go through these steps together, each with a lane of its own, so after a power cut each of them is

@@ -8,12 +8,12 @@ use crate::plan::{Plan, backup_off};
 use crate::pool::Pool;
 use crate::table::Table;
 use crate::write::in_doubt;
-use lode_layout::{BLOCK, LINE, PmdkBlk, PoolOffset, Want};
+use lode_layout::{BLOCK, LINE, PmdkBlk, PoolOffset, WORD, Want};
 use lode_nvdimm::{
     BttBlockState, BttDamage, BttDialect, BttFlog, BttGeometry, BttInfo, BttMapEntry, BttVersion,
     InfoBlockError,
 };
-use lode_pmem::{Fault, Medium};
+use lode_pmem::{Durability, Fault, Medium};
 use uuid::Uuid;
 
 /// Highest number of lanes that this engine keeps in memory. The kernel and PMDK make 256.
@@ -238,7 +238,9 @@ pub(crate) fn open_arenas<M: Medium>(
     Ok(Table::new(arenas, medium.durability()))
 }
 
-/// Sets the map entry of each write whose flog entry is durable and whose map entry is not. Returns true if there was any.
+/// Sets the map entry of each write whose flog entry is current and whose map entry is not there. Flushes both of every lane: a
+/// program that ended, however it did, may have left them to the caches, and the next write of the lane builds on them. Returns
+/// true if there was any.
 ///
 /// Each lane can be looked at by itself: a flog entry counts only once the map entries are durable that it builds on.
 fn finish_writes<M: Medium>(medium: &M, arena: &Arena, flog: &BttFlog) -> Result<bool, BttError> {
@@ -246,14 +248,22 @@ fn finish_writes<M: Medium>(medium: &M, arena: &Arena, flog: &BttFlog) -> Result
     if arena.is_read_only || bugs::FLOG_IGNORED.is_active() {
         return Ok(is_any);
     }
-    for write in flog.current().filter(|write| write.free_block() != write.written_block()) {
-        let found = arena.entry(medium, write.lba)?;
-        if found.number != write.free_block() {
+    let needs_flush = medium.durability() != Durability::Commit;
+    for (lane, write) in flog.current().enumerate() {
+        if write.free_block() == write.written_block() {
             continue;
         }
-        let new = BttMapEntry { state: BttBlockState::Normal, number: write.written_block() };
-        in_doubt(|| arena.store_entry(medium, write.lba, new))?;
-        is_any = true;
+        let found = arena.entry(medium, write.lba)?;
+        if found.number == write.free_block() {
+            let new = BttMapEntry { state: BttBlockState::Normal, number: write.written_block() };
+            in_doubt(|| arena.store_entry_unflushed(medium, write.lba, new))?;
+            is_any = true;
+        }
+        in_doubt(|| {
+            medium.flush(arena.word_at(write.lba), WORD);
+            medium.flush(arena.flog_at(lane), BttFlog::LANE_LEN);
+        })?;
+        is_any |= needs_flush;
     }
     Ok(is_any)
 }

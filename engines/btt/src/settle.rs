@@ -1,6 +1,6 @@
 //! Writes to the volatile cache, and the flush that makes them durable. The head of `cache.rs` has the order.
 
-use crate::arena::Arena;
+use crate::arena::{Arena, claim};
 use crate::bugs;
 use crate::cache::{Cache, Entries};
 use crate::error::BttError;
@@ -8,8 +8,7 @@ use crate::lanes::{HeldLane, Lanes};
 use crate::table::Table;
 use crate::write::in_doubt;
 use lode_nvdimm::{BttBlockState, BttMapEntry};
-use lode_pmem::Medium;
-use lode_pmem::hold;
+use lode_pmem::{FaultScope, Medium, hold};
 
 impl Table {
     /// Writes a block to the cache.
@@ -36,7 +35,10 @@ impl Table {
             }
         };
         arena.wait_for_readers(medium, lane.free);
-        arena.copy_in(medium, lane.free, from).inspect_err(|_| Lanes::avoid(index))?;
+        let next = arena.flog_at(index).plus(lane.flog.next_off);
+        let claimed = FaultScope::run(|| claim(medium, next)).map_err(BttError::from);
+        let staged = claimed.and_then(|()| arena.copy_in(medium, lane.free, from));
+        staged.inspect_err(|_| Lanes::avoid(index))?;
         let entry = BttMapEntry { state: BttBlockState::Normal, number: lane.free };
         // Before the entry is there: a thread that replaces the write makes the lane free again.
         lane.is_waiting = true;

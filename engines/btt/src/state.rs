@@ -1,6 +1,6 @@
 //! Changes of the state of blocks, whose data stay where they are.
 
-use crate::arena::Arena;
+use crate::arena::{Arena, claim};
 use crate::bugs;
 use crate::error::BttError;
 use crate::undrained::Stripe;
@@ -31,8 +31,11 @@ impl Arena {
     ) -> Result<(), BttError> {
         // Held until the drain, so what another thread sees of these states is durable.
         let _stripes = self.hold_stripes(medium, &lbas);
-        let changed: Vec<(u32, BttMapEntry)> =
-            medium.memory().try_reading(|memory| self.entries_not_in(memory, lbas, state))?;
+        let changed: Vec<(u32, BttMapEntry)> = medium.memory().try_reading(|memory| {
+            let changed = self.entries_not_in(memory, lbas, state)?;
+            changed.iter().for_each(|(lba, _)| claim(medium, self.word_at(*lba)));
+            Ok::<_, BttError>(changed)
+        })?;
         let (Some((first, _)), Some((last, _))) = (changed.first(), changed.last()) else { return Ok(()) };
         let (first, last) = (self.word_at(*first), self.word_at(*last));
         let stored = in_doubt(|| {

@@ -104,10 +104,7 @@ impl Table {
         let (arena, lba) = self.locate_writable(lba)?;
         self.poison_if_in_doubt(match &self.cache {
             Some(cache) => self.write_cached(medium, cache, (arena, lba), from),
-            None => match arena.stage(medium, lba, from)? {
-                Some(staged) => staged.commit(medium),
-                None => Err(BttError::Poisoned),
-            },
+            None => arena.write_one(medium, lba, from),
         })
     }
 

@@ -59,27 +59,11 @@ struct BlockWrite<'a> {
 }
 
 impl<'a> Staged<'a> {
-    /// Makes the block current, as a batch of one.
-    ///
-    /// # Errors
-    /// Fails if the map entry can't be used, and nothing was changed; or with [`BttError::InDoubt`].
-    ///
-    /// # Durability
-    /// The write is durable on return.
-    ///
-    /// # Cost
-    /// Two drains; one line of the flog and one of the map.
-    pub(crate) fn commit<M: Medium>(self, medium: &M) -> Result<(), BttError> {
-        let mut stripe = hold(self.arena.stripe(self.lba), medium);
-        let mut write = self.begin(medium, 0)?;
-        commit(medium, slice::from_mut(&mut write), slice::from_mut(&mut stripe))
-    }
-
     /// Reads the map entry that the write replaces. The caller holds the stripe, and does so until the new entry is stored: no
     /// other write of the block may read the same old entry.
     fn begin<M: Medium>(self, medium: &M, stripe: usize) -> Result<BlockWrite<'a>, BttError> {
         let Staged { arena, lba, lane } = self;
-        let old = arena.entry(medium, lba)?;
+        let old = arena.entry_to_replace(medium, lba)?;
         let entry = arena.next_entry(&lane.state, lba, old, lane.state.free);
         Ok(BlockWrite { arena, lba, lane, stripe, entry })
     }
@@ -88,7 +72,7 @@ impl<'a> Staged<'a> {
 /// Makes the blocks of a batch current, each of them once.
 ///
 /// # Errors
-/// As [`Staged::commit`].
+/// Fails if a map entry can't be used, and nothing was changed; or with [`BttError::InDoubt`].
 ///
 /// # Durability
 /// The writes are durable on return.
@@ -104,7 +88,7 @@ pub(crate) fn commit_batch<M: Medium>(medium: &M, mut batch: Vec<Staged<'_>>) ->
     for staged in batch {
         let stripe = order(&staged);
         if last.replace(stripe) != Some(stripe) {
-            stripes.push(hold(staged.arena.stripe(staged.lba), medium));
+            stripes.push(staged.arena.hold_stripe(medium, staged.lba)?);
         }
         writes.push(staged.begin(medium, stripes.len() - 1)?);
     }
@@ -118,18 +102,6 @@ fn commit<M: Medium>(
     writes: &mut [BlockWrite<'_>],
     stripes: &mut [SpinMutexGuard<'_, Stripe>],
 ) -> Result<(), BttError> {
-    // The next drain covers them. The last map entry of each lane: its new flog entry replaces the one that could restore
-    // it. Those of the stripes: recovery looks at the lanes in any order, so a flog entry must not be ahead of the entry of
-    // another lane that led to its old block.
-    FaultScope::run(|| {
-        if !bugs::SLOT_REUSED_BEFORE_MAP.is_active() {
-            let of_lanes = writes.iter().filter_map(|write| write.lane.state.undrained);
-            of_lanes.for_each(|undrained| undrained.join_drain(medium));
-        }
-        if !bugs::OLD_ENTRY_NOT_DURABLE.is_active() {
-            stripes.iter().for_each(|stripe| stripe.join_drain(medium));
-        }
-    })?;
     // A lane whose write is in doubt has no free block for the next one: recovery may need either.
     writes.iter_mut().for_each(|write| write.lane.state.is_waiting = true);
     // No map entry without its flog entry: the block would have two owners after a crash.
@@ -198,6 +170,36 @@ impl BlockWrite<'_> {
 }
 
 impl Arena {
+    /// Writes a block.
+    ///
+    /// # Errors
+    /// Fails if the free block can't be written, or if the map entry can't be used, and nothing was changed; or with
+    /// [`BttError::InDoubt`].
+    ///
+    /// # Durability
+    /// The write is durable on return.
+    ///
+    /// # Cost
+    /// Two drains; one line of the flog and one of the map. No locked instruction lies between the copy and the first drain: it
+    /// would wait for the copy, too.
+    pub(crate) fn write_one<M: Medium>(&self, medium: &M, lba: u32, from: &[u8]) -> Result<(), BttError> {
+        self.prefetch_entry(medium, lba);
+        let lane = self.lanes.claim(medium).ok_or(BttError::Poisoned)?;
+        let mut stripe = self.hold_stripe(medium, lba)?;
+        let mut write = self.stage_in(medium, lane, lba, from)?.begin(medium, 0)?;
+        commit(medium, slice::from_mut(&mut write), slice::from_mut(&mut stripe))
+    }
+
+    /// Holds the stripe of a block, and makes sure that the next drain makes its words durable: recovery looks at the lanes in
+    /// any order, so a flog entry must not be ahead of the entry of another lane that led to its old block.
+    fn hold_stripe<M: Medium>(&self, medium: &M, lba: u32) -> Result<SpinMutexGuard<'_, Stripe>, BttError> {
+        let stripe = hold(self.stripe(lba), medium);
+        if !bugs::OLD_ENTRY_NOT_DURABLE.is_active() {
+            FaultScope::run(|| stripe.join_drain(medium))?;
+        }
+        Ok(stripe)
+    }
+
     /// Copies the new content of a block to the free block of a lane. Waits for a lane: the caller holds none. `None` if
     /// every lane waits for a flush, or is in doubt.
     ///
@@ -237,7 +239,14 @@ impl Arena {
         from: &[u8],
     ) -> Result<Staged<'a>, BttError> {
         self.wait_for_readers(medium, lane.state.free);
-        self.copy_in(medium, lane.state.free, from).inspect_err(|_| Lanes::avoid(lane.index))?;
+        // The next flog entry replaces the one that could restore the last map entry of the lane. The first drain makes that
+        // durable.
+        let undrained = lane.state.undrained.filter(|_| !bugs::SLOT_REUSED_BEFORE_MAP.is_active());
+        let prepared =
+            FaultScope::run(|| undrained.iter().for_each(|undrained| undrained.join_drain(medium)));
+        let staged =
+            prepared.map_err(BttError::from).and_then(|()| self.copy_in(medium, lane.state.free, from));
+        staged.inspect_err(|_| Lanes::avoid(lane.index))?;
         Ok(Staged { arena: self, lba, lane })
     }
 

@@ -155,9 +155,10 @@ impl LogPoolError {
             LogPoolError::Log { error, .. } => {
                 matches!(error, AppendLogError::Damaged(_) | AppendLogError::Memory(_))
             }
-            LogPoolError::Pool(error) => {
-                matches!(error.cause(), PoolError::Headers { .. }) && !error.has_no_pool()
-            }
+            LogPoolError::Pool(error) => match error.cause() {
+                PoolError::Headers { .. } => !error.has_no_pool(),
+                error => matches!(error, PoolError::Truncated { .. }),
+            },
             _ => false,
         }
     }

@@ -11,24 +11,33 @@ use lode_layout::{RECORD_LONG_WORDS, record_checksum, rotate_sums};
 pub fn checksum(seed: u32, words: &[u64]) -> u32 {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     if std::arch::is_x86_feature_detected!("sse4.2") {
-        // SAFETY: - the CPU has SSE 4.2, as just detected.
-        return unsafe { sse42(seed, words) };
+        return match words.len() < RECORD_LONG_WORDS {
+            // SAFETY: - the CPU has SSE 4.2, as just detected.
+            true => unsafe { sse42_short(seed, words) },
+            // SAFETY: - as above.
+            false => unsafe { sse42_long(seed, words) },
+        };
     }
     record_checksum(seed, words)
 }
 
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 #[target_feature(enable = "sse4.2")]
-fn sse42(seed: u32, words: &[u64]) -> u32 {
+fn sse42_short(seed: u32, words: &[u64]) -> u32 {
+    use std::arch::x86_64::_mm_crc32_u64;
+    let (fours, rest) = words.as_chunks::<4>();
+    let mut crc = u64::from(!seed);
+    for four in fours {
+        crc = four.iter().fold(crc, |crc, word| _mm_crc32_u64(crc, *word));
+    }
+    !(rest.iter().fold(crc, |crc, word| _mm_crc32_u64(crc, *word)) as u32)
+}
+
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+#[target_feature(enable = "sse4.2")]
+fn sse42_long(seed: u32, words: &[u64]) -> u32 {
     use std::arch::x86_64::_mm_crc32_u64;
     let start = u64::from(!seed);
-    if words.len() < RECORD_LONG_WORDS {
-        let mut crc = start;
-        for word in words {
-            crc = _mm_crc32_u64(crc, *word);
-        }
-        return !(crc as u32);
-    }
     let (first, second) = words.split_at(words.len() / 2);
     let (one, two) = first.split_at(first.len() / 2);
     let (three, four) = second.split_at(second.len() / 2);
@@ -67,6 +76,18 @@ pub fn crc32c_append(crc: u32, bytes: &[u8]) -> u32 {
     crc32c::crc32c_append(crc, bytes)
 }
 
+/// Bytes from which on multiplication without carries is faster than the instruction for CRC32C.
+const CRC_FOLDED: usize = 512;
+
+/// Computes the CRC32C of `bytes`.
+///
+/// # Cost
+/// That of [`crc32c_append`] below 512 bytes. From there on 16 to 18 bytes a cycle on a CPU with AVX-512, and 8 on others.
+#[inline]
+pub fn crc32c(bytes: &[u8]) -> u32 {
+    if bytes.len() < CRC_FOLDED { crc32c_append(0, bytes) } else { crc_fast::crc32_iscsi(bytes) }
+}
+
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 #[target_feature(enable = "sse4.2")]
 fn crc32c_sse42(crc: u32, bytes: &[u8]) -> u32 {
@@ -86,6 +107,43 @@ fn crc32c_sse42(crc: u32, bytes: &[u8]) -> u32 {
     !crc
 }
 
+/// Copies `from` to `into`, which has the same length, and returns the CRC32C of the bytes after others, whose CRC32C is `crc`.
+///
+/// # Cost
+/// That of [`crc32c_append`]: the copy of a few hundred bytes adds next to nothing.
+///
+/// # Panics
+/// Panics if the lengths differ.
+#[inline]
+pub fn copy_with_crc32c(crc: u32, from: &[u8], into: &mut [u8]) -> u32 {
+    assert_eq!(from.len(), into.len(), "bytes are copied to as many");
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    if from.len() < CRC_LONG && std::arch::is_x86_feature_detected!("sse4.2") {
+        // SAFETY: - the CPU has SSE 4.2, as just detected.
+        return unsafe { copy_with_crc32c_sse42(crc, from, into) };
+    }
+    into.copy_from_slice(from);
+    crc32c_append(crc, from)
+}
+
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+#[target_feature(enable = "sse4.2")]
+fn copy_with_crc32c_sse42(crc: u32, from: &[u8], into: &mut [u8]) -> u32 {
+    use std::arch::x86_64::_mm_crc32_u64;
+    let (words, rest) = from.as_chunks::<8>();
+    let (copies, rest_copy) = into.as_chunks_mut::<8>();
+    let mut long = u64::from(!crc);
+    for (word, copy) in words.iter().zip(copies) {
+        *copy = *word;
+        long = _mm_crc32_u64(long, u64::from_le_bytes(*word));
+    }
+    if rest.is_empty() {
+        return !(long as u32);
+    }
+    rest_copy.copy_from_slice(rest);
+    crc32c_sse42(!(long as u32), rest)
+}
+
 #[cfg(test)]
 mod test {
     use super::*;
@@ -93,11 +151,16 @@ mod test {
     #[test]
     fn bytes_have_the_same_crc_as_elsewhere() {
         let bytes: Vec<u8> = (0..1600_u32).map(|at| ((at * 167) >> 3) as u8).collect();
-        for len in (0..100).chain(760..780).chain([1590]) {
+        for len in (0..100).chain(505..580).chain(760..780).chain([1590]) {
             for start in 0..9 {
+                let part = &bytes[start..start + len];
+                assert_eq!(crc32c(part), crc32c::crc32c(part), "{start} {len}");
                 for crc in [0, 1, u32::MAX] {
-                    let part = &bytes[start..start + len];
-                    assert_eq!(crc32c_append(crc, part), crc32c::crc32c_append(crc, part), "{start} {len}");
+                    let want = crc32c::crc32c_append(crc, part);
+                    assert_eq!(crc32c_append(crc, part), want, "{start} {len}");
+                    let mut copy = vec![0; len];
+                    assert_eq!(copy_with_crc32c(crc, part, &mut copy), want, "{start} {len}");
+                    assert_eq!(copy, part);
                 }
             }
         }

@@ -16,8 +16,8 @@ pub enum FaultKind {
     OutOfRange,
     /// The hardware or the kernel could not deliver the bytes: a poisoned line, or a file cut short.
     Poison,
-    /// The bytes are a hole of a sparse file, and the file system has no space for them. Nothing is lost: the access succeeds
-    /// when there is space.
+    /// The bytes are a hole of a sparse file, or lie beside one, and the file system has no space for them. Nothing is lost:
+    /// the access succeeds when there is space.
     NoSpace,
     /// This process is a fork of the one that opened the medium, and must not use it.
     Forked,
@@ -29,7 +29,8 @@ impl FaultKind {
             FaultKind::OutOfRange => "is not inside the pool",
             FaultKind::Poison => "can't be read: the memory is poisoned, or the file was cut short",
             FaultKind::NoSpace => {
-                "is a hole of the file, and the file system has no space left for it; free space there"
+                "needs space, and the file system has no space left for it, or refuses the store; free space there, and look \
+                 for errors of the file system in the kernel's log"
             }
             FaultKind::Forked => "can't be used by a fork of the process that opened the pool",
         }

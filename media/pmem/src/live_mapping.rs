@@ -1,6 +1,7 @@
 //! The live mappings, for a signal handler. Reading takes no lock, and entries are never freed.
 
-use rustix::fs::{SeekFrom, seek};
+use rustix::fs::fstat;
+use rustix::io::pread;
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
 use std::ops::Range;
 use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
@@ -13,6 +14,8 @@ use std::sync::{Mutex, PoisonError};
 const NAME_LEN: usize = 256;
 /// Number of separate bad ranges seen by faults; the last range grows to cover all further ones.
 const LOST_RANGES_MAX: usize = 16;
+/// Bytes that a device loses at least, when it loses any.
+const SECTOR: usize = 512;
 /// The descriptor of a mapping without a file.
 const NO_FILE: RawFd = -1;
 
@@ -127,10 +130,10 @@ impl LiveMapping {
         self.bad.store(true, Ordering::Release);
     }
 
-    /// Returns true if the byte at `at` is a hole of the file. A hole has no storage that could be lost, and reads as zeros: an
-    /// access to it fails only if the file system has no space for it. The end of the file, and what is after it, is none.
-    /// The signal handler calls it: it makes one system call, and takes no lock.
-    pub(crate) fn is_hole(&self, at: u64) -> bool {
+    /// Returns true if the file can be read from `start` to `end`. Bytes that can be read are not lost: an access to them fails
+    /// if it needs space and the file system has none, or refuses the store. The end of the file, and what is after it, can't be read.
+    /// The signal handler calls it: it makes system calls alone, and takes no lock.
+    pub(crate) fn is_readable(&self, start: u64, end: u64) -> bool {
         // ORDER: none: published by the size, which `find` acquired.
         let file = self.file.load(Ordering::Relaxed);
         if file == NO_FILE {
@@ -138,8 +141,13 @@ impl LiveMapping {
         }
         // SAFETY: - the file stays open until the entry is released: `Mapping` drops its memory before its file.
         let file = unsafe { BorrowedFd::borrow_raw(file) };
-        // No call relies on the position of the descriptor.
-        seek(file, SeekFrom::Hole(at)) == Ok(at)
+        let Some(len) = fstat(file).ok().and_then(|stat| u64::try_from(stat.st_size).ok()) else {
+            return false;
+        };
+        // Small: it lies on the stack of a signal handler.
+        let mut sector = [0; SECTOR];
+        let can_read = |at: u64| pread(file, &mut sector, at) == Ok(SECTOR.min((len - at) as usize));
+        start < len && (start..end.min(len)).step_by(SECTOR).all(can_read)
     }
 
     /// Records the bytes from `start` to `end` as lost. The signal handler calls it, and simulated losses do. The

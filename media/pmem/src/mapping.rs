@@ -335,6 +335,12 @@ impl Mapping {
         self.cpu
     }
 
+    /// Returns true if the medium can [`grow`](Mapping::grow): a file, open for writing, with addresses for more.
+    pub fn can_grow(&self) -> bool {
+        let has_fixed_size = self.backing.as_ref().is_some_and(|backing| backing.fixed_size);
+        !has_fixed_size && !self.memory.is_private_view() && self.memory.reserved() > self.memory.len()
+    }
+
     /// Grows the medium to `len` bytes, file and mapping, in place. The new bytes are allocated, and zero.
     ///
     /// # Durability

@@ -5,7 +5,7 @@ use crate::live_mapping::LiveMapping;
 use crate::loss_model::LossModel;
 use crate::reservation::{Reservation, page};
 use crate::{Fault, FaultKind, access, fixup};
-use lode_layout::{PoolOffset, align_up};
+use lode_layout::{LINE, PoolOffset, align_up};
 use std::io;
 use std::ops::Range;
 use std::os::fd::BorrowedFd;
@@ -234,6 +234,14 @@ impl Memory {
     #[inline(always)]
     pub fn prefetch_load(&self, at: PoolOffset) {
         access::prefetch_load(self.base.as_ptr(), at.get() as usize);
+    }
+
+    /// Prefetches the first lines of the `len` bytes at `at`, at most 8, for a copy that begins soon. Never raises a fault.
+    /// The CPU finds the lines after them by itself.
+    #[inline]
+    pub fn prefetch_bytes(&self, at: PoolOffset, len: usize) {
+        let len = (len as u64).min(8 * LINE);
+        (0..len).step_by(LINE as usize).for_each(|off| self.prefetch_load(at.plus(off)));
     }
 
     /// Prefetches the line at `at` for a store. Never raises a fault.

@@ -1,7 +1,7 @@
 //! Blocks that are being read, of a map whose writers give them other content.
 
 use crate::Medium;
-use crate::sync::{AtomicU64, AtomicUsize, Ordering, fence};
+use crate::sync::{AtomicU64, AtomicUsize, Ordering, fence, fence_after_exchange};
 use std::cell::Cell;
 
 /// Number of reads that can run at once.
@@ -53,7 +53,7 @@ impl Readers {
                 if claimed.is_ok() {
                     self.note_used(index);
                     // ORDER: see above.
-                    fence(Ordering::SeqCst);
+                    fence_after_exchange();
                     return Announcement(slot);
                 }
             }
@@ -73,11 +73,13 @@ impl Readers {
         }
     }
 
-    /// Waits until no reader reads one of `blocks`, which no map entry names any more.
+    /// Waits until no reader reads one of `blocks`, which no map entry names any more. The caller has taken a lock since it
+    /// knows that.
     #[inline]
     pub fn wait_for_readers<M: Medium>(&self, medium: &M, blocks: &[u32]) {
-        // ORDER: the map entry that freed the block is visible before the look at the notes; see `announce`.
-        fence(Ordering::SeqCst);
+        // ORDER: the map entry that freed the block is visible before the look at the notes; see `announce`. The lock is
+        // the exchange.
+        fence_after_exchange();
         // ORDER: after the fence, as the notes.
         let used = self.used.load(Ordering::Relaxed);
         let is_read = |slot: &Slot, block: &u32| {

@@ -29,8 +29,9 @@ thread_local! {
 #[derive(Debug)]
 #[must_use = "closing the scope returns its fault"]
 pub struct FaultScope {
-    /// The fault that was pending when the scope was opened.
-    earlier: Option<Fault>,
+    /// The fault that was pending when the scope was opened. Boxed, since there is hardly ever one: a scope without it is
+    /// a null pointer, where the fault itself would be copied to and fro.
+    earlier: Option<Box<Fault>>,
     /// A fault belongs to the thread whose access failed.
     of_thread: PhantomData<*const ()>,
 }
@@ -41,7 +42,8 @@ impl FaultScope {
     pub fn open() -> FaultScope {
         #[cfg(debug_assertions)]
         DEPTH.set(DEPTH.get() + 1);
-        FaultScope { earlier: Fault::take(), of_thread: PhantomData }
+        let earlier = if Fault::is_pending() { Fault::take().map(Box::new) } else { None };
+        FaultScope { earlier, of_thread: PhantomData }
     }
 
     /// Runs `access`, usually stores, in a scope. [`Memory::reading`] is the scope for loads.
@@ -88,10 +90,13 @@ impl FaultScope {
     /// Fails with the first fault of the scope.
     #[inline]
     pub fn close(mut self) -> Result<(), Fault> {
-        let own = Fault::take();
+        let own = if Fault::is_pending() { Fault::take() } else { None };
         self.restore();
         mem::forget(self);
-        own.map_or(Ok(()), Err)
+        match own {
+            Some(fault) => Err(fault),
+            None => Ok(()),
+        }
     }
 
     /// Closes a scope that had no fault when it was last asked, and had no access since.

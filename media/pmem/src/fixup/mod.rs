@@ -11,8 +11,8 @@
 //! | elsewhere            | in a live mapping  | prints pool and range, ends the process                 |
 //! | any                  | elsewhere          | hands on to the handler that was installed before       |
 //!
-//! A fault at a hole of a sparse file is no loss: the file system had no space for it. The handler asks the file, and does
-//! not remember such a range as lost.
+//! A fault at bytes that the file itself can still read is no loss: the access needed space, for a hole of a sparse file, and
+//! the file system had none. The handler reads the file, and does not remember such a range as lost.
 //!
 //! The handler relies on two conditions. Threads that use media do not block SIGBUS and SIGSEGV. Handlers that are
 //! installed later pass on the signals that they do not handle.
@@ -177,7 +177,7 @@ extern "C" fn on_fault(signal: c_int, info: *mut libc::siginfo_t, context: *mut 
     let (start, end) = (start.saturating_sub(base) as u64, (end - base) as u64);
     let kind = if live.is_revoked() {
         FaultKind::Forked
-    } else if signal == libc::SIGBUS && !is_memory_error(&fault) && live.is_hole(start) {
+    } else if signal == libc::SIGBUS && !is_memory_error(&fault) && live.is_readable(start, end) {
         FaultKind::NoSpace
     } else {
         live.record_bad(start, end);
@@ -245,8 +245,8 @@ fn end_process(signal: c_int, live: &LiveMapping, kind: FaultKind, start: u64, e
             b" belong to the process that forked; only the one that opened a pool may use it. Ending.\n"
         }
         FaultKind::NoSpace => {
-            b" are a hole of the file, the file system has no space left for it, and the program held a \
-              reference to them. Ending; free space there.\n"
+            b" need space, the file system has no space left for them, and the program held a reference to \
+              them. Ending; free space there.\n"
         }
         FaultKind::Poison | FaultKind::OutOfRange => {
             b" can't be read, the memory is poisoned or the file was cut short, and the program held a \
