@@ -3,7 +3,7 @@
 use crate::export::Export;
 use crate::protocol::command::Action;
 use crate::protocol::reply::{Errno, StatusExtent};
-use lode_volume::{BlockError, BlockFault, Op, Request};
+use lode_volume::{BlockError, BlockFault, Op, Request, VolumeError};
 use std::ops::Range;
 use std::sync::PoisonError;
 
@@ -48,6 +48,17 @@ impl Failure {
         let errno = match error.fault {
             BlockFault::ReadOnly => Errno::Permission,
             fault if fault.is_no_space() => Errno::NoSpace,
+            _ => Errno::Io,
+        };
+        Failure::new(errno, error.to_string())
+    }
+
+    fn of_growth(error: &VolumeError) -> Failure {
+        let errno = match error.cause() {
+            VolumeError::FixedCapacity => Errno::NotSupported,
+            VolumeError::Shrinks { .. } | VolumeError::Plan { .. } => Errno::Invalid,
+            error if error.is_no_space() => Errno::NoSpace,
+            error if error.is_too_large() => Errno::Invalid,
             _ => Errno::Io,
         };
         Failure::new(errno, error.to_string())
@@ -157,6 +168,12 @@ pub(crate) fn run(export: &Export, works: &[Work], received: &[u8], mut arena: &
                 runner.run_pending();
                 if let Err(error) = export.device.flush() {
                     runner.outcomes[index] = Err(Failure::of_block(error));
+                }
+            }
+            Action::Resize => {
+                runner.run_pending();
+                if let Err(error) = export.device.grow(work.offset) {
+                    runner.outcomes[index] = Err(Failure::of_growth(&error));
                 }
             }
             Action::Status { is_one } => {

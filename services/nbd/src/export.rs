@@ -51,6 +51,7 @@ impl Export {
             size: self.device.capacity(),
             block_size: self.device.block_size(),
             is_read_only: self.is_read_only,
+            can_grow: self.device.can_grow(),
         }
     }
 }

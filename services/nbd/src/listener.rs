@@ -14,6 +14,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::thread;
 use std::time::{Duration, Instant};
 
 /// A place where a server listens.
@@ -308,31 +309,61 @@ impl Write for &Stream {
     }
 }
 
+/// The time for which a connection looks for the next command before its thread sleeps. To wake a thread on an idle core takes
+/// about as long as all else that a command of one block needs.
+const SPIN: Duration = Duration::from_micros(50);
+
 /// A connection that has no more to receive when the server stops, as told by the other side of `end`.
 #[derive(Debug)]
 pub(crate) struct Stoppable<'s> {
     stream: &'s Stream,
     end: &'s UnixStream,
+    /// True if the client sent its last command soon after the reply before it. Only then is it worth a look for the next one.
+    is_prompt: bool,
 }
 
 impl<'s> Stoppable<'s> {
     pub(crate) fn new(stream: &'s Stream, end: &'s UnixStream) -> Stoppable<'s> {
-        Stoppable { stream, end }
+        Stoppable { stream, end, is_prompt: false }
+    }
+
+    /// Receives what is there. `None` if nothing is.
+    fn receive(&self, into: &mut [u8]) -> io::Result<Option<usize>> {
+        match recv(self.stream, into, RecvFlags::DONTWAIT) {
+            Ok((received, _)) => Ok(Some(received)),
+            Err(Errno::AGAIN) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Waits until there is something to receive. Returns false at the end.
+    fn wait(&mut self) -> io::Result<bool> {
+        let began = Instant::now();
+        let event = self.stream.wait(Some(self.end), None)?;
+        self.is_prompt = began.elapsed() < 2 * SPIN;
+        Ok(event == Event::Received)
     }
 }
 
 impl Read for Stoppable<'_> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        let Stream::Tcp(stream) = self.stream else { return (&mut &*self.stream).read(into) };
-        loop {
-            // A client with commands in flight costs no wait.
-            match recv(stream, &mut *into, RecvFlags::DONTWAIT) {
-                Ok((received, _)) => return Ok(received),
-                Err(Errno::AGAIN) => {}
-                Err(error) => return Err(error.into()),
+        // A client with commands in flight costs no wait.
+        if let Some(received) = self.receive(into)? {
+            return Ok(received);
+        }
+        let began = Instant::now();
+        while self.is_prompt && began.elapsed() < SPIN {
+            thread::yield_now();
+            if let Some(received) = self.receive(into)? {
+                return Ok(received);
             }
-            if self.stream.wait(Some(self.end), None)? == Event::Ended {
+        }
+        loop {
+            if !self.wait()? {
                 return Ok(0);
+            }
+            if let Some(received) = self.receive(into)? {
+                return Ok(received);
             }
         }
     }

@@ -1,9 +1,15 @@
 //! A pool of atomic blocks as a block device.
 
-use crate::device::{BlockDevice, BlockError, Extent, Request, flush_changes, of_block, run_of_alike};
+use crate::block_error::BlockError;
+use crate::device::{BlockDevice, Extent, Request, flush_changes, of_block, run_of_alike};
+use crate::error::VolumeError;
 use crate::remapped::{RemappedBlocks, run_batch};
 use lode_blocks::{BlockPool, BlocksError};
+use lode_layout::{CHUNK, WORD};
 use lode_pmem::Medium;
+
+/// More blocks than a segment has spare ones at least.
+const SPARES_MIN: u64 = 16;
 
 /// The blocks of a pool that is open and locked until drop.
 pub(crate) struct Atomic(pub(crate) BlockPool);
@@ -37,6 +43,28 @@ impl BlockDevice for Atomic {
 
     fn status(&self, block: u64, count: u64) -> Result<Extent, BlockError> {
         run_of_alike(self, block, count, |block| self.0.blocks().is_zero(block))
+    }
+
+    fn can_grow(&self) -> bool {
+        self.0.file().medium().can_grow()
+    }
+
+    fn grow(&self, capacity: u64) -> Result<(), VolumeError> {
+        if !self.can_grow() {
+            return Err(VolumeError::FixedCapacity);
+        }
+        if capacity < self.capacity() {
+            return Err(VolumeError::Shrinks { size: capacity, was: self.capacity() });
+        }
+        // Each growth takes one of few segments. So it is one, with room for all that lies beside the blocks.
+        while self.capacity() < capacity {
+            let blocks = (capacity - self.capacity()).div_ceil(self.block_size() as u64);
+            let beside = blocks / 32 + SPARES_MIN;
+            let bytes = (blocks + beside).saturating_mul(self.block_size() as u64 + WORD);
+            let size = self.0.file().header().geometry.size().saturating_add(bytes);
+            self.0.grow(size.saturating_add(2 * CHUNK))?;
+        }
+        Ok(())
     }
 }
 

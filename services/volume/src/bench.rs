@@ -1,8 +1,9 @@
 //! Measuring random writes of 4 KiB to a medium: an ordinary file, atomic blocks, and a volume that is mapped.
 
 use crate::atomic::Atomic;
+use crate::block_error::BlockFault;
 use crate::create::{CreateVolume, create};
-use crate::device::{BlockDevice, BlockFault, Op, Request, of_block};
+use crate::device::{BlockDevice, Op, Request, of_block};
 use crate::error::VolumeError;
 use crate::format::VolumeFormat;
 use crate::info::describe_medium;

@@ -3,12 +3,13 @@
 use crate::error::VolumeError;
 use crate::format::VolumeFormat;
 use crate::info::{VolumeInfo, describe_medium, info};
+use crate::raw_headers::store_headers;
 use crate::volume::map_locked;
 use lode_blocks::BlockPool;
 use lode_btt::Plan;
-use lode_layout::{PmdkHeader, PmdkKind, PoolOffset, RawVolume, VolumeClass, Want};
+use lode_layout::{PmdkHeader, PmdkKind, RawVolume, VolumeClass, Want};
 use lode_nvdimm::BttVersion;
-use lode_pmem::{Durability, FaultScope, Medium, NewFile, PmemError, file_size_limit};
+use lode_pmem::{Durability, NewFile, PmemError, file_size_limit};
 use lode_pool::{Access, CreateOptions, LockedFile};
 use std::io;
 use std::path::Path;
@@ -128,31 +129,4 @@ fn plan(options: &CreateVolume) -> Result<Structures, VolumeError> {
         }
     };
     Ok(Structures::Table(Box::new(table.map_err(refused)?)))
-}
-
-/// Stores both copies of the header of a raw volume.
-///
-/// # Errors
-/// Fails if the medium can't be stored to, or if its sync fails.
-///
-/// # Durability
-/// The copies are durable on return.
-pub(crate) fn store_headers<M: Medium>(medium: &M, header: &RawVolume) -> Result<(), VolumeError> {
-    header.copies().into_iter().try_for_each(|at| store_header(medium, at, header))
-}
-
-/// Stores a copy of the header of a raw volume at `at`.
-///
-/// # Errors
-/// As [`store_headers`].
-///
-/// # Durability
-/// The copy is durable on return.
-pub(crate) fn store_header<M: Medium>(medium: &M, at: u64, header: &RawVolume) -> Result<(), VolumeError> {
-    let bytes = header.encode();
-    let stored = FaultScope::run(|| medium.copy(PoolOffset::new(at), &bytes));
-    stored.map_err(|fault| VolumeError::Format { error: fault.into() })?;
-    // ORDER: the copy is durable before the other one is touched, and before the file has its name. Stop here: the other
-    // copy serves, or there is no file.
-    Ok(medium.drain()?)
 }

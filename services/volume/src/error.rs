@@ -1,13 +1,14 @@
 //! The errors of volumes.
 
-use crate::device::BlockError;
+use crate::block_error::BlockError;
 use crate::format::VolumeFormat;
 use lode_blocks::{BlockPoolError, BlocksError};
 use lode_btt::BttError;
 use lode_layout::{InvalidField, LayoutName, RawVolumeError};
 use lode_nvdimm::InfoBlockError;
-use lode_pmem::{Fault, PmemError, SyncError};
-use lode_pool::PoolError;
+use lode_pmem::{Fault, FaultKind, PmemError, SyncError};
+use lode_pool::{PoolError, SpaceLimit};
+use rustix::io::Errno;
 use std::path::{Path, PathBuf};
 
 /// The reason why an operation on a volume failed. The message ends with the next step for the user.
@@ -114,6 +115,9 @@ pub enum VolumeError {
         /// The format.
         format: VolumeFormat,
     },
+    /// The volume can't grow while it is open.
+    #[error("the volume can't grow while it is open")]
+    FixedCapacity,
     /// A volume never gets smaller.
     #[error("the volume has {was} bytes already, more than {size}; a volume grows only")]
     Shrinks {
@@ -200,6 +204,44 @@ impl VolumeError {
             return false;
         };
         matches!(error.cause(), PoolError::InUse { .. })
+    }
+
+    /// Returns true if the file system has no space, or none for this user.
+    pub fn is_no_space(&self) -> bool {
+        match self.cause() {
+            VolumeError::Length { error, .. } => error.kind() == std::io::ErrorKind::StorageFull,
+            VolumeError::Medium(PmemError::Io { errno, .. }) => {
+                [Errno::NOSPC, Errno::DQUOT].map(Errno::raw_os_error).contains(errno)
+            }
+            VolumeError::File(error) | VolumeError::Pool(BlockPoolError::Pool(error)) => {
+                matches!(
+                    error.cause(),
+                    PoolError::NoSpace { limit: SpaceLimit::Disk | SpaceLimit::Quota, .. }
+                )
+            }
+            _ => self.fault().is_some_and(|fault| fault.kind == FaultKind::NoSpace),
+        }
+    }
+
+    /// Returns true if a size is more than the format, the file system or the addresses of this process allow.
+    pub fn is_too_large(&self) -> bool {
+        let error = match self.cause() {
+            VolumeError::Plan { .. } => return true,
+            VolumeError::Length { error, .. } => return error.kind() == std::io::ErrorKind::FileTooLarge,
+            VolumeError::Medium(PmemError::Io { errno, .. }) => return *errno == Errno::FBIG.raw_os_error(),
+            VolumeError::Medium(error) => return matches!(error, PmemError::AddressSpace { .. }),
+            VolumeError::Pool(BlockPoolError::Blocks { error, .. }) => {
+                return matches!(error, BlocksError::Full { .. });
+            }
+            VolumeError::File(error) | VolumeError::Pool(BlockPoolError::Pool(error)) => error.cause(),
+            _ => return false,
+        };
+        matches!(
+            error,
+            PoolError::AddressSpace { .. }
+                | PoolError::Geometry(_)
+                | PoolError::NoSpace { limit: SpaceLimit::FileSize, .. }
+        )
     }
 
     /// Returns the fault of the access that failed, if that is the reason.

@@ -1,14 +1,14 @@
 //! The growth of a volume that no other handle has open.
 
-use crate::create::store_header;
 use crate::error::VolumeError;
 use crate::format::VolumeFormat;
 use crate::info::{VolumeInfo, info};
+use crate::raw_headers::{clear_last_copy, store_header};
 use crate::recognise::{Found, pool_header, recognise};
 use crate::volume::{map, map_locked};
 use lode_blocks::BlockPool;
-use lode_layout::{PoolOffset, RawVolume};
-use lode_pmem::{Durability, FaultScope, Medium, file_size_limit};
+use lode_layout::RawVolume;
+use lode_pmem::{Durability, file_size_limit};
 use lode_pool::{Access, LockedFile, OpenOptions};
 use std::fs::File;
 use std::io;
@@ -106,17 +106,4 @@ fn extend(file: &File, grown: &RawVolume, size: u64) -> io::Result<()> {
     file.set_len(size)?;
     // ORDER: length and last copy are durable before the old last copy goes. Stop here: the volume has its old size.
     file.sync_all()
-}
-
-/// Zeros the place of the old last copy, which becomes a part of a block.
-fn clear_last_copy<M: Medium>(medium: &M, header: &RawVolume, grown: &RawVolume) -> Result<(), VolumeError> {
-    let (old, new) = (header.copies()[1], grown.copies()[1]);
-    if old == new {
-        return Ok(());
-    }
-    FaultScope::run(|| medium.copy(PoolOffset::new(old), &[0; RawVolume::LEN]))
-        .map_err(|fault| VolumeError::Format { error: fault.into() })?;
-    // ORDER: zeros before a header counts the block. Stop here: the first copy has the old size, and the new last copy is its
-    // second.
-    Ok(medium.drain()?)
 }

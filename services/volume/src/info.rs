@@ -54,10 +54,11 @@ impl VolumeInfo {
 pub fn info(path: &Path) -> Result<VolumeInfo, VolumeError> {
     let describe = || match LockedFile::open(path, Access::ReadOnly) {
         Ok(lock) => describe_medium(&map_locked(&lock, path, Access::ReadOnly, None)?, None),
-        // What it reads stays as it is while a volume is open.
         Err(PoolError::InUse { holder }) => {
-            let medium = Mapping::options().private_view().open(path)?;
-            describe_medium(&medium, Some(holder))
+            let look =
+                || describe_medium(&Mapping::options().private_view().open(path)?, Some(holder.clone()));
+            // What it reads stays as it is while a volume is open, unless the volume grows between the two steps.
+            look().or_else(|_| look())
         }
         Err(error) => Err(error.into()),
     };

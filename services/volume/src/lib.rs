@@ -48,6 +48,7 @@
 
 mod atomic;
 mod bench;
+mod block_error;
 mod check;
 mod create;
 mod device;
@@ -56,6 +57,7 @@ mod format;
 mod grow;
 mod info;
 mod raw;
+mod raw_headers;
 mod recognise;
 mod remapped;
 mod repair;
@@ -64,9 +66,10 @@ mod transfer;
 mod volume;
 
 pub use bench::{BenchError, BenchFigure, BenchOptions, BenchTarget, bench};
+pub use block_error::{BlockError, BlockFault};
 pub use check::{VolumeFinding, check};
 pub use create::{CreateVolume, create};
-pub use device::{BlockDevice, BlockError, BlockFault, Extent, Op, Request};
+pub use device::{BlockDevice, Extent, Op, Request};
 pub use error::VolumeError;
 pub use format::VolumeFormat;
 pub use grow::grow;

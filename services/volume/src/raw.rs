@@ -1,13 +1,15 @@
 //! A raw volume as a block device: plain blocks after the header.
 
+use crate::block_error::{BlockError, BlockFault};
 use crate::device::{
-    BlockDevice, BlockError, BlockFault, Extent, Op, Request, check_op, check_range, flush_changes, of_block,
-    read_each, write_each,
+    BlockDevice, Extent, Op, Request, check_op, check_range, flush_changes, of_block, read_each, write_each,
 };
-use lode_layout::{BLOCK, PoolOffset, RawVolume, align_down, align_up};
-use lode_pmem::sync::{AtomicBool, Ordering};
+use crate::error::VolumeError;
+use crate::raw_headers::{grow_headers, store_header};
+use lode_layout::{BLOCK, PoolOffset, RawVolume, Want, align_down, align_up};
+use lode_pmem::sync::{AtomicBool, AtomicU64, Ordering};
 use lode_pmem::{Durability, Fault, FaultScope, Mapping, Medium, SyncError};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Sizes of the blocks of a file without a header, in bytes.
 const BLOCK_SIZE_MAX: u32 = BLOCK as u32;
@@ -19,7 +21,6 @@ struct Place {
     /// Offset of block 0.
     data_off: u64,
     block_size: u32,
-    block_count: u64,
 }
 
 /// The blocks of a raw volume that is open.
@@ -27,6 +28,10 @@ struct Place {
 pub(crate) struct Raw {
     medium: Arc<Mapping>,
     place: Place,
+    /// Number of blocks.
+    block_count: AtomicU64,
+    /// The header, held by a growth. `None` without one.
+    header: Option<Mutex<RawVolume>>,
     is_poisoned: AtomicBool,
 }
 
@@ -34,11 +39,12 @@ impl Raw {
     /// Returns the blocks of the volume with this header, which ends inside of the medium.
     pub(crate) fn new(medium: Arc<Mapping>, header: RawVolume) -> Raw {
         let RawVolume { data_off, block_size, block_count, .. } = header;
-        Raw {
-            medium,
-            place: Place { data_off, block_size, block_count },
-            is_poisoned: AtomicBool::new(false),
-        }
+        Raw::in_place(medium, Place { data_off, block_size }, block_count, Some(header))
+    }
+
+    fn in_place(medium: Arc<Mapping>, place: Place, block_count: u64, header: Option<RawVolume>) -> Raw {
+        let (block_count, header) = (AtomicU64::new(block_count), header.map(Mutex::new));
+        Raw { medium, place, block_count, header, is_poisoned: AtomicBool::new(false) }
     }
 
     /// Returns the blocks of a medium without a header. `None` if it has not one.
@@ -46,8 +52,8 @@ impl Raw {
         let len = medium.memory().len();
         let block_size = if len.is_multiple_of(u64::from(BLOCK_SIZE_MAX)) { BLOCK_SIZE_MAX } else { SECTOR };
         let block_count = len / u64::from(block_size);
-        let place = Place { data_off: 0, block_size, block_count };
-        (block_count > 0).then(|| Raw { medium, place, is_poisoned: AtomicBool::new(false) })
+        let place = Place { data_off: 0, block_size };
+        (block_count > 0).then(|| Raw::in_place(medium, place, block_count, None))
     }
 
     fn size(&self) -> usize {
@@ -139,7 +145,8 @@ impl BlockDevice for Raw {
     }
 
     fn block_count(&self) -> u64 {
-        self.place.block_count
+        // ORDER: acquires the mapping of the blocks; pairs with the release in `grow`.
+        self.block_count.load(Ordering::Acquire)
     }
 
     fn is_read_only(&self) -> bool {
@@ -174,5 +181,48 @@ impl BlockDevice for Raw {
         // A block with a byte of data is data.
         let data = (self.medium.next_hole(at).get() - at.get()).div_ceil(size);
         Ok(Extent { count: data.clamp(1, count), is_zero: false })
+    }
+
+    fn can_grow(&self) -> bool {
+        self.header.is_some() && self.medium.can_grow()
+    }
+
+    fn grow(&self, capacity: u64) -> Result<(), VolumeError> {
+        let (Some(header), true) = (&self.header, self.medium.can_grow()) else {
+            return Err(VolumeError::FixedCapacity);
+        };
+        let mut held = header.lock().unwrap_or_else(PoisonError::into_inner);
+        let header = *held;
+        let refused = |error| VolumeError::raw_plan(capacity, header.block_size.into(), error);
+        // A header, a last block and the second header lie beside the capacity.
+        let most = i64::MAX as u64 - header.data_off - 3 * BLOCK;
+        Want::AtMost(most).check("size", 0, capacity).map_err(refused)?;
+        let block_count = capacity.div_ceil(u64::from(header.block_size));
+        if block_count < header.block_count {
+            return Err(VolumeError::Shrinks { size: capacity, was: self.capacity() });
+        }
+        let was = self.medium.memory().len();
+        if was >= header.end() + BLOCK {
+            // A growth that stopped left a longer file. `grow` without a user cuts it first, which a mapping forbids.
+            return Err(VolumeError::FixedCapacity);
+        }
+        self.check_sound(0)?;
+        let size = RawVolume { block_count, ..header }.end();
+        let grown = header.grown(size).map_err(refused)?;
+        // The file gets longer before its last copy is at the new end: until then the first one alone tells the format.
+        store_header(&self.medium, header.copies()[0], &header)?;
+        self.medium.grow(size.max(was))?;
+        if was > header.end() {
+            let rest = PoolOffset::new(header.end());
+            FaultScope::run(|| {
+                self.medium
+                    .copy(rest, &[0; BLOCK as usize][..(size.min(rest.get() + BLOCK) - rest.get()) as usize])
+            })?;
+        }
+        grow_headers(&self.medium, &header, &grown)?;
+        *held = grown;
+        // ORDER: releases: the mapping has the new blocks, and the media count them, before a request can name them.
+        self.block_count.store(grown.block_count, Ordering::Release);
+        Ok(())
     }
 }

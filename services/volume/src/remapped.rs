@@ -1,8 +1,7 @@
 //! Batches on blocks that a map names: a write goes to a fresh place, and writes that follow each other share drains.
 
-use crate::device::{
-    BlockDevice, BlockError, BlockFault, Op, Request, check_op, of_block, read_each, write_each,
-};
+use crate::block_error::{BlockError, BlockFault};
+use crate::device::{BlockDevice, Op, Request, check_op, of_block, read_each, write_each};
 
 /// Blocks whose place a map names.
 pub(crate) trait RemappedBlocks {

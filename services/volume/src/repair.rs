@@ -1,8 +1,8 @@
 //! The repair of a volume.
 
 use crate::check::{VolumeFinding, findings};
-use crate::create::store_headers;
 use crate::error::VolumeError;
+use crate::raw_headers::store_headers;
 use crate::recognise::{Found, pool_header, recognise};
 use crate::volume::map;
 use lode_blocks::{BlockPoolError, Damage, random_log_epoch};

@@ -1,6 +1,7 @@
 //! A block translation table as a block device.
 
-use crate::device::{BlockDevice, BlockError, Extent, Request, flush_changes, of_block, run_of_alike};
+use crate::block_error::BlockError;
+use crate::device::{BlockDevice, Extent, Request, flush_changes, of_block, run_of_alike};
 use crate::remapped::{RemappedBlocks, run_batch};
 use lode_btt::{Btt, BttError};
 use lode_pmem::Medium;

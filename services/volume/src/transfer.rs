@@ -1,6 +1,7 @@
 //! Copies of the whole content of a volume, from and to streams of bytes.
 
-use crate::device::{BlockDevice, BlockError, Op, Request};
+use crate::block_error::BlockError;
+use crate::device::{BlockDevice, Op, Request};
 use std::io::{self, Read};
 use std::ops::ControlFlow;
 

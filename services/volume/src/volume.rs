@@ -1,7 +1,8 @@
 //! The handle of a volume.
 
 use crate::atomic::Atomic;
-use crate::device::{BlockDevice, BlockError, Extent, Request};
+use crate::block_error::BlockError;
+use crate::device::{BlockDevice, Extent, Request};
 use crate::error::VolumeError;
 use crate::raw::Raw;
 use crate::recognise::{Found, pool_header, recognise};
@@ -128,6 +129,14 @@ impl BlockDevice for Volume {
 
     fn status(&self, block: u64, count: u64) -> Result<Extent, BlockError> {
         self.device.status(block, count)
+    }
+
+    fn can_grow(&self) -> bool {
+        self.device.can_grow()
+    }
+
+    fn grow(&self, capacity: u64) -> Result<(), VolumeError> {
+        self.device.grow(capacity)
     }
 
     fn flush(&self) -> Result<(), BlockError> {

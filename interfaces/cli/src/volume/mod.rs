@@ -84,6 +84,9 @@ pub(crate) enum VolumeCommand {
     /// itself, as nbd-client -persist and qemu with reconnect-delay do, does not send those writes again, and its next flush
     /// succeeds. So end its use of the volume after the server was killed, or serve from memory whose stores are durable.
     ///
+    /// A client with the extension RESIZE of the protocol can grow volumes of the formats atomic and raw while they are served,
+    /// up to what the disk has room for; atomic ones at most 63 times. Others see the new size when they connect again.
+    ///
     /// A socket file without a server is replaced. Started by systemd with sockets, it listens at these, without --nbd. The
     /// first signal stops the server: what was received is answered, then the volumes are flushed.
     #[command(after_long_help = fields::help(serve::FIELDS))]

@@ -148,3 +148,17 @@ fn wrong_arguments_are_rejected() {
         lode(["log", verb, env!("CARGO_MANIFEST_DIR")]).failure(1, &[env!("CARGO_MANIFEST_DIR")]);
     }
 }
+
+/// A log whose file was cut short is damaged for every command.
+#[test]
+fn logs_cut_short_are_damaged() {
+    let fixture = Fixture::new("log");
+    fixture.append("one\ntwo\n").success();
+    fs::File::options().write(true).open(&fixture.path).unwrap().set_len(3 << 20).unwrap();
+    for verb in ["walk", "tail"] {
+        fixture.run(verb).failure(3, &["only 3145728 of them are there"]);
+    }
+    assert_eq!(fixture.run("check").code, Some(3));
+    fixture.append("three\n").failure(3, &["only 3145728 of them are there"]);
+    assert_eq!(fs::metadata(&fixture.path).unwrap().len(), 3 << 20);
+}

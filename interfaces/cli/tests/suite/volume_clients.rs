@@ -193,6 +193,66 @@ fn rotten_blocks_fail_their_reads_alone() {
     lode(["volume", "check", text(&path)]).success();
 }
 
+/// The jobs of docs/fio, with less to write: they run as they are described, and leave the volumes sound.
+#[test]
+fn fio_jobs_run_on_volumes() {
+    let folder = tempfile::tempdir().unwrap();
+    let jobs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/fio");
+    let run = |name: &str, variables: &[(&str, &str)]| {
+        let job = fs::read_to_string(jobs.join(name)).unwrap();
+        let mut short = job.clone();
+        for (long, less) in
+            [("size=1g", "size=8m"), ("ramp_time=3", "ramp_time=0"), ("runtime=7", "runtime=1")]
+        {
+            assert!(job.contains(long), "{name} has no {long}");
+            short = short.replace(long, less);
+        }
+        let path = folder.path().join(name);
+        fs::write(&path, short).unwrap();
+        let mut fio = Command::new("fio");
+        fio.args(["--output-format=json", text(&path)]).envs(variables.iter().copied());
+        let output = fio.current_dir(folder.path()).output().unwrap();
+        assert!(output.status.success(), "{name}: {output:?}");
+        let report = String::from_utf8(output.stdout).unwrap();
+        let report: serde_json::Value = serde_json::from_str(&report[report.find('{').unwrap()..]).unwrap();
+        assert_eq!(report["jobs"][0]["error"], 0, "{name}");
+        assert!(report["jobs"][0]["write"]["total_ios"].as_u64().unwrap() > 0, "{name}");
+    };
+    let file = folder.path().join("file");
+    run("file.fio", &[("FILE", text(&file))]);
+    let blocks = create(&folder, "atomic");
+    let server = Server::start(folder.path().join("s"), &[text(&blocks)]);
+    run("block.fio", &[("SOCKET", text(&server.socket))]);
+    server.stop();
+    let dax = folder.path().join("dax");
+    let made =
+        ["--json", "volume", "create", text(&dax), "--size", "20MiB", "--format", "raw", "--class", "dax"];
+    lode(made).success();
+    let data_off = lode(["--json", "volume", "info", text(&dax)]).json()["data_off"].to_string();
+    run("dax.fio", &[("VOLUME", text(&dax)), ("DATA_OFF", &data_off)]);
+    for path in [blocks, dax] {
+        lode(["volume", "check", text(&path)]).success();
+    }
+}
+
+/// The holes of a raw volume, as clients see them.
+#[test]
+fn nbdinfo_maps_the_holes_of_raw_volumes() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = create(&folder, "raw");
+    let server = Server::start(folder.path().join("s"), &[text(&path)]);
+    let mut client = Client::connect(&server.socket);
+    client.send(CMD_WRITE, 0, 0, 4 << 20, &vec![7; 1 << 20]);
+    assert_eq!(client.reply().0, 0);
+    drop(client);
+    let map = tool("nbdinfo", &["--map", &server.uri("")]);
+    let extents: Vec<Vec<&str>> = map.lines().map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!(extents[0], ["0", "4194304", "3", "hole,zero"], "{map}");
+    assert_eq!(extents[1], ["4194304", "1048576", "0", "data"], "{map}");
+    assert_eq!((extents.len(), extents[2][0], extents[2][3]), (3, "5242880", "hole,zero"), "{map}");
+    server.stop();
+}
+
 #[test]
 fn qemu_nbd_lists_exports() {
     let folder = tempfile::tempdir().unwrap();

@@ -75,6 +75,7 @@ pub(crate) fn tool(name: &str, arguments: &[&str]) -> String {
 
 pub(crate) const CMD_WRITE: u16 = 1;
 pub(crate) const CMD_FLUSH: u16 = 3;
+pub(crate) const CMD_RESIZE: u16 = 8;
 pub(crate) const CMD_FLAG_FUA: u16 = 1;
 
 /// A client of a few lines, other than the server's own code.

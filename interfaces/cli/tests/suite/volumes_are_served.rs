@@ -3,7 +3,7 @@
 
 use crate::program::{lode, text};
 use crate::volume_journal::{BLOCK, Journal, content};
-use crate::volume_server::{CMD_FLAG_FUA, CMD_FLUSH, CMD_WRITE, Client, Server, create, tool};
+use crate::volume_server::{CMD_FLAG_FUA, CMD_FLUSH, CMD_RESIZE, CMD_WRITE, Client, Server, create, tool};
 use lode_testing::{SmallDisk, scaled, seed};
 use std::collections::VecDeque;
 use std::fs;
@@ -61,35 +61,87 @@ fn fio_verifies_what_it_wrote() {
 /// A full disk under a sparse volume fails the requests that need space with ENOSPC. They succeed once there is space.
 #[test]
 fn full_disk_fails_the_requests_that_need_space() {
-    const ENOSPC: u32 = 28;
-    const LEN: usize = 1 << 20;
     let name = "full_disk_fails_the_requests_that_need_space";
-    let Some(disk) = SmallDisk::mount(name, 12 << 20) else { return };
+    if let Some(disk) = SmallDisk::mount(name, 12 << 20) {
+        fill_and_free(&disk, 4 << 20, "none");
+    }
+    // A file system with large folios asks for the space of many pages at a time.
+    if let Some(disk) = SmallDisk::mount_ext4(name, 24 << 20) {
+        fill_and_free(&disk, 8 << 20, "commit");
+    }
+}
+
+/// The last page of a file is a part of one. A full disk under it is no damage either.
+#[test]
+fn full_disk_under_the_end_of_a_file_is_no_damage() {
+    let Some(disk) = SmallDisk::mount("full_disk_under_the_end_of_a_file_is_no_damage", 1 << 20) else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let path = disk.folder().join("file");
+    fs::File::create(&path).unwrap().set_len(20 * 4096 + 1536).unwrap();
+    let filler = disk.folder().join("filler");
+    let _ = fs::write(&filler, vec![1; 1 << 20]);
+    let arguments = [text(&path), "--format", "raw", "--durability", "none"];
+    let server = Server::start(folder.path().join("s"), &arguments);
+    let mut client = Client::connect(&server.socket);
+    for offset in [5 * 4096, 20 * 4096 + 512] {
+        client.send(CMD_WRITE, 0, offset, offset, &[7; 512]);
+        assert_eq!(client.reply(), (28, offset), "ENOSPC");
+    }
+    fs::remove_file(&filler).unwrap();
+    for offset in [5 * 4096, 20 * 4096 + 512] {
+        client.send(CMD_WRITE, 0, offset, offset, &[7; 512]);
+        assert_eq!(client.reply(), (0, offset));
+    }
+    drop(client);
+    server.stop();
+}
+
+/// Writes to volumes larger than the disk until it is full, then frees `spare` bytes.
+fn fill_and_free(disk: &SmallDisk, spare: usize, durability: &str) {
+    const ENOSPC: u32 = 28;
+    const LEN: usize = 1 << 18;
     let folder = tempfile::tempdir().unwrap();
     for format in ["btt", "pmemblk", "raw"] {
         let path = disk.folder().join(format);
-        let create = ["volume", "create", text(&path), "--size", "20MiB", "--format", format];
-        lode(create.iter().chain(&["--durability", "none"])).success();
+        let create = ["volume", "create", text(&path), "--size", "40MiB", "--format", format];
+        lode(create.iter().chain(&["--durability", durability])).success();
         let filler = disk.folder().join("filler");
-        fs::write(&filler, vec![1; 4 << 20]).unwrap();
-        let server = Server::start(folder.path().join("s"), &[text(&path), "--durability", "none"]);
+        fs::write(&filler, vec![1; spare]).unwrap();
+        let server = Server::start(folder.path().join("s"), &[text(&path), "--durability", durability]);
         let mut client = Client::connect(&server.socket);
         let mut write = |number: usize| {
             client.send(CMD_WRITE, 0, 0, (number * LEN) as u64, &vec![number as u8 + 1; LEN]);
-            client.reply().0
+            let written = client.reply().0;
+            client.send(CMD_FLUSH, 0, 1, 0, &[]);
+            assert_eq!(client.reply().0, 0, "{format}, {durability}: what was written has its space");
+            written
         };
-        let full = (0..18).find_map(|number| match write(number) {
-            0 => None,
-            error => Some((number, error)),
-        });
-        let (number, error) = full.expect("the disk is smaller than the volume");
-        assert_eq!(error, ENOSPC, "{format}");
+        // From both ends: a place far from the others needs space of the map, too.
+        let places = (0..64).flat_map(|number| [number, 140 - number]);
+        let mut done = Vec::new();
+        let mut full = Vec::new();
+        for number in places {
+            match write(number) {
+                0 => done.push(number),
+                error => {
+                    assert_eq!(error, ENOSPC, "{format}, {durability}");
+                    full.push(number);
+                }
+            }
+            if full.len() == 8 {
+                break;
+            }
+        }
+        assert_eq!(full.len(), 8, "{format}: the disk is smaller than the volume");
         fs::remove_file(&filler).unwrap();
-        assert_eq!(write(number), 0, "{format}: there is space");
-        for number in 0..=number {
-            assert!(
-                client.read((number * LEN) as u64, LEN as u32).iter().all(|byte| *byte == number as u8 + 1)
-            );
+        for number in &full {
+            assert_eq!(write(*number), 0, "{format}, {durability}: there is space");
+        }
+        for number in done.into_iter().chain(full) {
+            let content = client.read((number * LEN) as u64, LEN as u32);
+            assert!(content.iter().all(|byte| *byte == number as u8 + 1), "{format}, {durability}: {number}");
         }
         drop(client);
         server.stop();
@@ -135,6 +187,58 @@ fn sockets_without_server_are_replaced() {
     fs::write(&socket, "no socket").unwrap();
     lode(arguments).failure(1, &["exists and is no socket"]);
     assert_eq!(fs::read(&socket).unwrap(), b"no socket");
+}
+
+/// A client grows the export that it uses. Other clients see the size when they connect, and a kill takes nothing back.
+#[test]
+fn served_volumes_grow() {
+    const LEN: u64 = 24 << 20;
+    let folder = tempfile::tempdir().unwrap();
+    for format in ["atomic", "raw"] {
+        let path = create(&folder, format);
+        let capacity =
+            || lode(["--json", "volume", "info", text(&path)]).json()["capacity"].as_u64().unwrap();
+        let old = capacity();
+        assert!(old < LEN);
+        let server = Server::start(folder.path().join("s"), &[text(&path)]);
+        let mut client = Client::connect(&server.socket);
+        let last = old / BLOCK as u64 * BLOCK as u64 - BLOCK as u64;
+        client.send(CMD_WRITE, CMD_FLAG_FUA, 1, last, &[7; BLOCK]);
+        assert_eq!(client.reply(), (0, 1));
+        client.send(CMD_WRITE, 0, 2, LEN - BLOCK as u64, &[7; BLOCK]);
+        assert_eq!(client.reply(), (28, 2), "ENOSPC: past the end");
+        for (cookie, asked, error) in [(3, LEN, 0), (4, old, 22), (5, 1 << 62, 22), (6, u64::MAX, 22)] {
+            client.send(CMD_RESIZE, 0, cookie, asked, &[]);
+            assert_eq!(client.reply(), (error, cookie), "{format}: from {old} to {asked}");
+        }
+        assert!(
+            client.read(last + BLOCK as u64, 1 << 20).iter().all(|byte| *byte == 0),
+            "new blocks are zeros"
+        );
+        assert!(client.read(LEN - (1 << 20), 1 << 20).iter().all(|byte| *byte == 0));
+        client.send(CMD_WRITE, CMD_FLAG_FUA, 7, LEN - BLOCK as u64, &[9; BLOCK]);
+        assert_eq!(client.reply(), (0, 7));
+        let seen: u64 = tool("nbdinfo", &["--size", &server.uri("")]).trim().parse().unwrap();
+        assert!((LEN..LEN + (2 << 20)).contains(&seen), "{format}: {seen}");
+        drop((client, server));
+        lode(["volume", "check", text(&path)]).success();
+        assert_eq!(capacity(), seen);
+        let server = Server::start(folder.path().join("s"), &["--read-only", text(&path)]);
+        let mut client = Client::connect(&server.socket);
+        assert_eq!(client.read(LEN - BLOCK as u64, BLOCK as u32), [9; BLOCK]);
+        assert_eq!(client.read(last, BLOCK as u32), [7; BLOCK]);
+        client.send(CMD_RESIZE, 0, 8, 2 * LEN, &[]);
+        assert_eq!(client.reply(), (1, 8), "EPERM");
+        drop(client);
+        server.stop();
+    }
+    let path = create(&folder, "btt");
+    let server = Server::start(folder.path().join("s"), &[text(&path)]);
+    let mut client = Client::connect(&server.socket);
+    client.send(CMD_RESIZE, 0, 9, LEN, &[]);
+    assert_eq!(client.reply(), (95, 9), "ENOTSUP");
+    drop(client);
+    server.stop();
 }
 
 #[test]

@@ -3,8 +3,8 @@
 use crate::protocol::reply::Errno;
 use crate::protocol::wire::{
     CMD_BLOCK_STATUS, CMD_CACHE, CMD_DISC, CMD_FLAG_DF, CMD_FLAG_FAST_ZERO, CMD_FLAG_FUA, CMD_FLAG_NO_HOLE,
-    CMD_FLAG_PAYLOAD_LEN, CMD_FLAG_REQ_ONE, CMD_FLUSH, CMD_READ, CMD_TRIM, CMD_WRITE, CMD_WRITE_ZEROES,
-    EXTENDED_REQUEST_MAGIC, Fields, PAYLOAD_MAX, REQUEST_MAGIC,
+    CMD_FLAG_PAYLOAD_LEN, CMD_FLAG_REQ_ONE, CMD_FLUSH, CMD_READ, CMD_RESIZE, CMD_TRIM, CMD_WRITE,
+    CMD_WRITE_ZEROES, EXTENDED_REQUEST_MAGIC, Fields, PAYLOAD_MAX, REQUEST_MAGIC,
 };
 
 /// The header of a command, as the client sent it.
@@ -36,6 +36,8 @@ pub(crate) enum Action {
         /// True if one extent is wanted, no more.
         is_one: bool,
     },
+    /// Grow the export to the offset.
+    Resize,
     Disconnect,
     /// It is refused.
     Refuse(Errno),
@@ -105,6 +107,7 @@ impl CommandHeader {
             CMD_DISC => return Ok(Action::Disconnect),
             CMD_FLUSH => (Action::Flush, 0),
             CMD_TRIM => (Action::Trim, 0),
+            CMD_RESIZE => (Action::Resize, 0),
             CMD_CACHE => (Action::Cache, 0),
             CMD_WRITE_ZEROES => {
                 let is_fast = self.flags & CMD_FLAG_FAST_ZERO != 0;
@@ -121,10 +124,13 @@ impl CommandHeader {
         if action == Action::Flush {
             return if self.offset == 0 && self.len == 0 { Ok(action) } else { Err(Errno::Invalid) };
         }
-        let is_change = matches!(action, Action::Write | Action::Trim | Action::Zero { .. });
+        let is_change = matches!(action, Action::Write | Action::Trim | Action::Zero { .. } | Action::Resize);
         let is_transfer = matches!(action, Action::Read | Action::Write);
         if is_change && limits.is_read_only {
             return Err(Errno::Permission);
+        }
+        if action == Action::Resize {
+            return if self.len == 0 { Ok(action) } else { Err(Errno::Invalid) };
         }
         if self.len == 0
             || is_transfer && self.len > u64::from(PAYLOAD_MAX)
@@ -191,7 +197,9 @@ pub(crate) mod test {
             (CMD_WRITE_ZEROES, CMD_FLAG_FAST_ZERO | CMD_FLAG_NO_HOLE, 0, end, None),
             (CMD_WRITE_ZEROES, 0, 1, end, Some(NoSpace)),
             (CMD_BLOCK_STATUS, CMD_FLAG_REQ_ONE, 0, end, None),
-            (8, 0, 0, 1, Some(Invalid)),
+            (CMD_RESIZE, 0, 2 * end, 0, None),
+            (CMD_RESIZE, 0, 2 * end, 1, Some(Invalid)),
+            (9, 0, 0, 1, Some(Invalid)),
             (u16::MAX, 0, 0, 1, Some(Invalid)),
         ] {
             let header = header(code, flags, offset, len);
@@ -199,7 +207,7 @@ pub(crate) mod test {
             let found = if let Action::Refuse(errno) = action { Some(errno) } else { None };
             assert_eq!(found, refused, "{header:?}");
             let read_only = Limits { is_read_only: true, ..LIMITS };
-            if [CMD_WRITE, CMD_TRIM, CMD_WRITE_ZEROES].contains(&code) && flags == 0 {
+            if [CMD_WRITE, CMD_TRIM, CMD_WRITE_ZEROES, CMD_RESIZE].contains(&code) && flags == 0 {
                 assert_eq!(header.action(false, read_only), Action::Refuse(Permission));
             }
         }

@@ -4,11 +4,12 @@ use crate::protocol::option::{InfoQuery, MetaQuery};
 use crate::protocol::reply::ReplyForm;
 use crate::protocol::wire::{
     BASE_ALLOCATION, BASE_ALLOCATION_ID, FLAG_CAN_MULTI_CONN, FLAG_HAS_FLAGS, FLAG_NO_ZEROES, FLAG_READ_ONLY,
-    FLAG_SEND_CACHE, FLAG_SEND_DF, FLAG_SEND_FAST_ZERO, FLAG_SEND_FLUSH, FLAG_SEND_FUA, FLAG_SEND_TRIM,
-    FLAG_SEND_WRITE_ZEROES, INFO_BLOCK_SIZE, INFO_EXPORT, INFO_NAME, OPT_ABORT, OPT_EXPORT_NAME,
-    OPT_EXTENDED_HEADERS, OPT_GO, OPT_INFO, OPT_LIST, OPT_LIST_META_CONTEXT, OPT_SET_META_CONTEXT,
-    OPT_STRUCTURED_REPLY, OPTION_REPLY_MAGIC, PAYLOAD_MAX, REP_ACK, REP_ERR_EXT_HEADER_REQD, REP_ERR_INVALID,
-    REP_ERR_TOO_BIG, REP_ERR_UNKNOWN, REP_ERR_UNSUP, REP_INFO, REP_META_CONTEXT, REP_SERVER,
+    FLAG_SEND_CACHE, FLAG_SEND_DF, FLAG_SEND_FAST_ZERO, FLAG_SEND_FLUSH, FLAG_SEND_FUA, FLAG_SEND_RESIZE,
+    FLAG_SEND_TRIM, FLAG_SEND_WRITE_ZEROES, INFO_BLOCK_SIZE, INFO_EXPORT, INFO_NAME, OPT_ABORT,
+    OPT_EXPORT_NAME, OPT_EXTENDED_HEADERS, OPT_GO, OPT_INFO, OPT_LIST, OPT_LIST_META_CONTEXT,
+    OPT_SET_META_CONTEXT, OPT_STRUCTURED_REPLY, OPTION_REPLY_MAGIC, PAYLOAD_MAX, REP_ACK,
+    REP_ERR_EXT_HEADER_REQD, REP_ERR_INVALID, REP_ERR_TOO_BIG, REP_ERR_UNKNOWN, REP_ERR_UNSUP, REP_INFO,
+    REP_META_CONTEXT, REP_SERVER,
 };
 
 /// Zeros after the reply to EXPORT_NAME, for clients that want them.
@@ -26,6 +27,7 @@ pub(crate) struct ExportInfo {
     /// Size of the device's blocks in bytes.
     pub(crate) block_size: usize,
     pub(crate) is_read_only: bool,
+    pub(crate) can_grow: bool,
 }
 
 /// The step after an option.
@@ -211,7 +213,8 @@ impl ExportInfo {
         if self.is_read_only {
             flags | FLAG_READ_ONLY
         } else {
-            flags | FLAG_SEND_TRIM | FLAG_SEND_WRITE_ZEROES | FLAG_SEND_FAST_ZERO
+            flags |= FLAG_SEND_TRIM | FLAG_SEND_WRITE_ZEROES | FLAG_SEND_FAST_ZERO;
+            if self.can_grow { flags | FLAG_SEND_RESIZE } else { flags }
         }
     }
 

@@ -21,7 +21,7 @@ pub(crate) enum Errno {
     Invalid = 22,
     /// After the end of the export.
     NoSpace = 28,
-    /// It can't be done fast.
+    /// It can't be done fast, or not by this export.
     NotSupported = 95,
 }
 

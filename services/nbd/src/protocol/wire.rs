@@ -25,6 +25,8 @@ pub(crate) const FLAG_SEND_TRIM: u16 = 1 << 5;
 pub(crate) const FLAG_SEND_WRITE_ZEROES: u16 = 1 << 6;
 pub(crate) const FLAG_SEND_DF: u16 = 1 << 7;
 pub(crate) const FLAG_CAN_MULTI_CONN: u16 = 1 << 8;
+/// Of the experimental extension RESIZE, as the next code.
+pub(crate) const FLAG_SEND_RESIZE: u16 = 1 << 9;
 pub(crate) const FLAG_SEND_CACHE: u16 = 1 << 10;
 pub(crate) const FLAG_SEND_FAST_ZERO: u16 = 1 << 11;
 
@@ -64,6 +66,7 @@ pub(crate) const CMD_TRIM: u16 = 4;
 pub(crate) const CMD_CACHE: u16 = 5;
 pub(crate) const CMD_WRITE_ZEROES: u16 = 6;
 pub(crate) const CMD_BLOCK_STATUS: u16 = 7;
+pub(crate) const CMD_RESIZE: u16 = 8;
 
 /// Command flags.
 pub(crate) const CMD_FLAG_FUA: u16 = 1;

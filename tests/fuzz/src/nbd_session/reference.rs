@@ -21,6 +21,7 @@ const TRIM: u16 = 4;
 const CACHE: u16 = 5;
 const ZEROES: u16 = 6;
 const STATUS: u16 = 7;
+const RESIZE: u16 = 8;
 const FUA: u16 = 1;
 const FAST: u16 = 16;
 const REQ_ONE: u16 = 8;
@@ -200,7 +201,7 @@ impl Walk<'_> {
             WRITE if self.form == Form::Extended => PAYLOAD_LEN,
             ZEROES => 2 | FAST,
             STATUS => REQ_ONE,
-            WRITE | FLUSH | TRIM | CACHE => 0,
+            WRITE | FLUSH | TRIM | CACHE | RESIZE => 0,
             _ => return EINVAL,
         };
         if flags & !(FUA | extra) != 0 {
@@ -208,6 +209,9 @@ impl Walk<'_> {
         }
         if code == FLUSH {
             return if offset == 0 && len == 0 { 0 } else { EINVAL };
+        }
+        if code == RESIZE {
+            return if len == 0 { ENOTSUP } else { EINVAL };
         }
         let is_too_long = matches!(code, READ | WRITE) && len > PAYLOAD_MAX;
         if len == 0 || is_too_long || code == WRITE && !has_payload || code == STATUS && !self.has_context {
