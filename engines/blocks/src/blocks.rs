@@ -105,10 +105,10 @@ impl<M: Medium> Blocks<M> {
         self.medium().memory().try_reading(|memory| {
             let mut word = self.stored_word(memory, lba);
             let Some(block) = self.data_block(word) else { return self.without_content(lba, word, into) };
-            // Its lines are on the way while the announcement becomes visible.
-            memory.prefetch_bytes(self.segments.data_at(block), into.len());
-            let announcement = self.readers.announce(self.medium(), block);
             let mut at = self.segments.data_at(block);
+            // Its lines are on the way while the announcement becomes visible.
+            memory.prefetch_bytes(at, into.len());
+            let announcement = self.readers.announce(self.medium(), block);
             loop {
                 let again = self.stored_word(memory, lba);
                 if again == word || bugs::READ_NOT_REPEATED.is_active() {

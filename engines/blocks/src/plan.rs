@@ -1,7 +1,7 @@
 //! The areas of new blocks in a pool.
 
 use crate::error::BlocksError;
-use lode_layout::{BLOCK, BlocksDescriptor, Geometry, LINE, PoolOffset, WORD, align_up};
+use lode_layout::{BLOCK, BlocksDescriptor, CHUNK, Geometry, LINE, PoolOffset, WORD, align_up};
 
 /// Share of the data blocks that are spare.
 const SPARE_SHARE: u64 = 32;
@@ -48,6 +48,12 @@ pub(crate) fn plan_next((place, end): (PoolOffset, PoolOffset), before: Totals) 
 /// Returns the length of the shortest segment with a block: descriptor, map, and one data block.
 pub(crate) fn least_len(block_size: u32) -> u64 {
     2 * BLOCK + align_up(block_size.into(), LINE)
+}
+
+/// Returns a length in bytes that has room for so many more blocks, and all that lies beside them.
+pub(crate) fn room_for(blocks: u64, block_size: u32) -> u64 {
+    let with_spares = blocks.saturating_add(blocks / SPARE_SHARE + 2 * SPARES_MIN);
+    with_spares.saturating_mul(u64::from(block_size) + WORD).saturating_add(2 * CHUNK)
 }
 
 /// Returns the number of spares of this many blocks.

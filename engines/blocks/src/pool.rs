@@ -2,6 +2,7 @@
 
 use crate::blocks::Blocks;
 use crate::error::BlocksError;
+use crate::plan::room_for;
 use lode_layout::{BlocksDescriptor, LayoutName};
 use lode_pmem::{Mapping, Medium};
 use lode_pool::{Access, CreateOptions, OpenOptions, PoolError, PoolFile};
@@ -146,6 +147,25 @@ impl<M: Medium> BlockPool<M> {
             Ok::<(), BlockPoolError>(())
         })?;
         Ok(self.blocks.block_count())
+    }
+
+    /// Grows the pool to `count` blocks or some more, while its blocks are used.
+    ///
+    /// # Errors
+    /// As [`grow`](BlockPool::grow).
+    ///
+    /// # Durability
+    /// As [`grow`](BlockPool::grow).
+    ///
+    /// # Cost
+    /// As [`grow`](BlockPool::grow); nothing if the pool has so many blocks.
+    pub fn grow_to_blocks(&self, count: u64) -> Result<(), BlockPoolError> {
+        // Each growth takes one of few segments. So it is one, unless the room was estimated too low.
+        while self.blocks.block_count() < count {
+            let more = room_for(count - self.blocks.block_count(), self.blocks.segments.block_size());
+            self.grow(self.file.header().geometry.size().saturating_add(more))?;
+        }
+        Ok(())
     }
 
     /// Returns the blocks.

@@ -1,7 +1,7 @@
 //! Appends on their way: their bytes, before their position is known.
 
 use lode_layout::{LINE, LogRecordHeader, LogRecordKind, WORD, align_up};
-use lode_pmem::{checksum, copy_with_crc32c};
+use lode_pmem::{checksum, crc32c_append};
 use std::cell::Cell;
 
 thread_local! {
@@ -66,7 +66,8 @@ impl Staging {
         let (mut crc, mut rest) = (0, &mut self.bytes[content..]);
         for part in parts {
             let (into, after) = rest.split_at_mut(part.len());
-            crc = copy_with_crc32c(crc, part, into);
+            into.copy_from_slice(part);
+            crc = crc32c_append(crc, part);
             rest = after;
         }
         self.records.push(Staged { at: at as u32, len: len as u32, content_crc: crc });

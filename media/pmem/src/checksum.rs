@@ -107,43 +107,6 @@ fn crc32c_sse42(crc: u32, bytes: &[u8]) -> u32 {
     !crc
 }
 
-/// Copies `from` to `into`, which has the same length, and returns the CRC32C of the bytes after others, whose CRC32C is `crc`.
-///
-/// # Cost
-/// That of [`crc32c_append`]: the copy of a few hundred bytes adds next to nothing.
-///
-/// # Panics
-/// Panics if the lengths differ.
-#[inline]
-pub fn copy_with_crc32c(crc: u32, from: &[u8], into: &mut [u8]) -> u32 {
-    assert_eq!(from.len(), into.len(), "bytes are copied to as many");
-    #[cfg(all(target_arch = "x86_64", not(miri)))]
-    if from.len() < CRC_LONG && std::arch::is_x86_feature_detected!("sse4.2") {
-        // SAFETY: - the CPU has SSE 4.2, as just detected.
-        return unsafe { copy_with_crc32c_sse42(crc, from, into) };
-    }
-    into.copy_from_slice(from);
-    crc32c_append(crc, from)
-}
-
-#[cfg(all(target_arch = "x86_64", not(miri)))]
-#[target_feature(enable = "sse4.2")]
-fn copy_with_crc32c_sse42(crc: u32, from: &[u8], into: &mut [u8]) -> u32 {
-    use std::arch::x86_64::_mm_crc32_u64;
-    let (words, rest) = from.as_chunks::<8>();
-    let (copies, rest_copy) = into.as_chunks_mut::<8>();
-    let mut long = u64::from(!crc);
-    for (word, copy) in words.iter().zip(copies) {
-        *copy = *word;
-        long = _mm_crc32_u64(long, u64::from_le_bytes(*word));
-    }
-    if rest.is_empty() {
-        return !(long as u32);
-    }
-    rest_copy.copy_from_slice(rest);
-    crc32c_sse42(!(long as u32), rest)
-}
-
 #[cfg(test)]
 mod test {
     use super::*;
@@ -156,11 +119,7 @@ mod test {
                 let part = &bytes[start..start + len];
                 assert_eq!(crc32c(part), crc32c::crc32c(part), "{start} {len}");
                 for crc in [0, 1, u32::MAX] {
-                    let want = crc32c::crc32c_append(crc, part);
-                    assert_eq!(crc32c_append(crc, part), want, "{start} {len}");
-                    let mut copy = vec![0; len];
-                    assert_eq!(copy_with_crc32c(crc, part, &mut copy), want, "{start} {len}");
-                    assert_eq!(copy, part);
+                    assert_eq!(crc32c_append(crc, part), crc32c::crc32c_append(crc, part), "{start} {len}");
                 }
             }
         }

@@ -71,7 +71,7 @@ mod sysfs_folder;
 
 pub(crate) use allocate::punch_hole;
 pub use allocate::{allocate, deallocate, file_size_limit};
-pub use checksum::{checksum, copy_with_crc32c, crc32c, crc32c_append};
+pub use checksum::{checksum, crc32c, crc32c_append};
 pub use counted::{Counted, Counts};
 pub use counter::Counter;
 pub use cpu::{Cpu, MASK_VARIABLE};

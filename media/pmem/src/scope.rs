@@ -42,8 +42,7 @@ impl FaultScope {
     pub fn open() -> FaultScope {
         #[cfg(debug_assertions)]
         DEPTH.set(DEPTH.get() + 1);
-        let earlier = if Fault::is_pending() { Fault::take().map(Box::new) } else { None };
-        FaultScope { earlier, of_thread: PhantomData }
+        FaultScope { earlier: Fault::take().map(Box::new), of_thread: PhantomData }
     }
 
     /// Runs `access`, usually stores, in a scope. [`Memory::reading`] is the scope for loads.
@@ -90,13 +89,10 @@ impl FaultScope {
     /// Fails with the first fault of the scope.
     #[inline]
     pub fn close(mut self) -> Result<(), Fault> {
-        let own = if Fault::is_pending() { Fault::take() } else { None };
+        let own = Fault::take();
         self.restore();
         mem::forget(self);
-        match own {
-            Some(fault) => Err(fault),
-            None => Ok(()),
-        }
+        own.map_or(Ok(()), Err)
     }
 
     /// Closes a scope that had no fault when it was last asked, and had no access since.

@@ -56,7 +56,7 @@ impl Failure {
     fn of_growth(error: &VolumeError) -> Failure {
         let errno = match error.cause() {
             VolumeError::FixedCapacity => Errno::NotSupported,
-            VolumeError::Shrinks { .. } | VolumeError::Plan { .. } => Errno::Invalid,
+            VolumeError::Shrinks { .. } => Errno::Invalid,
             error if error.is_no_space() => Errno::NoSpace,
             error if error.is_too_large() => Errno::Invalid,
             _ => Errno::Io,

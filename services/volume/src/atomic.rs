@@ -5,11 +5,7 @@ use crate::device::{BlockDevice, Extent, Request, flush_changes, of_block, run_o
 use crate::error::VolumeError;
 use crate::remapped::{RemappedBlocks, run_batch};
 use lode_blocks::{BlockPool, BlocksError};
-use lode_layout::{CHUNK, WORD};
 use lode_pmem::Medium;
-
-/// More blocks than a segment has spare ones at least.
-const SPARES_MIN: u64 = 16;
 
 /// The blocks of a pool that is open and locked until drop.
 pub(crate) struct Atomic(pub(crate) BlockPool);
@@ -56,15 +52,7 @@ impl BlockDevice for Atomic {
         if capacity < self.capacity() {
             return Err(VolumeError::Shrinks { size: capacity, was: self.capacity() });
         }
-        // Each growth takes one of few segments. So it is one, with room for all that lies beside the blocks.
-        while self.capacity() < capacity {
-            let blocks = (capacity - self.capacity()).div_ceil(self.block_size() as u64);
-            let beside = blocks / 32 + SPARES_MIN;
-            let bytes = (blocks + beside).saturating_mul(self.block_size() as u64 + WORD);
-            let size = self.0.file().header().geometry.size().saturating_add(bytes);
-            self.0.grow(size.saturating_add(2 * CHUNK))?;
-        }
-        Ok(())
+        Ok(self.0.grow_to_blocks(capacity.div_ceil(self.block_size() as u64))?)
     }
 }
 

@@ -212,12 +212,9 @@ impl BlockDevice for Raw {
         // The file gets longer before its last copy is at the new end: until then the first one alone tells the format.
         store_header(&self.medium, header.copies()[0], &header)?;
         self.medium.grow(size.max(was))?;
-        if was > header.end() {
-            let rest = PoolOffset::new(header.end());
-            FaultScope::run(|| {
-                self.medium
-                    .copy(rest, &[0; BLOCK as usize][..(size.min(rest.get() + BLOCK) - rest.get()) as usize])
-            })?;
+        if was > header.end() && size > header.end() {
+            // What lies past the volume becomes zeros: a part of a block of 4096 bytes.
+            FaultScope::run(|| self.medium.copy(PoolOffset::new(header.end()), &[0; BLOCK as usize]))?;
         }
         grow_headers(&self.medium, &header, &grown)?;
         *held = grown;
