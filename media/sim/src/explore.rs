@@ -1,5 +1,6 @@
 //! The explorer: runs a workload, cuts the power, recovers, and compares.
 
+use crate::Subject;
 use crate::history::{HistoryPrefix, Outcome};
 use crate::image::{Image, RecoveryFailure};
 use crate::model::{Model, THREADS_MAX};
@@ -10,7 +11,6 @@ use crate::schedule::RunAbort;
 use crate::seen_images::SeenImages;
 use crate::setup::{Budget, Setup};
 use crate::trace::MediumEvent;
-use crate::{Machine, Subject};
 use std::fmt::{Debug, Write};
 use std::ops::ControlFlow::{self, Break, Continue};
 use std::time::Instant;
@@ -37,6 +37,8 @@ const BEFORE_DRAIN: f64 = 4.0;
 const SINGLES: usize = 12;
 /// Limits for each crash point inside of a recovery.
 const NESTED: Limits = Limits { exhaustive: 16, samples: 4, singles: 12 };
+/// Factor by which a recovery is recorded more often after a kill than after a power cut: there is one kill a crash point.
+const KILLS_MORE_OFTEN: u64 = 32;
 /// Number of images to try of one recovery.
 const NESTED_MAX: u64 = 64;
 
@@ -72,30 +74,39 @@ pub fn explore<S: Subject>(subject: &S, setup: &Setup) -> Report {
 /// version.
 pub fn replay<S: Subject>(subject: &S, setup: &Setup, replay: &Replay) -> Result<(), Failure> {
     let run = run(subject, setup, replay.seed, replay.operations)?;
-    let Some((first, inside)) = replay.cuts.split_first() else { return Ok(()) };
     let mut search = Search::new(subject, setup);
     let mut history = HistoryPrefix::start();
+    if let Some(point) = replay.killed_at {
+        history.advance(&run.entries, point);
+        return search.replay_kill(&run, &history, point, replay.cuts.first());
+    }
+    let Some((first, inside)) = replay.cuts.split_first() else { return Ok(()) };
     history.advance(&run.entries, first.point);
     let legal = subject.legal(&history);
     search.main.load(&run.start);
-    load_cut(&mut search.main, setup.machine, &run.start, &run.events, first);
+    load_cut(&mut search.main, Model::new(setup.machine, &run.start), &run.events, first);
     let Some(second) = inside.first() else {
         return search.main.check(subject, &legal).map_err(Failure::PowerCut);
     };
     let recovery = search.main.record(subject).map_err(Failure::PowerCut)?;
     let start = search.main.words().to_vec();
     search.nested.load(&start);
-    load_cut(&mut search.nested, setup.machine, &start, &recovery, second);
+    load_cut(&mut search.nested, Model::new(setup.machine, &start), &recovery, second);
     search.nested.check(subject, &legal).map_err(Failure::PowerCut)
 }
 
-fn load_cut(image: &mut Image, machine: Machine, start: &[u64], events: &[MediumEvent], cut: &Cut) {
-    let mut model = Model::new(machine, start);
+/// Lays the image of a cut in `events`, which begin in the state of `model`.
+fn load_cut(image: &mut Image, mut model: Model, events: &[MediumEvent], cut: &Cut) {
     events[..cut.point].iter().for_each(|event| model.apply(*event));
     model.enumerate();
     let version = |unit: u32| cut.image.iter().find(|pair| pair.0 == unit).map_or(0, |pair| pair.1);
     let state: Vec<u16> = model.dirty().iter().map(|unit| version(*unit)).collect();
     load_image(image, &mut model, &state);
+}
+
+/// Returns the state in which every unit holds all of its stores: what the end of the process leaves.
+fn newest(units: &[DirtyUnit]) -> Vec<u16> {
+    units.iter().map(|unit| unit.newest).collect()
 }
 
 /// Lays the image that `state` chooses, one version for each dirty unit.
@@ -141,6 +152,7 @@ struct CrashPoint<'a, S: Subject> {
     point: usize,
     history: &'a HistoryPrefix<S::Operation>,
     legal: &'a S::Legal,
+    legal_after_kill: Option<&'a S::Legal>,
 }
 
 struct Search<'s, S: Subject> {
@@ -186,7 +198,7 @@ impl<'s, S: Subject> Search<'s, S> {
             let end = match run(self.subject, self.setup, seed, operations) {
                 Ok(run) => self.explore_run(seed, &run),
                 Err(failure) => {
-                    let replay = Replay { seed, operations, cuts: Vec::new() };
+                    let replay = Replay { seed, operations, killed_at: None, cuts: Vec::new() };
                     Break(End::Found(Box::new(Violation { replay, failure, history: String::new() })))
                 }
             };
@@ -241,6 +253,7 @@ impl<'s, S: Subject> Search<'s, S> {
         self.main.load(&run.start);
         let mut history = HistoryPrefix::start();
         let mut legal = self.subject.legal(&history);
+        let mut legal_after_kill = self.subject.legal_after_kill(&history);
         let mut legal_at = history.entries();
         self.seen.next_round();
         let mut is_fresh = true;
@@ -263,11 +276,19 @@ impl<'s, S: Subject> Search<'s, S> {
             is_fresh = false;
             if history.entries() != legal_at {
                 legal = self.subject.legal(&history);
+                legal_after_kill = self.subject.legal_after_kill(&history);
                 legal_at = history.entries();
                 self.seen.next_round();
             }
             let operations = self.setup.operations;
-            let crash_point = CrashPoint::<S> { seed, operations, point, history: &history, legal: &legal };
+            let crash_point = CrashPoint::<S> {
+                seed,
+                operations,
+                point,
+                history: &history,
+                legal: &legal,
+                legal_after_kill: legal_after_kill.as_ref(),
+            };
             self.cut(&mut model, &crash_point, limits, &mut rng)?;
         }
         Continue(())
@@ -285,6 +306,9 @@ impl<'s, S: Subject> Search<'s, S> {
         self.report.crash_points += 1;
         self.report.exhausted_points += u64::from(is_whole && sampling::is_exhaustive(&units, limits));
         self.report.states_log2_max = self.report.states_log2_max.max(sampling::states_log2(&units));
+        if let Some(legal) = crash_point.legal_after_kill {
+            self.kill(model, &newest(&units), crash_point, legal)?;
+        }
         sampling::visit_states(&units, limits, rng, |state| {
             let hash = hash(model, state);
             if !self.seen.is_new(hash) {
@@ -296,7 +320,7 @@ impl<'s, S: Subject> Search<'s, S> {
                 let (state, failure) =
                     shrink(&mut self.main, model, self.subject, crash_point.legal, state, failure);
                 let cuts = vec![cut_of(model, crash_point.point, &state)];
-                return Break(found(crash_point, cuts, failure));
+                return Break(found(crash_point, None, cuts, Failure::PowerCut(failure)));
             }
             let one_in = self.setup.nested_one_in;
             if one_in != 0 && ((hash >> 64) as u64).is_multiple_of(one_in) {
@@ -306,15 +330,84 @@ impl<'s, S: Subject> Search<'s, S> {
         })
     }
 
+    /// Kills the process at a crash point of the run: all of its stores are in memory, which stays.
+    fn kill(
+        &mut self,
+        model: &mut Model,
+        state: &[u16],
+        crash_point: &CrashPoint<'_, S>,
+        legal: &S::Legal,
+    ) -> ControlFlow<End> {
+        self.spend()?;
+        load_image(&mut self.main, model, state);
+        let killed_at = Some(crash_point.point);
+        if let Err(failure) = self.main.check(self.subject, legal) {
+            return Break(found(crash_point, killed_at, Vec::new(), Failure::Kill(failure)));
+        }
+        let one_in = self.setup.nested_one_in / KILLS_MORE_OFTEN;
+        if self.setup.nested_one_in == 0 || !((hash(model, state) >> 64) as u64).is_multiple_of(one_in.max(1))
+        {
+            return Continue(());
+        }
+        let events = match self.main.record(self.subject) {
+            Ok(events) => events,
+            Err(failure) => return Break(found(crash_point, killed_at, Vec::new(), Failure::Kill(failure))),
+        };
+        let mut killed = model.clone();
+        killed.end_threads();
+        self.nested.load(self.main.words());
+        self.cut_recovery(killed, &events, crash_point, killed_at, Vec::new)
+    }
+
+    /// Makes the image of a kill again, or of a power cut inside of the recovery from it.
+    fn replay_kill(
+        &mut self,
+        run: &Run<S::Operation>,
+        history: &HistoryPrefix<S::Operation>,
+        point: usize,
+        inside: Option<&Cut>,
+    ) -> Result<(), Failure> {
+        let mut model = Model::new(self.setup.machine, &run.start);
+        self.main.load(&run.start);
+        run.events[..point].iter().for_each(|event| model.apply(*event));
+        let state = newest(&dirty_units(&mut model).0);
+        load_image(&mut self.main, &mut model, &state);
+        let Some(inside) = inside else {
+            let legal = self.subject.legal_after_kill(history);
+            return legal
+                .map_or(Ok(()), |legal| self.main.check(self.subject, &legal))
+                .map_err(Failure::Kill);
+        };
+        let events = self.main.record(self.subject).map_err(Failure::Kill)?;
+        model.end_threads();
+        self.nested.load(self.main.words());
+        load_cut(&mut self.nested, model, &events, inside);
+        self.nested.check(self.subject, &self.subject.legal(history)).map_err(Failure::PowerCut)
+    }
+
     /// Cuts the power inside of the recovery of the image that was just laid and checked.
     fn cut_inside(&mut self, crash_point: &CrashPoint<'_, S>, outer: impl Fn() -> Cut) -> ControlFlow<End> {
         let events = match self.main.record(self.subject) {
             Ok(events) => events,
-            Err(failure) => return Break(found(crash_point, vec![outer()], failure)),
+            Err(failure) => {
+                return Break(found(crash_point, None, vec![outer()], Failure::PowerCut(failure)));
+            }
         };
         let start = self.main.words().to_vec();
         self.nested.load(&start);
-        let mut model = Model::new(self.setup.machine, &start);
+        let model = Model::new(self.setup.machine, &start);
+        self.cut_recovery(model, &events, crash_point, None, || vec![outer()])
+    }
+
+    /// Cuts the power inside of a recovery with these events, which begins in the state of `model`. `nested` holds its image.
+    fn cut_recovery(
+        &mut self,
+        mut model: Model,
+        events: &[MediumEvent],
+        crash_point: &CrashPoint<'_, S>,
+        killed_at: Option<usize>,
+        outer: impl Fn() -> Vec<Cut>,
+    ) -> ControlFlow<End> {
         let mut rng = fastrand::Rng::with_seed(crash_point.seed ^ crash_point.point as u64);
         let mut left = NESTED_MAX;
         let share = NESTED_MAX as f64 / (8 * events.len().max(1)) as f64;
@@ -336,8 +429,9 @@ impl<'s, S: Subject> Search<'s, S> {
                     let image = &mut self.nested;
                     let (state, failure) =
                         shrink(image, &mut model, self.subject, crash_point.legal, state, failure);
-                    let cuts = vec![outer(), cut_of(&model, last + 1, &state)];
-                    return Break(found(crash_point, cuts, failure));
+                    let mut cuts = outer();
+                    cuts.push(cut_of(&model, last + 1, &state));
+                    return Break(found(crash_point, killed_at, cuts, Failure::PowerCut(failure)));
                 }
                 left -= 1;
                 if left == 0 { Break(End::Enough) } else { Continue(()) }
@@ -401,13 +495,14 @@ fn cut_of(model: &Model, point: usize, state: &[u16]) -> Cut {
     Cut { point, image: pairs.filter(|pair| pair.1 != 0).collect() }
 }
 
-fn found<S: Subject>(crash_point: &CrashPoint<'_, S>, cuts: Vec<Cut>, failure: RecoveryFailure) -> End {
-    let replay = Replay { seed: crash_point.seed, operations: crash_point.operations, cuts };
-    End::Found(Box::new(Violation {
-        replay,
-        failure: Failure::PowerCut(failure),
-        history: describe_history(crash_point.history),
-    }))
+fn found<S: Subject>(
+    crash_point: &CrashPoint<'_, S>,
+    killed_at: Option<usize>,
+    cuts: Vec<Cut>,
+    failure: Failure,
+) -> End {
+    let replay = Replay { seed: crash_point.seed, operations: crash_point.operations, killed_at, cuts };
+    End::Found(Box::new(Violation { replay, failure, history: describe_history(crash_point.history) }))
 }
 
 /// Returns the operations that ended last, and those in flight.

@@ -82,7 +82,7 @@ fn explore_run<S: Subject>(
     report: &mut PoisonReport,
 ) -> Result<(), Box<Violation>> {
     let violation = |failure, history| {
-        let replay = Replay { seed, operations: setup.operations, cuts: Vec::new() };
+        let replay = Replay { seed, operations: setup.operations, killed_at: None, cuts: Vec::new() };
         Box::new(Violation { replay, failure, history })
     };
     let stopped = |failure| violation(failure, String::new());

@@ -11,7 +11,7 @@ use lode_pmem::Durability;
 pub(crate) const THREADS_MAX: usize = 3;
 
 /// A line or sector.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Unit {
     pending: Vec<Pending>,
     /// Number of stores that became durable since the start.
@@ -27,7 +27,7 @@ struct Unit {
 }
 
 /// The flushes and copies of one thread since its last drain.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Undrained {
     /// Units that were flushed, each with its number of stores at that time.
     flushed: Vec<(u32, u64)>,
@@ -36,7 +36,7 @@ struct Undrained {
 }
 
 /// The state of the machine between two events.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Model {
     machine: Machine,
     unit_words: usize,
@@ -83,6 +83,23 @@ impl Model {
         self.cleaned.clear();
         self.undrained.clear();
         self.undrained_of = Default::default();
+    }
+
+    /// Ends all threads. That drains what each has copied, and no sector that a log write had begun is ever written.
+    pub(crate) fn end_threads(&mut self) {
+        for unit in &self.dirty {
+            let state = &mut self.units[*unit as usize];
+            let whole = state.pending.iter().rposition(|pending| pending.path != WritePath::Sector(false));
+            state.pending.truncate(whole.map_or(0, |last| last + 1));
+            state.versions = None;
+        }
+        for thread in 0..THREADS_MAX {
+            let copied = std::mem::take(&mut self.undrained_of[thread].copied);
+            for unit in copied {
+                self.complete(unit, u64::MAX, |path| path == WritePath::NonTemporal(thread as u8));
+            }
+        }
+        self.forget_clean_units();
     }
 
     /// Returns the hash of the content that is sure to be there.

@@ -9,14 +9,18 @@ use std::str::FromStr;
 /// The name of an image of a run, by which it can be made again.
 ///
 /// Written as `seed.operations@point:unit=version,...`, with a second `/point:...` for a power cut inside of
-/// the recovery of the first image.
+/// the recovery of the first image; or as `seed.operations!point`, with `@point:...` for a power cut inside of the recovery
+/// after a kill.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Replay {
     /// The seed of the run.
     pub seed: u64,
     /// Number of operations that each logical thread was to run.
     pub operations: u64,
-    /// The power cuts; a second one is inside of the recovery from the first. Empty if the run itself failed.
+    /// Number of events before the process was killed, if it was.
+    pub killed_at: Option<usize>,
+    /// The power cuts; a second one, or the first one after a kill, is inside of the recovery. Empty if the run itself failed,
+    /// or the recovery after a kill.
     pub cuts: Vec<Cut>,
 }
 
@@ -43,6 +47,9 @@ impl fmt::Display for Cut {
 impl fmt::Display for Replay {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}.{}", self.seed, self.operations)?;
+        if let Some(point) = self.killed_at {
+            write!(f, "!{point}")?;
+        }
         for (index, cut) in self.cuts.iter().enumerate() {
             write!(f, "{}{cut}", if index == 0 { '@' } else { '/' })?;
         }
@@ -52,7 +59,7 @@ impl fmt::Display for Replay {
 
 /// The error for a text that is not a [`Replay`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("not a replay: want seed.operations@point:unit=version,...")]
+#[error("not a replay: want seed.operations@point:unit=version,... or seed.operations!point")]
 pub struct ParseReplayError;
 
 impl FromStr for Cut {
@@ -75,12 +82,14 @@ impl FromStr for Replay {
 
     fn from_str(text: &str) -> Result<Replay, ParseReplayError> {
         let (run, cuts) = text.split_once('@').map_or((text, None), |(run, cuts)| (run, Some(cuts)));
+        let (run, killed_at) = run.split_once('!').map_or((run, None), |(run, point)| (run, Some(point)));
         let (seed, operations) = run.split_once('.').ok_or(ParseReplayError)?;
         let cuts =
             cuts.into_iter().flat_map(|cuts| cuts.split('/')).map(str::parse).collect::<Result<_, _>>()?;
         Ok(Replay {
             seed: seed.parse().map_err(|_| ParseReplayError)?,
             operations: operations.parse().map_err(|_| ParseReplayError)?,
+            killed_at: killed_at.map(str::parse).transpose().map_err(|_| ParseReplayError)?,
             cuts,
         })
     }
@@ -98,6 +107,8 @@ pub enum Failure {
     Stopped(RunAbort),
     /// Power was cut, and the recovery failed the check.
     PowerCut(RecoveryFailure),
+    /// The process ended and the memory stayed, and the recovery failed the check.
+    Kill(RecoveryFailure),
     /// A line was lost during the run, and a recovery after the run failed the check.
     Poisoned {
         /// Offset of the line.
@@ -113,6 +124,7 @@ impl fmt::Display for Failure {
             Failure::Unusable { error } => write!(f, "the engine does not start: {error}"),
             Failure::Stopped(stop) => stop.fmt(f),
             Failure::PowerCut(failure) => failure.fmt(f),
+            Failure::Kill(failure) => write!(f, "after a kill: {failure}"),
             Failure::Poisoned { at, failure } => write!(f, "the line at {at} was lost: {failure}"),
         }
     }
@@ -189,10 +201,12 @@ mod test {
     fn replays_round_trip() {
         let cut = |point, image: &[(u32, u16)]| Cut { point, image: image.to_vec() };
         for cuts in [vec![], vec![cut(3, &[])], vec![cut(12, &[(1, 2), (9, 255)]), cut(0, &[(7, 1)])]] {
-            let replay = Replay { seed: u64::MAX, operations: 4, cuts };
-            assert_eq!(replay.to_string().parse(), Ok(replay));
+            for killed_at in [None, Some(7)] {
+                let replay = Replay { seed: u64::MAX, operations: 4, killed_at, cuts: cuts.clone() };
+                assert_eq!(replay.to_string().parse(), Ok(replay));
+            }
         }
-        for text in ["", "1", "1.x", "1.2@", "1.2@3", "1.2@3:4", "1.2@3:4=5=6"] {
+        for text in ["", "1", "1.x", "1.2@", "1.2@3", "1.2@3:4", "1.2@3:4=5=6", "1.2!", "1.2!x@3:"] {
             assert_eq!(text.parse::<Replay>(), Err(ParseReplayError), "{text}");
         }
     }

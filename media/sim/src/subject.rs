@@ -50,6 +50,13 @@ pub trait Subject: Sync {
     /// Computes the legal contents after a power cut at `history`.
     fn legal(&self, history: &HistoryPrefix<Self::Operation>) -> Self::Legal;
 
+    /// Computes the legal contents if the process ends at `history` and the memory stays, as a killed server leaves a file.
+    /// `None` if kills are not explored.
+    fn legal_after_kill(&self, history: &HistoryPrefix<Self::Operation>) -> Option<Self::Legal> {
+        let _ = history;
+        None
+    }
+
     /// Compares the recovered content with the legal ones.
     ///
     /// # Errors

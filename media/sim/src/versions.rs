@@ -9,7 +9,7 @@ use std::collections::HashSet;
 const VERSIONS_MAX: usize = 256;
 
 /// The different contents that a unit may have: the oldest first, then the newest, then the others.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Versions {
     unit_words: usize,
     words: Vec<u64>,
