@@ -7,8 +7,8 @@ use crate::lanes::Lanes;
 use crate::undrained::Stripe;
 use lode_layout::{PoolOffset, WORD, align_down};
 use lode_nvdimm::{BttBlockState, BttDamage, BttDialect, BttFlog, BttGeometry, BttMapEntry};
-use lode_pmem::sync::SpinMutex;
-use lode_pmem::{Durability, FaultScope, Medium, Readable, Readers};
+use lode_pmem::sync::{SpinMutex, SpinMutexGuard};
+use lode_pmem::{Durability, FaultScope, Medium, Readable, Readers, hold};
 use std::ops::Range;
 
 /// An arena that is open.
@@ -94,9 +94,19 @@ impl Arena {
         }
     }
 
-    /// Returns the lock of the word of the map that holds the entry of `lba`.
-    pub(crate) fn stripe(&self, lba: u32) -> &SpinMutex<Stripe> {
-        &self.stripes[self.stripe_index(lba)]
+    /// Holds the stripe of this number.
+    ///
+    /// # Errors
+    /// [`BttError::Poisoned`] after a write in doubt of a block of the stripe. The table refuses all other changes, too, but its
+    /// flag may not be set yet.
+    #[inline]
+    pub(crate) fn lock_stripe<M: Medium>(
+        &self,
+        medium: &M,
+        index: usize,
+    ) -> Result<SpinMutexGuard<'_, Stripe>, BttError> {
+        let stripe = hold(&self.stripes[index], medium);
+        if stripe.is_in_doubt { Err(BttError::Poisoned) } else { Ok(stripe) }
     }
 
     /// Returns the state of a map entry, or that of the same meaning: blocks that were never written can be zeros.

@@ -44,6 +44,8 @@ pub static FAILED_SYNC_IGNORED: Bug = Bug::new("failed-sync-ignored", "a flushed
 pub static FLOG_IGNORED: Bug = Bug::new("flog-ignored", "an acknowledged write is lost");
 /// Recovery makes the map durable before a lane is used again.
 pub static RECOVERY_NOT_DRAINED: Bug = Bug::new("recovery-not-drained", "recovery itself loses a write");
+/// Recovery makes flog entries durable before a map entry follows from them.
+pub static FINISHED_BEFORE_DRAIN: Bug = Bug::new("finished-before-drain", "a block has two owners");
 /// The info block of the first arena is the last store of a new table.
 pub static INFO_BEFORE_LAYOUT: Bug = Bug::new("info-before-layout", "a new table has no flog");
 /// In a pool of PMDK, the flog has whole map entries, as its recovery compares them.
@@ -60,7 +62,7 @@ pub static IN_PLACE_NOT_DRAINED: Bug = Bug::new("in-place-not-drained", "an ackn
 pub static IN_PLACE_NOT_NOTED: Bug = Bug::new("in-place-not-noted", "a flushed write is lost");
 
 /// Every bug of this crate.
-pub static ALL: [&Bug; 24] = [
+pub static ALL: [&Bug; 25] = [
     &DATA_NOT_DRAINED,
     &FLOG_NOT_DRAINED,
     &MAP_BEFORE_FLOG,
@@ -79,6 +81,7 @@ pub static ALL: [&Bug; 24] = [
     &FAILED_SYNC_IGNORED,
     &FLOG_IGNORED,
     &RECOVERY_NOT_DRAINED,
+    &FINISHED_BEFORE_DRAIN,
     &INFO_BEFORE_LAYOUT,
     &FLOG_WITHOUT_STATE,
     &VISIBLE_STATE_IN_FLOG,

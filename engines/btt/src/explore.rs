@@ -245,6 +245,13 @@ impl Subject for BttSubject {
         Ok(contents)
     }
 
+    fn legal_after_kill(
+        &self,
+        history: &HistoryPrefix<BlockRequest<BlockContent>>,
+    ) -> Option<Blocks<BlockContent>> {
+        Some(self.legal(history))
+    }
+
     fn legal(&self, history: &HistoryPrefix<BlockRequest<BlockContent>>) -> Blocks<BlockContent> {
         Blocks::new(&self.initial(), &BlockContent::ZERO, self.cache, history, Clone::clone)
     }

@@ -10,7 +10,7 @@ use crate::cache::Cache;
 use crate::error::BttError;
 use crate::table::Table;
 use lode_nvdimm::{BttBlockState, BttMapEntry};
-use lode_pmem::{Medium, hold};
+use lode_pmem::Medium;
 
 impl Arena {
     /// Returns the place of the content of a block; `None` if it has none: it reads as zeros, or is lost.
@@ -60,7 +60,7 @@ impl Table {
         for (arena, lba, from) in placed {
             let stripe = arena.stripe_order(lba);
             if last.replace(stripe) != Some(stripe) && !bugs::IN_PLACE_NOT_HELD.is_active() {
-                stripes.push(hold(arena.stripe(lba), medium));
+                stripes.push(arena.lock_stripe(medium, arena.stripe_index(lba))?);
             }
             match arena.content_place(arena.entry(medium, lba)?) {
                 Some(block) => arena.copy_in(medium, block, from)?,

@@ -10,8 +10,8 @@ use crate::table::Table;
 use crate::write::in_doubt;
 use lode_layout::{BLOCK, LINE, PmdkBlk, PoolOffset, WORD, Want};
 use lode_nvdimm::{
-    BttBlockState, BttDamage, BttDialect, BttFlog, BttGeometry, BttInfo, BttMapEntry, BttVersion,
-    InfoBlockError,
+    BttBlockState, BttDamage, BttDialect, BttFlog, BttFlogEntry, BttGeometry, BttInfo, BttMapEntry,
+    BttVersion, InfoBlockError,
 };
 use lode_pmem::{Durability, Fault, Medium};
 use uuid::Uuid;
@@ -208,7 +208,8 @@ fn check_free_blocks(flog: &BttFlog, _geometry: &BttGeometry) -> Result<(), BttD
 /// What it finished is durable on return.
 ///
 /// # Cost
-/// The info blocks, the flogs and a map entry for each lane are read. One drain if a write was not finished.
+/// The info blocks, the flogs and a map entry for each lane are read. A drain if there ever was a write, and another one if one
+/// was not finished.
 pub(crate) fn open<M: Medium>(medium: &M) -> Result<Table, BttError> {
     match find_table(medium)? {
         FoundTable::Arenas(dialect, arenas) => open_arenas(medium, dialect, &arenas),
@@ -223,24 +224,69 @@ pub(crate) fn open_arenas<M: Medium>(
     found: &[FoundArena],
 ) -> Result<Table, BttError> {
     let mut arenas = Vec::new();
-    let (mut first_lba, mut is_any_finished) = (0, false);
+    let mut first_lba = 0;
     for found in found {
         let flog = read_flog(medium, found)?;
-        let arena = Arena::new(found, dialect, first_lba, &flog);
-        is_any_finished |= finish_writes(medium, &arena, &flog)?;
+        arenas.push((Arena::new(found, dialect, first_lba, &flog), flog));
         first_lba += u64::from(found.info.geometry.external_nlba());
-        arenas.push(arena);
+    }
+    let mut is_any_flushed = false;
+    for (arena, flog) in &arenas {
+        is_any_flushed |= flush_last_writes(medium, arena, flog)?;
+    }
+    if is_any_flushed && !bugs::FINISHED_BEFORE_DRAIN.is_active() {
+        // ORDER: flog entries, and the map entries that are there, are durable before a map entry follows from them: a program
+        // that was killed may not have drained them. Stop here: the next open does the same.
+        medium.drain()?;
+    }
+    let mut is_any_finished = false;
+    for (arena, flog) in &arenas {
+        is_any_finished |= finish_writes(medium, arena, flog)?;
     }
     if is_any_finished && !bugs::RECOVERY_NOT_DRAINED.is_active() {
         // ORDER: the map is durable before a lane's flog entry is replaced. Stop here: the next open does the same.
         medium.drain()?;
     }
+    let arenas = arenas.into_iter().map(|(arena, _)| arena).collect();
     Ok(Table::new(arenas, medium.durability()))
 }
 
-/// Sets the map entry of each write whose flog entry is current and whose map entry is not there. Flushes both of every lane: a
-/// program that ended, however it did, may have left them to the caches, and the next write of the lane builds on them. Returns
-/// true if there was any.
+/// Returns the last write of each lane, with the number of the lane.
+fn last_writes(flog: &BttFlog) -> impl Iterator<Item = (usize, BttFlogEntry)> {
+    let lanes = flog.current().enumerate();
+    lanes.filter(|(_, write)| write.free_block() != write.written_block())
+}
+
+/// Makes flog entry and map entry of the last write of each lane durable with the next drain: a program that ended, however it
+/// did, may have left them to the caches, and the next write of the lane builds on them. Returns true if there was any.
+fn flush_last_writes<M: Medium>(medium: &M, arena: &Arena, flog: &BttFlog) -> Result<bool, BttError> {
+    let mut is_any = false;
+    if arena.is_read_only {
+        return Ok(is_any);
+    }
+    for (lane, write) in last_writes(flog) {
+        let ranges = [(arena.word_at(write.lba), WORD), (arena.flog_at(lane), BttFlog::LANE_LEN)];
+        in_doubt(|| {
+            for (at, len) in ranges {
+                if medium.durability() == Durability::Commit {
+                    store_again(medium, at, len);
+                }
+                medium.flush(at, len);
+            }
+        })?;
+        is_any = true;
+    }
+    Ok(is_any)
+}
+
+/// Stores words over themselves. A sync that failed may have left them in a clean page, which the next one passes over.
+fn store_again<M: Medium>(medium: &M, at: PoolOffset, len: u64) {
+    for at in (0..len).step_by(WORD as usize).map(|from| at.plus(from)) {
+        medium.store8(at, medium.memory().reading_in_scope(|memory| memory.load8(at)));
+    }
+}
+
+/// Sets the map entry of each write whose flog entry is current and whose map entry is not there. Returns true if there was any.
 ///
 /// Each lane can be looked at by itself: a flog entry counts only once the map entries are durable that it builds on.
 fn finish_writes<M: Medium>(medium: &M, arena: &Arena, flog: &BttFlog) -> Result<bool, BttError> {
@@ -248,22 +294,13 @@ fn finish_writes<M: Medium>(medium: &M, arena: &Arena, flog: &BttFlog) -> Result
     if arena.is_read_only || bugs::FLOG_IGNORED.is_active() {
         return Ok(is_any);
     }
-    let needs_flush = medium.durability() != Durability::Commit;
-    for (lane, write) in flog.current().enumerate() {
-        if write.free_block() == write.written_block() {
-            continue;
-        }
+    for (_, write) in last_writes(flog) {
         let found = arena.entry(medium, write.lba)?;
         if found.number == write.free_block() {
             let new = BttMapEntry { state: BttBlockState::Normal, number: write.written_block() };
-            in_doubt(|| arena.store_entry_unflushed(medium, write.lba, new))?;
+            in_doubt(|| arena.store_entry(medium, write.lba, new))?;
             is_any = true;
         }
-        in_doubt(|| {
-            medium.flush(arena.word_at(write.lba), WORD);
-            medium.flush(arena.flog_at(lane), BttFlog::LANE_LEN);
-        })?;
-        is_any |= needs_flush;
     }
     Ok(is_any)
 }

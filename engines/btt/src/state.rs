@@ -7,7 +7,6 @@ use crate::undrained::Stripe;
 use crate::write::in_doubt;
 use lode_layout::WORD;
 use lode_nvdimm::{BttBlockState, BttMapEntry};
-use lode_pmem::hold;
 use lode_pmem::sync::SpinMutexGuard;
 use lode_pmem::{Medium, Readable};
 use std::ops::Range;
@@ -30,7 +29,7 @@ impl Arena {
         state: BttBlockState,
     ) -> Result<(), BttError> {
         // Held until the drain, so what another thread sees of these states is durable.
-        let _stripes = self.hold_stripes(medium, &lbas);
+        let _stripes = self.hold_stripes(medium, &lbas)?;
         let changed: Vec<(u32, BttMapEntry)> = medium.memory().try_reading(|memory| {
             let changed = self.entries_not_in(memory, lbas, state)?;
             changed.iter().for_each(|(lba, _)| claim(medium, self.word_at(*lba)));
@@ -70,13 +69,17 @@ impl Arena {
     }
 
     /// Holds the stripes of blocks that follow each other, in the order of stripes.
-    fn hold_stripes<M: Medium>(&self, medium: &M, lbas: &Range<u32>) -> Vec<SpinMutexGuard<'_, Stripe>> {
+    fn hold_stripes<M: Medium>(
+        &self,
+        medium: &M,
+        lbas: &Range<u32>,
+    ) -> Result<Vec<SpinMutexGuard<'_, Stripe>>, BttError> {
         let count = self.stripes.len();
-        let Some(last) = lbas.clone().next_back() else { return Vec::new() };
+        let Some(last) = lbas.clone().next_back() else { return Ok(Vec::new()) };
         let words = (self.word_at(last).get() - self.word_at(lbas.start).get()) / WORD + 1;
         let start = self.stripe_index(lbas.start);
         let end = start + (words as usize).min(count);
         let from_the_first = 0..end.saturating_sub(count);
-        from_the_first.chain(start..end.min(count)).map(|index| hold(&self.stripes[index], medium)).collect()
+        from_the_first.chain(start..end.min(count)).map(|index| self.lock_stripe(medium, index)).collect()
     }
 }

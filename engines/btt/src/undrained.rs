@@ -28,12 +28,14 @@ impl Undrained {
     }
 }
 
-/// The words of a stripe of the map that may not be durable.
+/// The state of a stripe of the map, and its words that may not be durable.
 #[derive(Debug, Default)]
 pub(crate) struct Stripe {
     last: Option<Undrained>,
     /// Others that the same batch stored.
     others: Vec<Undrained>,
+    /// True after a write in doubt: of its flog entry and that of a later write, recovery could not tell the newer one.
+    pub(crate) is_in_doubt: bool,
 }
 
 impl Stripe {

@@ -25,7 +25,6 @@ use crate::lanes::{HeldLane, LaneState, Lanes};
 use crate::undrained::{Stripe, Undrained};
 use lode_layout::{PoolOffset, WORD};
 use lode_nvdimm::{BttBlockState, BttDialect, BttFlogEntry, BttMapEntry};
-use lode_pmem::hold;
 use lode_pmem::sync::SpinMutexGuard;
 use lode_pmem::{FaultScope, Medium};
 use std::slice;
@@ -105,8 +104,12 @@ fn commit<M: Medium>(
     // A lane whose write is in doubt has no free block for the next one: recovery may need either.
     writes.iter_mut().for_each(|write| write.lane.state.is_waiting = true);
     // No map entry without its flog entry: the block would have two owners after a crash.
-    in_doubt(|| make_current(medium, writes))??;
-    in_doubt(|| writes.iter().for_each(|write| write.store_map(medium)))?;
+    let made = in_doubt(|| make_current(medium, writes)).flatten();
+    let made = made.and_then(|()| in_doubt(|| writes.iter().for_each(|write| write.store_map(medium))));
+    if made.is_err() {
+        stripes.iter_mut().for_each(|stripe| stripe.is_in_doubt = true);
+        return made;
+    }
     stripes.iter_mut().for_each(|stripe| stripe.clear());
     for write in writes {
         let undrained = Undrained::new(write.arena.word_at(write.lba));
@@ -193,7 +196,7 @@ impl Arena {
     /// Holds the stripe of a block, and makes sure that the next drain makes its words durable: recovery looks at the lanes in
     /// any order, so a flog entry must not be ahead of the entry of another lane that led to its old block.
     fn hold_stripe<M: Medium>(&self, medium: &M, lba: u32) -> Result<SpinMutexGuard<'_, Stripe>, BttError> {
-        let stripe = hold(self.stripe(lba), medium);
+        let stripe = self.lock_stripe(medium, self.stripe_index(lba))?;
         if !bugs::OLD_ENTRY_NOT_DURABLE.is_active() {
             FaultScope::run(|| stripe.join_drain(medium))?;
         }
@@ -280,5 +283,34 @@ impl Arena {
         medium.store8(at, first);
         medium.store8(at.plus(WORD), second);
         medium.flush(at, 2 * WORD);
+    }
+}
+
+#[cfg(all(test, feature = "explore"))]
+mod test {
+    use super::*;
+    use crate::explore::BttSubject;
+    use crate::open;
+    use lode_layout::{BLOCK, align_down};
+    use lode_pmem::Durability;
+    use lode_sim::{Cpu, Machine, SimMedium, Subject};
+    use std::sync::Arc;
+
+    #[test]
+    fn write_in_doubt_keeps_other_writes_from_its_blocks() {
+        let machine = Machine { cpu: Cpu::X86, durability: Durability::Line };
+        let medium = Arc::new(SimMedium::new(BttSubject::SMALL.size(), machine).unwrap());
+        BttSubject::SMALL.format(Arc::clone(&medium)).unwrap();
+        let table = open::open(&medium).unwrap();
+        let (arena, lba) = table.locate(0).unwrap();
+        // A memory that ends before the flog does.
+        let short = SimMedium::new(align_down(arena.flog_at(0).get(), BLOCK), machine).unwrap();
+        let content = vec![1; 512];
+        let done = arena.write_one(&short, lba, &content);
+        assert!(matches!(done, Err(BttError::InDoubt(_))), "{done:?}");
+        let later = arena.write_one(&medium, lba, &content);
+        assert!(matches!(later, Err(BttError::Poisoned)), "{later:?}");
+        let zeroed = arena.set_state(&medium, lba..lba + 1, BttBlockState::Zero);
+        assert!(matches!(zeroed, Err(BttError::Poisoned)), "{zeroed:?}");
     }
 }

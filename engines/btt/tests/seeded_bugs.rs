@@ -26,7 +26,8 @@ fn is_found(bug: &'static Bug, subject: BttSubject, machine: Machine, threads: u
     let subject = BttSubject { cache, ..subject };
     let report = bug.plant(|| {
         (1..=40).map(|seed| seed * 1000).find_map(|seed| {
-            let budget = Budget { images: 5_000, seconds: 20.0 };
+            let images = if subject.in_place { 20_000 } else { 5_000 };
+            let budget = Budget { images, seconds: 20.0 };
             let operations = if subject.is_lazy { 4 } else { 48 / threads as u64 };
             let setup = Setup {
                 machine,
@@ -82,6 +83,7 @@ found! {
     flush_not_awaited: FLUSH_NOT_AWAITED in TABLE on COMMIT with 3;
     failed_sync_ignored: FAILED_SYNC_IGNORED in TABLE on COMMIT with 1;
     flog_ignored: FLOG_IGNORED in TABLE on LINE with 1;
+    finished_before_drain: FINISHED_BEFORE_DRAIN in TABLE on LINE with 1;
     recovery_not_drained: RECOVERY_NOT_DRAINED in TABLE on LINE with 3;
     info_before_layout: INFO_BEFORE_LAYOUT in NEW_TABLE on LINE with 1;
     flog_without_state: FLOG_WITHOUT_STATE in POOL on LINE with 1;
