@@ -1,9 +1,8 @@
 //! The handle of atomic blocks.
 
 use crate::bugs;
-use crate::cache::Cache;
-use crate::change::Change;
 use crate::error::{BlocksError, Damage};
+use crate::logged::LoggedWords;
 use crate::segments::Segments;
 use crate::spares::Spares;
 use crate::stripes::Stripes;
@@ -15,8 +14,8 @@ use lode_redo::Log;
 ///
 /// # Durability
 /// Without a [volatile cache](Blocks::has_volatile_cache), a write is durable when it returns. With one it is visible then,
-/// and durable after the next [`flush`](Blocks::flush). Either way a block is its old self or its new self after a power
-/// cut, never a mixture.
+/// durable after the next [`flush`](Blocks::flush), and not lost with the process. Either way a block is its old self or its
+/// new self after a power cut, never a mixture.
 ///
 /// # Locks
 /// Writes of one block wait for each other, and a write waits for readers of the data block that it writes to, which no map
@@ -28,8 +27,8 @@ pub struct Blocks<M: Medium> {
     pub(crate) spares: Spares,
     pub(crate) readers: Readers,
     pub(crate) stripes: Stripes,
-    /// The volatile cache; `None` where stores become durable by flushes of lines.
-    pub(crate) cache: Option<Cache>,
+    /// The map words of the log, where syncs make stores durable; `None` where flushes of lines do.
+    pub(crate) logged: Option<LoggedWords>,
 }
 
 impl<M: Medium> Blocks<M> {
@@ -55,7 +54,7 @@ impl<M: Medium> Blocks<M> {
 
     /// Returns true if writes are durable after a flush only.
     pub fn has_volatile_cache(&self) -> bool {
-        self.cache.is_some()
+        self.logged.is_some()
     }
 
     /// Reads a block.
@@ -159,15 +158,15 @@ impl<M: Medium> Blocks<M> {
     /// See [`Blocks`].
     ///
     /// # Cost
-    /// One drain without a volatile cache, none with one. A checkpoint if there is no spare data block.
+    /// One drain without a volatile cache, none with one. A checkpoint if there is no spare data block, or if the log is half
+    /// full.
     pub fn write(&self, lba: u64, from: &[u8]) -> Result<(), BlocksError> {
         self.check_range(lba, 1)?;
         self.check_length(from.len())?;
         self.log.check_accepts_records()?;
-        match &self.cache {
-            Some(cache) => self.write_cached(cache, lba, from),
-            None => self.write_one_through(lba, from),
-        }
+        self.write_one(lba, from)?;
+        self.log.checkpoint_if_due();
+        Ok(())
     }
 
     /// Writes blocks. If a block is there twice, the last content counts. Each block is written whole or not at all; blocks
@@ -192,10 +191,9 @@ impl<M: Medium> Blocks<M> {
             self.check_length(from.len())?;
         }
         self.log.check_accepts_records()?;
-        match &self.cache {
-            Some(cache) => writes.iter().try_for_each(|(lba, from)| self.write_cached(cache, *lba, from)),
-            None => self.write_through(&last_of_each(writes)),
-        }
+        self.write_several(&last_of_each(writes))?;
+        self.log.checkpoint_if_due();
+        Ok(())
     }
 
     /// Makes `count` blocks from `first` on read as zeros, and frees their data blocks.
@@ -217,12 +215,9 @@ impl<M: Medium> Blocks<M> {
                 lbas.push(lba);
             }
         }
-        match &self.cache {
-            Some(cache) => {
-                lbas.iter().try_for_each(|lba| self.change_cached(cache, Change { lba: *lba, word: None }))
-            }
-            None => self.zero_through(&lbas),
-        }
+        self.zero_each(&lbas)?;
+        self.log.checkpoint_if_due();
+        Ok(())
     }
 
     /// Makes all writes durable that have returned.
@@ -234,12 +229,15 @@ impl<M: Medium> Blocks<M> {
     /// # Cost
     /// One sync if anything waits in the volatile cache; otherwise none.
     pub fn flush(&self) -> Result<(), BlocksError> {
-        match &self.cache {
-            Some(cache) if !self.log.is_read_only() => self.settle(cache),
-            Some(_) => Ok(()),
-            None if self.log.is_read_only() => Ok(()),
-            None => Ok(self.log.check_accepts_records()?),
+        if self.log.is_read_only() {
+            return Ok(());
         }
+        self.log.check_accepts_records()?;
+        #[cfg(lode_bugs)]
+        if bugs::FLUSH_OF_OWN_WRITES.is_active() {
+            return Ok(self.log.write_back_to(crate::record::LAST_OWN.get())?);
+        }
+        Ok(self.log.write_back_to(self.log.last_sequence())?)
     }
 
     /// Makes all writes durable and stores all map words, so the next opening has nothing to replay. Blocks that are dropped

@@ -95,12 +95,14 @@ impl BlocksSubject {
         let Some(headers) = &engine.headers else { return Ok(()) };
         let mut headers = headers.lock().unwrap_or_else(PoisonError::into_inner);
         let new = headers.geometry().grow(self.grown)?;
-        headers.grow_to(engine.blocks.medium(), new, |geometry, publish| {
+        let grown = headers.grow_to(engine.blocks.medium(), new, |geometry, publish| {
             let growth = engine.blocks.begin_growth(geometry)?;
             publish()?;
             engine.blocks.finish_growth(growth);
             Ok::<(), Unusable>(())
-        })
+        });
+        // After a failed sync of the headers a mapping refuses those of the blocks, too.
+        grown.inspect_err(|_| engine.blocks.log.fail())
     }
 
     fn sound(&self, medium: &Arc<SimMedium>) -> Result<(), Unusable> {
@@ -108,6 +110,16 @@ impl BlocksSubject {
             Some(damage) => Err(Unusable::Damaged(*damage)),
             None => Ok(()),
         }
+    }
+
+    fn legal_with(
+        &self,
+        cache: WriteCache,
+        history: &HistoryPrefix<BlockRequest<BlockContent>>,
+    ) -> lode_sim::Blocks<BlockContent> {
+        let mut initial = vec![BlockContent::ZERO; self.count() as usize];
+        initial[0] = BlockContent::Whole(FIRST);
+        lode_sim::Blocks::new(&initial, &BlockContent::ZERO, cache, history, Clone::clone)
     }
 
     fn count(&self) -> u64 {
@@ -238,9 +250,15 @@ impl Subject for BlocksSubject {
     }
 
     fn legal(&self, history: &HistoryPrefix<BlockRequest<BlockContent>>) -> lode_sim::Blocks<BlockContent> {
-        let mut initial = vec![BlockContent::ZERO; self.count() as usize];
-        initial[0] = BlockContent::Whole(FIRST);
-        lode_sim::Blocks::new(&initial, &BlockContent::ZERO, self.cache, history, Clone::clone)
+        self.legal_with(self.cache, history)
+    }
+
+    /// A kill loses no write that returned.
+    fn legal_after_kill(
+        &self,
+        history: &HistoryPrefix<BlockRequest<BlockContent>>,
+    ) -> Option<lode_sim::Blocks<BlockContent>> {
+        Some(self.legal_with(WriteCache::None, history))
     }
 
     fn check(

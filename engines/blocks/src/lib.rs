@@ -9,7 +9,7 @@
 //!   BlockPool                      the blocks of a pool in a file
 //!        |
 //!   Blocks                         spares: free data blocks      readers: the data blocks that are being read
-//!        |                         cache: what waits for a sync, on durability commit
+//!        |                         logged words: what the map lacks, on durability commit
 //!        |  Record                 |  copy past the cache, load
 //!   lode-redo                      |
 //!        |                         |
@@ -32,9 +32,9 @@
 //! [atomic-blocks.md](../../../docs/decisions/atomic-blocks.md) has the number of spares.
 //!
 //! # Durability `commit`
-//! A write copies the content to the page cache, and its map word to DRAM, where readers look first. A flush puts one record
-//! for all such words into the log, and one sync makes contents and record durable. The map words are stored by the next
-//! checkpoint only, so a sync writes no page of the map.
+//! A write stores content and record in the page cache, and the map word in DRAM, where readers look first. A flush makes all
+//! contents and records durable by one sync. The map words are stored by the next checkpoint only, so a sync writes no page of
+//! the map. The page cache outlives the process: a killed server loses no write that had returned.
 //!
 //! # Read
 //! A reader announces the data block that the map gives it, and looks at the map again. If that is unchanged, a writer that
@@ -47,13 +47,12 @@
 //! | read | 0 | 0 | - |
 //! | checkpoint, at least once for as many writes as there are spares | 2 | 1 for each line of the map | - |
 //!
-//! On durability `commit`, a write costs no drain, and a flush one for all writes since the last one. `tests/cost.golden`
-//! has the numbers.
+//! On durability `commit`, a write costs no drain, and a flush one for all writes since the last one; the next record begins at a
+//! block of the disk. `tests/cost.golden` has the numbers.
 #![forbid(unsafe_code)]
 
 mod blocks;
 pub mod bugs;
-mod cache;
 mod census;
 mod change;
 mod check;
@@ -61,8 +60,8 @@ mod descriptor;
 mod error;
 #[cfg(feature = "explore")]
 pub mod explore;
-mod flush;
 mod growth;
+mod logged;
 mod map;
 mod open;
 mod plan;

@@ -1,10 +1,10 @@
 //! Making and opening blocks.
 
 use crate::blocks::Blocks;
-use crate::cache::Cache;
 use crate::census::Census;
 use crate::descriptor;
 use crate::error::BlocksError;
+use crate::logged::LoggedWords;
 use crate::plan::plan;
 use crate::segments::Segments;
 use crate::spares::Spares;
@@ -47,7 +47,8 @@ impl<M: Medium> Blocks<M> {
     /// Fails if the descriptor, the log or the map is damaged. The medium is as it was then.
     ///
     /// # Durability
-    /// Every write that had returned is there, and with a volatile cache all that were flushed.
+    /// After a power cut every write that had returned is there, and with a volatile cache all that were flushed. After the
+    /// end of a process every write that had returned is there.
     ///
     /// # Cost
     /// Reads the log and the map; a bit of memory for each data block, and four bytes for each that is spare.
@@ -68,14 +69,14 @@ impl<M: Medium> Blocks<M> {
             log.set_read_only();
         }
         log.defer_write_backs();
-        let has_cache = log.medium().durability() == Durability::Commit;
+        let is_synced = log.medium().durability() == Durability::Commit;
         let blocks = Blocks {
             log,
             segments,
             spares: Spares::new(spares),
             readers: Readers::new(),
             stripes: Stripes::new(),
-            cache: has_cache.then(Cache::default),
+            logged: is_synced.then(LoggedWords::default),
         };
         Ok((blocks, recovery))
     }

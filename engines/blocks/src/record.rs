@@ -14,6 +14,12 @@ thread_local! {
     static BUFFER: Cell<Option<Record>> = const { Cell::new(None) };
 }
 
+#[cfg(lode_bugs)]
+thread_local! {
+    /// The number of the last record that this thread stored and did not wait for: for a seeded bug.
+    pub(crate) static LAST_OWN: Cell<u64> = const { Cell::new(0) };
+}
+
 /// Calls `with` with the record of these changes.
 pub(crate) fn with_record<R>(
     segments: &Segments,

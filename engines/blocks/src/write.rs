@@ -1,12 +1,22 @@
-//! Writes on a medium without a volatile cache: durable when they return.
+//! Writes: step by step, of one block or of several.
 
 use crate::blocks::Blocks;
 use crate::bugs;
 use crate::change::Change;
 use crate::error::BlocksError;
 use crate::record::{changes_max, with_record};
-use lode_layout::{BlockMapWord, WORD};
-use lode_pmem::Medium;
+use lode_layout::{BlockMapWord, Record, WORD};
+use lode_pmem::{FaultScope, Medium};
+use lode_redo::{CommitHooks, LogError};
+
+/// Lets a commit return when its record is stored, before it is durable.
+struct UntilFlush;
+
+impl CommitHooks for UntilFlush {
+    fn waiting_max(&self, _entries: &[u64]) -> Option<u64> {
+        Some(u64::MAX)
+    }
+}
 
 impl<M: Medium> Blocks<M> {
     /// Writes a block. Allocates nothing.
@@ -16,31 +26,33 @@ impl<M: Medium> Blocks<M> {
     /// changed, unless the write is in doubt.
     ///
     /// # Cost
-    /// One drain. No locked instruction lies between the copy and the drain: it would wait for the copy, too.
-    pub(crate) fn write_one_through(&self, lba: u64, from: &[u8]) -> Result<(), BlocksError> {
+    /// One drain without a volatile cache, none with one. Without one, no locked instruction lies between the copy and the
+    /// drain: it would wait for the copy, too. With one, the lock of the block is held for no copy: that may wait for a page.
+    pub(crate) fn write_one(&self, lba: u64, from: &[u8]) -> Result<(), BlocksError> {
         self.prefetch_word(lba);
         let block = self.take()?;
-        let _stripe = self.stripes.hold_one(self.medium(), lba);
+        let stripe = self.logged.is_none().then(|| self.stripes.hold_one(self.medium(), lba));
         self.wait_for_readers(&[block]);
         let change = self.stage(block, lba, from)?;
-        let old = self.pool_word(lba).inspect_err(|_| self.spares.put_back(self.medium(), block))?;
+        let _stripe = stripe.unwrap_or_else(|| self.stripes.hold_one(self.medium(), lba));
+        let old = self.replaced_word(lba).inspect_err(|_| self.spares.put_back(self.medium(), block))?;
         self.log_and_retire(&[change], old)
     }
 
     /// Writes blocks, each of them once.
     ///
     /// # Errors
-    /// As [`write_one_through`](Blocks::write_one_through).
+    /// As [`write_one`](Blocks::write_one).
     ///
     /// # Cost
-    /// One drain for as many blocks as have room in a record, and as there are spares.
-    pub(crate) fn write_through(&self, writes: &[(u64, &[u8])]) -> Result<(), BlocksError> {
+    /// A record, and its drain without a volatile cache, for as many blocks as have room in it, and as there are spares.
+    pub(crate) fn write_several(&self, writes: &[(u64, &[u8])]) -> Result<(), BlocksError> {
         let max = changes_max(self.log.record_words_max());
         let mut rest = writes;
         while !rest.is_empty() {
             let blocks = self.take_some(rest.len().min(max))?;
             let (now, later) = rest.split_at(blocks.len());
-            self.write_some(now, &blocks)?;
+            self.write_to(now, &blocks)?;
             rest = later;
         }
         Ok(())
@@ -56,8 +68,9 @@ impl<M: Medium> Blocks<M> {
     }
 
     /// Writes blocks to as many data blocks, which were taken for them, with one record.
-    fn write_some(&self, writes: &[(u64, &[u8])], blocks: &[u32]) -> Result<(), BlocksError> {
-        let _stripes = self.stripes.hold(self.medium(), writes.iter().map(|(lba, _)| *lba));
+    fn write_to(&self, writes: &[(u64, &[u8])], blocks: &[u32]) -> Result<(), BlocksError> {
+        let hold = || self.stripes.hold(self.medium(), writes.iter().map(|(lba, _)| *lba));
+        let stripes = self.logged.is_none().then(hold);
         let put_back = |lost: Option<u32>| {
             let unused = blocks.iter().filter(|block| lost != Some(**block));
             unused.for_each(|block| self.spares.put_back(self.medium(), *block));
@@ -69,7 +82,8 @@ impl<M: Medium> Blocks<M> {
             let staged = self.stage(*block, *lba, from);
             changes.push(staged.inspect_err(|_| put_back(Some(*block)))?);
         }
-        let old = self.pool_words(writes.iter().map(|(lba, _)| *lba)).inspect_err(|_| put_back(None))?;
+        let _stripes = stripes.unwrap_or_else(hold);
+        let old = self.replaced_words(writes.iter().map(|(lba, _)| *lba)).inspect_err(|_| put_back(None))?;
         self.log_and_retire(&changes, old.into_iter().flatten())
     }
 
@@ -79,8 +93,8 @@ impl<M: Medium> Blocks<M> {
     /// Those of the log; a map word that can't be read.
     ///
     /// # Cost
-    /// One drain for as many blocks as have room in a record.
-    pub(crate) fn zero_through(&self, lbas: &[u64]) -> Result<(), BlocksError> {
+    /// A record, and its drain without a volatile cache, for as many blocks as have room in it.
+    pub(crate) fn zero_each(&self, lbas: &[u64]) -> Result<(), BlocksError> {
         for lbas in lbas.chunks(changes_max(self.log.record_words_max())) {
             let changes: Vec<Change> = lbas.iter().map(|lba| Change { lba: *lba, word: None }).collect();
             if bugs::ZERO_NOT_LOGGED.is_active() {
@@ -88,26 +102,30 @@ impl<M: Medium> Blocks<M> {
                 continue;
             }
             let _stripes = self.stripes.hold(self.medium(), lbas.iter().copied());
-            let old = self.pool_words(lbas.iter().copied())?;
+            let old = self.replaced_words(lbas.iter().copied())?;
             self.log_and_retire(&changes, old.into_iter().flatten())?;
         }
         Ok(())
     }
 
-    /// Returns the map words of blocks that the pool has.
-    fn pool_words(&self, lbas: impl Iterator<Item = u64>) -> Result<Vec<Option<BlockMapWord>>, BlocksError> {
-        lbas.map(|lba| self.pool_word(lba)).collect()
+    /// Returns the map words of blocks that a writer replaces.
+    fn replaced_words(
+        &self,
+        lbas: impl Iterator<Item = u64>,
+    ) -> Result<Vec<Option<BlockMapWord>>, BlocksError> {
+        lbas.map(|lba| self.replaced_word(lba)).collect()
     }
 
-    /// Makes `changes` durable and visible with one record, and retires the data blocks of the map words `old` that they
-    /// replace. No block is there twice. The caller holds the locks of all from before it read those words until this
-    /// returns: no other write of these blocks may free the same data blocks.
+    /// Makes `changes` visible with one record, and retires the data blocks of the map words `old` that they replace. No block
+    /// is there twice. The caller holds the locks of all from before it read those words until this returns: no other write of
+    /// these blocks may free the same data blocks.
     ///
     /// # Errors
     /// Those of the log.
     ///
     /// # Durability
-    /// Durable and visible on return. All changes of one call are there after a crash before that, or none.
+    /// Visible on return, and durable; with a volatile cache durable after the next flush. All changes of one call are there
+    /// after a crash before that, or none.
     fn log_and_retire(
         &self,
         changes: &[Change],
@@ -116,9 +134,29 @@ impl<M: Medium> Blocks<M> {
         if bugs::MAP_BEFORE_RECORD.is_active() {
             self.store_words(changes);
         }
-        let sequence = with_record(&self.segments, changes, |record| self.log.commit(record, &[]))?;
+        let Some(logged) = &self.logged else {
+            let sequence = with_record(&self.segments, changes, |record| self.log.commit(record, &[]))?;
+            self.spares.retire(self.medium(), sequence, old.into_iter().map(|word| word.block));
+            return Ok(());
+        };
+        let sequence = with_record(&self.segments, changes, |record| self.store_record(record))?;
+        // ORDER: visible before the data blocks that it replaces are retired: a reader that finds the older word then has
+        // announced its data block, or looks again. Released by the lock of the spares.
+        logged.add(self.medium(), changes, self.log.checkpointed());
         self.spares.retire(self.medium(), sequence, old.into_iter().map(|word| word.block));
         Ok(())
+    }
+
+    /// Stores a record in the log, where the end of the process leaves it. The next flush makes it durable.
+    fn store_record(&self, record: &mut Record) -> Result<u64, LogError> {
+        let scope = FaultScope::open();
+        let stored = self.log.commit_in(&scope, record, &[], &mut UntilFlush);
+        // The error reports the fault.
+        let _ = scope.close();
+        let sequence = stored?.expect("no hook gives up the commit");
+        #[cfg(lode_bugs)]
+        crate::record::LAST_OWN.set(sequence);
+        Ok(sequence)
     }
 
     /// Stores map words that no record has: for seeded bugs.

@@ -70,6 +70,21 @@ fn several_records_of_one_flush_are_never_torn() {
     }
 }
 
+/// Records come around the end of the ring, some of them before a sync.
+#[test]
+fn records_around_the_end_of_the_ring_are_never_torn() {
+    let machine = Machine { cpu: Cpu::X86, durability: Durability::Commit };
+    let subject = BlocksSubject { large_request: 60, ..subject(machine, 160 << 10, 512) };
+    for threads in 1..=2 {
+        let budget = Budget::scaled(2_000, 60.0);
+        let operations = 240 / threads as u64;
+        let setup = Setup { machine, threads, operations, budget, failing_drains: true, ..Setup::default() };
+        let report = explore(&subject, &setup);
+        println!("{subject:?}, {machine}, {threads} threads: {report}");
+        assert!(report.violation.is_none(), "{}", report.violation.expect("just seen"));
+    }
+}
+
 /// A line of a block, of the map or of the log is lost while threads use the blocks.
 #[test]
 fn lost_line_is_reported_and_loses_nothing_else() {

@@ -16,6 +16,12 @@ const SMALL: BlocksSubject =
     BlocksSubject { size: 64 << 10, block_size: 512, cache: WriteCache::None, grown: 0, large_request: 0 };
 /// A pool with requests for which a flush needs several records.
 const LARGE: BlocksSubject = BlocksSubject { size: 160 << 10, large_request: 110, ..SMALL };
+/// A pool in which a few requests use up the spares, so that data blocks are written again all the time.
+const CROWDED: BlocksSubject = BlocksSubject { large_request: 6, ..SMALL };
+/// A pool whose records come around the end of the ring.
+const WRAPPING: BlocksSubject = BlocksSubject { large_request: 60, ..LARGE };
+/// Such a pool with four times as many requests.
+const BUSY: BlocksSubject = BlocksSubject { large_request: 8, ..SMALL };
 /// A pool that grows.
 const GROWING: BlocksSubject = BlocksSubject { grown: 80 << 10, ..SMALL };
 
@@ -26,7 +32,11 @@ fn is_found(bug: &'static Bug, subject: BlocksSubject, machine: Machine, threads
     let report = bug.plant(|| {
         (1..=40).map(|seed| seed * 1000).find_map(|seed| {
             let budget = Budget { images: 5_000, seconds: 20.0 };
-            let operations = if subject.large_request > 0 { 8 } else { 60 / threads as u64 };
+            let operations = match subject.large_request {
+                101.. => 8,
+                7.. => 240,
+                _ => 60 / threads as u64,
+            };
             let setup = Setup {
                 machine,
                 threads,
@@ -71,15 +81,18 @@ found! {
     last_payload_only: log_bugs::LAST_PAYLOAD_ONLY in LARGE on COMMIT with 1;
     deferred_not_written_back: log_bugs::DEFERRED_NOT_WRITTEN_BACK in SMALL on COMMIT with 1;
     lane_slot_reused_before_slot: log_bugs::REUSE_BEFORE_SLOT in SMALL on LINE with 3;
-    readers_not_awaited: bugs::READERS_NOT_AWAITED in SMALL on COMMIT with 3;
-    read_not_repeated: bugs::READ_NOT_REPEATED in SMALL on COMMIT with 3;
+    readers_not_awaited: bugs::READERS_NOT_AWAITED in CROWDED on COMMIT with 3;
+    read_not_repeated: bugs::READ_NOT_REPEATED in BUSY on COMMIT with 3;
     zero_not_logged: bugs::ZERO_NOT_LOGGED in SMALL on LINE with 1;
     stripes_not_held: bugs::STRIPES_NOT_HELD in SMALL on LINE with 3;
     flush_of_own_writes: bugs::FLUSH_OF_OWN_WRITES in SMALL on COMMIT with 3;
-    flush_not_awaited: bugs::FLUSH_NOT_AWAITED in SMALL on COMMIT with 3;
-    freed_while_settling: bugs::FREED_WHILE_SETTLING in SMALL on COMMIT with 3;
     forgotten_before_checkpoint: bugs::FORGOTTEN_BEFORE_CHECKPOINT in SMALL on COMMIT with 1;
-    old_word_of_pool: bugs::OLD_WORD_OF_POOL in SMALL on COMMIT with 1;
+    replaced_word_of_pool: bugs::REPLACED_WORD_OF_POOL in SMALL on COMMIT with 1;
+    record_stored_at_sync: log_bugs::RECORD_STORED_AT_SYNC in SMALL on COMMIT with 1;
+    padded_before_drain: log_bugs::PADDED_BEFORE_DRAIN in SMALL on COMMIT with 3;
+    wrapped_before_drain: log_bugs::WRAPPED_BEFORE_DRAIN in WRAPPING on COMMIT with 1;
+    replayed_before_drain: log_bugs::REPLAYED_BEFORE_DRAIN in SMALL on COMMIT with 1;
+    left_in_clean_pages: log_bugs::LEFT_IN_CLEAN_PAGES in SMALL on COMMIT with 3;
     segment_not_drained: bugs::SEGMENT_NOT_DRAINED in GROWING on LINE with 1;
     segment_not_synced: bugs::SEGMENT_NOT_DRAINED in GROWING on COMMIT with 1;
     new_map_not_cleared: bugs::NEW_MAP_NOT_CLEARED in GROWING on LINE with 1;

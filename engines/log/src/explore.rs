@@ -261,6 +261,10 @@ impl Subject for LogSubject {
         Ok(Found { head: before.head, records })
     }
 
+    fn legal_after_kill(&self, history: &HistoryPrefix<LogOperation>) -> Option<Legal> {
+        Some(self.legal(history))
+    }
+
     fn legal(&self, history: &HistoryPrefix<LogOperation>) -> Legal {
         Legal::new(history, self)
     }

@@ -108,6 +108,22 @@ pub static TICKET_BEFORE_SYNC: Bug =
 pub static TICKET_AFTER_FAILED_SYNC: Bug =
     Bug::new("ticket-after-failed-sync", "a transaction is lost whose ticket said that it is durable");
 
+/// Rule 18: a record whose write-back is deferred is in memory that outlives the process when its commit returns.
+pub static RECORD_STORED_AT_SYNC: Bug =
+    Bug::new("record-stored-at-sync", "a write that had returned is lost with the process");
+/// Rule 18: padding comes before a record only if the batch before it is durable.
+pub static PADDED_BEFORE_DRAIN: Bug =
+    Bug::new("padded-before-drain", "a power cut looks like damage, and the pool is refused");
+/// Rule 18: the ring's end comes before a record only if all records before it are durable.
+pub static WRAPPED_BEFORE_DRAIN: Bug =
+    Bug::new("wrapped-before-drain", "a power cut looks like damage, and the pool is refused");
+/// Rule 19: recovery makes records and contents durable before it writes them back.
+pub static REPLAYED_BEFORE_DRAIN: Bug =
+    Bug::new("replayed-before-drain", "a map word names a data block without its content");
+/// Rule 19: recovery stores again what nothing proves durable.
+pub static LEFT_IN_CLEAN_PAGES: Bug =
+    Bug::new("left-in-clean-pages", "a map word names a data block without its content");
+
 /// Every bug of this crate that the heap's tests find.
 pub static ALL: [&Bug; 33] = [
     &WRITE_BACK_BEFORE_DRAIN,
@@ -146,4 +162,12 @@ pub static ALL: [&Bug; 33] = [
 ];
 
 /// Bugs that the tests of `lode-blocks` find: no other engine has payloads in a shared ring, or defers write-backs.
-pub static OF_PAYLOADS: [&Bug; 2] = [&LAST_PAYLOAD_ONLY, &DEFERRED_NOT_WRITTEN_BACK];
+pub static OF_PAYLOADS: [&Bug; 7] = [
+    &LAST_PAYLOAD_ONLY,
+    &DEFERRED_NOT_WRITTEN_BACK,
+    &RECORD_STORED_AT_SYNC,
+    &PADDED_BEFORE_DRAIN,
+    &WRAPPED_BEFORE_DRAIN,
+    &REPLAYED_BEFORE_DRAIN,
+    &LEFT_IN_CLEAN_PAGES,
+];

@@ -144,6 +144,10 @@ impl Subject for LogSubject {
         Ok(log.medium().memory().reading(registers)?)
     }
 
+    fn legal_after_kill(&self, history: &HistoryPrefix<Write>) -> Option<Self::Legal> {
+        Some(self.legal(history))
+    }
+
     fn legal(&self, history: &HistoryPrefix<Write>) -> Self::Legal {
         let initial: Vec<(u64, u64)> = (0..REGISTERS).map(|register| (register, 0)).collect();
         Registers::new(&initial, history, |write| Access {

@@ -3,6 +3,16 @@
 //! All transactions share one ring. Each appends its record to the open batch. The first that finds no batch being
 //! written writes the open one, and then writes its records back, in their order. Transactions that come meanwhile
 //! gather in the next batch.
+//!
+//! If write-backs are deferred, a record is stored in the ring when it is appended, and the end of the process leaves it
+//! there. A drain then makes the batch durable. The two kinds of batches differ in their place:
+//!
+//! | a batch is       | its first record lies                                                             |
+//! |------------------|-----------------------------------------------------------------------------------|
+//! | written at once  | at the block after the batch before it                                            |
+//! | stored meanwhile | there, or right after the batch before it if that was not durable at the time     |
+//!
+//! A batch of the second kind comes around the end of the ring only if all before it is durable.
 
 use crate::apply::{ContinuedRange, apply_all};
 use crate::bugs;
@@ -10,8 +20,8 @@ use crate::error::{InDoubtCause, LogError};
 use crate::hooks::AppendedRecord;
 use crate::written_back::WrittenBack;
 use lode_layout::{ChecksumSeed, PoolOffset, RECORD_HEADER_WORDS, Record, WORD, align_up};
-use lode_pmem::sync::{AtomicBool, AtomicU64, Mutex, MutexGuard, Ordering};
-use lode_pmem::{Event, Fault, FaultScope, Medium, Readable, SyncError, checksum};
+use lode_pmem::sync::{AtomicBool, AtomicU64, Mutex, MutexGuard, Ordering, SpinMutex};
+use lode_pmem::{Event, Fault, FaultScope, Medium, Readable, SyncError, checksum, hold};
 use rustix::io::Errno;
 use std::mem;
 use std::ops::Range;
@@ -22,6 +32,9 @@ use zerocopy::IntoBytes;
 const GATHER_ROUNDS: usize = 2;
 /// A round of waiting in which [`Medium::relax`] yields the CPU.
 const YIELDING_ROUND: u32 = 64;
+
+/// Bytes of deferred records after which a batch is synced without others being appended meanwhile, so that padding follows.
+const UNPROVEN_MAX: u64 = 64 << 10;
 
 /// Records on their way to the log.
 #[derive(Debug, Default)]
@@ -56,22 +69,17 @@ struct State {
     open: Batch,
     /// Records in the batch before it for which a thread waits.
     previous_attended: usize,
-    /// Position up to which the ring is written back, counted as that of a batch.
+    /// Position up to which the ring is durable and written back, counted as that of a batch.
     written_to: u64,
+    /// Position after the last padding. Recovery can't tell a damaged record after it from a torn one.
+    padded_to: u64,
     failed: Option<SyncError>,
     /// Records whose write-backs met lost memory. The log accepts no more records then.
     faults: Vec<(u64, Fault)>,
     /// Buffer of a written batch, for reuse.
     spare: Vec<u64>,
-    /// Durable records that the next checkpoint writes back, in their order, if write-backs are deferred.
-    deferred: Vec<DeferredRecord>,
-}
-
-/// A durable record that is not written back.
-#[derive(Debug)]
-struct DeferredRecord {
-    body: Vec<u64>,
-    continued: Vec<ContinuedRange>,
+    /// Durable batches that the next checkpoint writes back, in their order, if write-backs are deferred.
+    deferred: Vec<Batch>,
 }
 
 /// A record that was appended to a batch and is not ready to be written back. It is ready when this is dropped.
@@ -89,6 +97,23 @@ impl Drop for Appended<'_> {
     }
 }
 
+/// A record that has no place in the log yet.
+pub(crate) struct NewRecord<'r> {
+    pub(crate) record: &'r mut Record,
+    /// The ranges outside of the ring that hold more of its entries.
+    pub(crate) continued: &'r [ContinuedRange],
+    /// Its thread returns before it is durable if at most so many bytes of the log wait for their write-back.
+    pub(crate) waiting_max: Option<u64>,
+}
+
+/// A record that was appended, with its place.
+struct Placed<'a, 'r> {
+    appended: Appended<'a>,
+    /// Its offset in the pool.
+    at: PoolOffset,
+    words: &'r [u64],
+}
+
 /// The one ring of a log at durability commit.
 #[derive(Debug)]
 pub(crate) struct Group {
@@ -101,19 +126,10 @@ pub(crate) struct Group {
     /// True while a thread gathers, writes or writes back a batch. Changes under the lock of the state.
     writing: AtomicBool,
     written: Event,
-    /// True if checkpoints write records back, and a drain makes a batch durable.
+    /// True if checkpoints write records back, records are stored when they are appended, and a drain makes a batch durable.
     is_deferring: bool,
-}
-
-impl Batch {
-    /// Takes the records out, for a later write-back.
-    fn deferred(&mut self) -> impl Iterator<Item = DeferredRecord> {
-        let words = &self.words;
-        self.records.drain(..).map(|BatchRecord { body, continued, .. }| DeferredRecord {
-            body: words[body].to_vec(),
-            continued,
-        })
-    }
+    /// Held while a record is appended and stored, so that records are stored in the order of their numbers.
+    storing: SpinMutex<()>,
 }
 
 impl Group {
@@ -126,6 +142,7 @@ impl Group {
             open,
             previous_attended: 0,
             written_to: 0,
+            padded_to: 0,
             failed: None,
             faults: Vec::new(),
             spare: Vec::new(),
@@ -139,12 +156,18 @@ impl Group {
             writing: AtomicBool::new(false),
             written: Event::new(),
             is_deferring: false,
+            storing: SpinMutex::new(()),
         }
     }
 
     /// Leaves write-backs to checkpoints from now on.
     pub(crate) fn defer_write_backs(&mut self) {
         self.is_deferring = true;
+    }
+
+    /// Returns true if checkpoints write records back.
+    pub(crate) fn is_deferring(&self) -> bool {
+        self.is_deferring
     }
 
     /// Moves the empty ring to `ring`, and returns the position of the next record. The caller holds all lanes, so no
@@ -154,28 +177,50 @@ impl Group {
         debug_assert!(state.open.words.is_empty(), "no transaction is in its commit");
         let start = state.open.start.next_multiple_of(ring_len);
         (state.ring, state.ring_len, state.open.start) = (ring, ring_len, start);
-        state.written_to = start;
+        (state.written_to, state.padded_to) = (start, start);
         start
     }
 
     /// Returns the bytes appended since the log epoch began, padding included.
     pub(crate) fn head<M: Medium>(&self, medium: &M) -> u64 {
         let state = self.lock_state();
-        state.open.start + batch_len(&state.open, medium.log_block())
+        align_up(end_of(&state.open), medium.log_block())
     }
 
-    /// Assigns a sequence number to `record`, adds its checksum and appends it to the open batch. It is written back
-    /// when the result was dropped, with the entries in `continued`. Returns `None` when the ring has no room for it
-    /// above `tail`. The caller waits for the record, unless at most `waiting_max` bytes wait for their write-back.
+    /// Assigns a sequence number to a record, adds its checksum and appends it to the open batch. It is written back when the
+    /// result was dropped. Returns `None` when the ring has no room for it above `tail`. A fault that `scope` has counts as one of
+    /// the record. The caller waits for the record, unless it [returns early](AppendedRecord::returns_early).
     pub(crate) fn append<M: Medium>(
         &self,
+        scope: &FaultScope,
         medium: &M,
-        record: &mut Record,
-        continued: &[ContinuedRange],
+        new: NewRecord<'_>,
         next: &AtomicU64,
         tail: u64,
-        waiting_max: Option<u64>,
     ) -> Result<Option<Appended<'_>>, LogError> {
+        // ORDER: a record is stored before the next one gets its number. Stop here: the end of the process leaves all records
+        // but this one, and its commit has not returned.
+        let _in_order = self.is_deferring.then(|| hold(&self.storing, medium));
+        let appended = self.append_to_batch(medium, new, next, tail)?;
+        let Some(Placed { appended, at, words }) = appended else { return Ok(None) };
+        if self.is_deferring && !bugs::RECORD_STORED_AT_SYNC.is_active() {
+            medium.copy(at, words.as_bytes());
+            if scope.has_fault() {
+                // Recovery takes no record after one that is missing, so none may follow: the caller fails the log too late.
+                self.fail_state(SyncError { errno: Errno::IO.raw_os_error() });
+            }
+        }
+        Ok(Some(appended))
+    }
+
+    /// Appends a record to the open batch, as [`append`](Group::append) does, and stores nothing.
+    fn append_to_batch<'r, M: Medium>(
+        &self,
+        medium: &M,
+        NewRecord { record, continued, waiting_max }: NewRecord<'r>,
+        next: &AtomicU64,
+        tail: u64,
+    ) -> Result<Option<Placed<'_, 'r>>, LogError> {
         let mut state = self.lock_state();
         // A record that met lost memory stays in the log, so none may follow that would make the log go on without it.
         if state.failed.is_some() || !state.faults.is_empty() {
@@ -183,11 +228,17 @@ impl Group {
         }
         let (block, ring_len) = (medium.log_block(), state.ring_len);
         let len = record.padded_len() as u64 * WORD;
-        let at = state.open.start + state.open.words.as_bytes().len() as u64;
+        let at = end_of(&state.open);
         // A batch that fills the ring exactly continues at its start, too: bytes after the ring are not the log's.
         let is_at_end = !state.open.words.is_empty() && at.is_multiple_of(ring_len);
-        let wraps = is_at_end || at % ring_len + align_up(len, block) > ring_len;
-        let end = if wraps { at.next_multiple_of(ring_len) } else { at } + align_up(len, block);
+        let wraps = is_at_end || align_up(at % ring_len + len, block) > ring_len;
+        // A record at the start of the ring is taken as one that follows a durable batch, as after padding.
+        let is_unproven =
+            self.is_deferring && !bugs::WRAPPED_BEFORE_DRAIN.is_active() && at != state.written_to;
+        if is_unproven && (wraps || at.is_multiple_of(ring_len)) {
+            return Ok(None);
+        }
+        let end = align_up(if wraps { at.next_multiple_of(ring_len) } else { at } + len, block);
         if end - tail > ring_len || (wraps && state.open.wrap.is_some()) {
             return Ok(None);
         }
@@ -198,16 +249,12 @@ impl Group {
         }
         let first = state.open.words.len() + RECORD_HEADER_WORDS;
         let body = first..first + record.body().len();
-        let at = state.open.start + state.open.words.as_bytes().len() as u64;
+        let at = end_of(&state.open);
         debug_assert!(at % ring_len + len <= ring_len, "a record does not wrap");
         // ORDER: assigned and appended under one lock, so the order of records in the log is that of their numbers.
         let sequence = next.fetch_add(1, Ordering::SeqCst);
-        state.open.words.extend_from_slice(record.finish(
-            self.checksum_seed,
-            sequence,
-            at % ring_len,
-            checksum,
-        ));
+        let words = record.finish(self.checksum_seed, sequence, at % ring_len, checksum);
+        state.open.words.extend_from_slice(words);
         let continued = continued.to_vec();
         state.open.records.push(BatchRecord { sequence, body, continued });
         let waiting = at + len - state.written_to;
@@ -217,7 +264,9 @@ impl Group {
         // ORDER: none: the thread that closes the batch takes the lock first.
         unready.fetch_add(1, Ordering::Relaxed);
         let batch = state.open.number;
-        Ok(Some(Appended { unready, record: AppendedRecord { sequence, batch, waiting, returns_early } }))
+        let appended =
+            Appended { unready, record: AppendedRecord { sequence, batch, waiting, returns_early } };
+        Ok(Some(Placed { appended, at: state.ring.plus(at % ring_len), words }))
     }
 
     /// Returns the number of the batch's records that are not ready to be written back.
@@ -279,8 +328,15 @@ impl Group {
     }
 
     /// Makes the open batch durable, and writes it back.
-    fn write_next<M: Medium>(&self, medium: &M, state: MutexGuard<'_, State>) {
+    fn write_next<'a, M: Medium>(&'a self, medium: &M, mut state: MutexGuard<'a, State>) {
         let ring = (state.ring, state.ring_len);
+        let mut alone = None;
+        if self.is_deferring && end_of(&state.open) - state.padded_to > UNPROVEN_MAX {
+            // No record is appended during this sync, so padding follows the batch.
+            drop(state);
+            alone = Some(hold(&self.storing, medium));
+            state = self.lock_state();
+        }
         let mut batch = self.gather(medium, state);
         let mut faults = Vec::new();
         let last = batch.records.last().map(|record| record.sequence);
@@ -293,11 +349,14 @@ impl Group {
             self.write_back(medium, &batch, &mut faults);
         }
         let mut state = self.lock_state();
-        if written.is_ok() && self.is_deferring {
-            state.deferred.extend(batch.deferred());
-        }
         if written.is_ok() {
-            state.written_to = batch.start + batch_len(&batch, medium.log_block());
+            if state.open.words.is_empty() {
+                // ORDER: no record was stored before the batch was durable, so the padding before the next one shows that
+                // it is. Stop here: the ring ends with this batch.
+                state.open.start = align_up(state.open.start, medium.log_block());
+                state.padded_to = state.open.start;
+            }
+            state.written_to = state.open.start;
         }
         // ORDER: releases the outcome to threads that ask without the lock.
         self.writing.store(false, Ordering::Release);
@@ -309,22 +368,20 @@ impl Group {
             (Ok(()), None) => {}
             (Err(_), _) => self.written_back.end(),
         }
-        batch.words.clear();
-        state.spare = batch.words;
-        drop(state);
+        if self.is_deferring {
+            state.deferred.extend(written.is_ok().then_some(batch));
+        } else {
+            batch.words.clear();
+            state.spare = batch.words;
+        }
+        drop((state, alone));
         self.written.notify_all();
     }
 
     /// Writes the records of `batch` back, which is durable, when all of them are ready. Adds those whose write-backs met
     /// lost memory to `faults`.
     fn write_back<M: Medium>(&self, medium: &M, batch: &Batch, faults: &mut Vec<(u64, Fault)>) {
-        for round in 0.. {
-            // ORDER: acquires what threads did before their records were ready.
-            if self.unready_of(batch).load(Ordering::Acquire) == 0 {
-                break;
-            }
-            medium.relax(round);
-        }
+        self.wait_until_ready(medium, batch);
         let _writing_back = self.written_back.begin_write_back();
         let is_reversed = bugs::WRITE_BACK_OUT_OF_ORDER.is_active();
         let last = batch.records.len().saturating_sub(1);
@@ -338,6 +395,17 @@ impl Group {
             if let Err(fault) = scope.close() {
                 faults.push((record.sequence, fault));
             }
+        }
+    }
+
+    /// Waits until the threads of a closed batch have done what comes before the write-back of their records.
+    fn wait_until_ready<M: Medium>(&self, medium: &M, batch: &Batch) {
+        for round in 0.. {
+            // ORDER: acquires what threads did before their records were ready.
+            if self.unready_of(batch).load(Ordering::Acquire) == 0 {
+                break;
+            }
+            medium.relax(round);
         }
     }
 
@@ -359,56 +427,55 @@ impl Group {
 
     /// Takes the open batch, and opens the next one after it.
     fn close_batch(&self, state: &mut State, block: u64) -> Batch {
-        let start = state.open.start + batch_len(&state.open, block);
+        let end = end_of(&state.open);
+        // A record that is stored before this batch is durable follows without padding, which would show that it is.
+        let is_padded = !self.is_deferring || bugs::PADDED_BEFORE_DRAIN.is_active();
+        let start = if is_padded { align_up(end, block) } else { end };
         let words = mem::take(&mut state.spare);
         let number = state.open.number + 1;
         mem::replace(&mut state.open, Batch { start, words, number, ..Batch::default() })
     }
 
-    /// Writes `batch` to the ring of that offset and length.
+    /// Makes `batch` durable in the ring of that offset and length.
     fn write<M: Medium>(
         &self,
         medium: &M,
         (ring, ring_len): (PoolOffset, u64),
         batch: &mut Batch,
     ) -> Result<(), SyncError> {
-        let padded = batch_len(batch, medium.log_block()) / 8;
-        batch.words.resize(padded as usize, 0);
-        let (first, second) = batch.words.split_at(batch.wrap.unwrap_or(batch.words.len()));
-        let mut written = Ok(());
-        for (part, at) in [(first, batch.start % ring_len), (second, 0)] {
-            debug_assert!(at + part.as_bytes().len() as u64 <= ring_len, "a batch leaves the ring");
-            if !part.is_empty() && written.is_ok() {
-                // ORDER: the records are durable before any thread that waits for them returns or writes back.
-                // Stop here: each record of the batch is whole or absent, and none was acknowledged.
-                written = self.write_part(medium, ring.plus(at), part.as_bytes());
-                if bugs::FAILED_SYNC_IGNORED.is_active() {
-                    written = Ok(());
-                }
+        if self.is_deferring {
+            self.wait_until_ready(medium, batch);
+            if bugs::RECORD_STORED_AT_SYNC.is_active() {
+                parts(batch, ring_len).for_each(|(at, part)| medium.copy(ring.plus(at), part));
             }
+            // ORDER: the records are stored, since they are ready, and no page of the pool but those of payloads and of the log
+            // is dirty. Both are durable before any thread that waits for them returns. Stop here: each record of the batch
+            // is whole or absent, one without its payload is dropped, and none was acknowledged as durable.
+            return medium.drain();
         }
-        written
-    }
-
-    /// Writes a part of a batch to the ring, durably. If write-backs are deferred, no page of the pool but those of payloads
-    /// and of the log is dirty, and one sync takes both.
-    fn write_part<M: Medium>(&self, medium: &M, at: PoolOffset, bytes: &[u8]) -> Result<(), SyncError> {
-        if !self.is_deferring {
-            // ORDER: told at the call.
-            return medium.log_write(at, bytes);
-        }
-        medium.copy(at, bytes);
-        // ORDER: told at the call. The payloads that the records name are durable with them. Stop here: a record without
-        // its payload is dropped.
-        medium.drain()
+        let padded = (align_up(end_of(batch), medium.log_block()) - batch.start) / WORD;
+        batch.words.resize(padded as usize, 0);
+        // ORDER: the records are durable before any thread that waits for them returns or writes back.
+        // Stop here: each record of the batch is whole or absent, and none was acknowledged.
+        let written = parts(batch, ring_len).try_for_each(|(at, part)| medium.log_write(ring.plus(at), part));
+        if bugs::FAILED_SYNC_IGNORED.is_active() { Ok(()) } else { written }
     }
 
     /// Writes deferred records back, in their order. They become durable with the next drain.
     pub(crate) fn write_back_deferred<M: Medium>(&self, medium: &M, memory: &Readable) {
         let deferred = mem::take(&mut self.lock_state().deferred);
-        for record in &deferred {
-            apply_all(medium, memory, &record.body, &record.continued, None, true);
+        for batch in &deferred {
+            for record in &batch.records {
+                let body = &batch.words[record.body.clone()];
+                apply_all(medium, memory, body, &record.continued, None, true);
+            }
         }
+    }
+
+    /// Refuses all records from now on.
+    fn fail_state(&self, error: SyncError) {
+        self.lock_state().failed.get_or_insert(error);
+        self.written_back.end();
     }
 
     fn lock_state(&self) -> MutexGuard<'_, State> {
@@ -436,7 +503,14 @@ fn attended(batch: &Batch) -> usize {
     batch.records.len() - batch.unattended
 }
 
-/// Returns the bytes that the batch takes in the ring. Each of its parts is padded to `block`.
-fn batch_len(batch: &Batch, block: u64) -> u64 {
-    align_up(batch.words.as_bytes().len() as u64, block)
+/// Returns the parts of a batch that has records, each with its offset in a ring of that length.
+fn parts(batch: &Batch, ring_len: u64) -> impl Iterator<Item = (u64, &[u8])> {
+    let (first, second) = batch.words.split_at(batch.wrap.unwrap_or(batch.words.len()));
+    let parts = [(batch.start % ring_len, first), (0, second)];
+    parts.into_iter().map(|(at, part)| (at, part.as_bytes())).filter(|(_, part)| !part.is_empty())
+}
+
+/// Returns the position of the end of the batch's last record.
+fn end_of(batch: &Batch) -> u64 {
+    batch.start + batch.words.as_bytes().len() as u64
 }

@@ -6,7 +6,7 @@ use lode_pmem::sync::{AtomicBool, AtomicU64, Ordering, SpinMutex, SpinMutexGuard
 
 use crate::dirty::DirtyLines;
 use crate::error::{InDoubtCause, LogError};
-use crate::group::Group;
+use crate::group::{Group, NewRecord};
 use crate::hooks::{AppendedRecord, CommitHooks};
 use crate::lane::{LaneState, Lanes, bias_used};
 use crate::written_back::WrittenBack;
@@ -277,7 +277,8 @@ impl<M: Medium> Log<M> {
     /// Durable and visible on return. After a crash before the return, either all entries are there or none.
     ///
     /// # Cost
-    /// One drain; at durability commit one synced write shared with others. A checkpoint when the ring is half full.
+    /// One drain; at durability commit one synced write shared with others. A checkpoint when the ring is half full; if
+    /// write-backs are deferred, when it is full.
     #[inline]
     pub fn commit(&self, record: &mut Record, continued: &[ContinuedRange]) -> Result<u64, LogError> {
         let scope = FaultScope::open();
@@ -423,8 +424,9 @@ impl<M: Medium> Log<M> {
             }
             // ORDER: acquires the checkpoint that freed the space below the tail.
             let tail = self.tails[0].load(Ordering::Acquire);
-            let (next, max) = (&self.next_sequence.0, hooks.waiting_max(record.body()));
-            if let Some(appended) = group.append(&self.medium, record, continued, next, tail, max)? {
+            let waiting_max = hooks.waiting_max(record.body());
+            let new = NewRecord { record, continued, waiting_max };
+            if let Some(appended) = group.append(scope, &self.medium, new, &self.next_sequence.0, tail)? {
                 break (lane, appended);
             }
             drop(lane);
@@ -449,10 +451,22 @@ impl<M: Medium> Log<M> {
         drop(lane);
         // ORDER: none: an old length only makes the checkpoint come earlier.
         let ring_len = self.ring_len.load(Ordering::Relaxed);
-        if is_due || self.half_full(0, group.head(&self.medium), ring_len) {
+        let is_half_full = || self.half_full(0, group.head(&self.medium), ring_len);
+        if is_due || (!group.is_deferring() && is_half_full()) {
             self.checkpoint_if_idle();
         }
         Ok(Some(sequence))
+    }
+
+    /// Makes a checkpoint if the ring is half full and no other thread makes one. For callers that defer write-backs, once they
+    /// have released their locks: their commits make a checkpoint only if the ring is full.
+    pub fn checkpoint_if_due(&self) {
+        let Some(group) = &self.group else { return };
+        // ORDER: none: an old length only makes the checkpoint come earlier.
+        let ring_len = self.ring_len.load(Ordering::Relaxed);
+        if self.half_full(0, group.head(&self.medium), ring_len) {
+            self.checkpoint_if_idle();
+        }
     }
 
     /// Returns the length of all rings. Entries outside of them that are longer together make a checkpoint due, because

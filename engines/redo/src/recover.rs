@@ -6,8 +6,9 @@ use crate::error::LogError;
 use crate::log::{Log, LogArea, SEQUENCE_GAP, ring_count};
 use crate::scan::{LogScan, ReplayRecord};
 use crate::{apply, slots};
-use lode_layout::{CHECKPOINT_SLOTS_OFF, CheckpointSlot};
-use lode_pmem::{Durability, FaultScope, Medium};
+use lode_layout::{CHECKPOINT_SLOTS_OFF, CheckpointSlot, PoolOffset};
+use lode_pmem::{Durability, FaultScope, Medium, Readable};
+use std::ops::Range;
 
 /// The result of recovery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,6 +85,9 @@ impl<M: Medium> Log<M> {
         if bugs::REPLAY_BY_RING.is_active() {
             records.sort_by_key(|record| record.ring);
         }
+        if !bugs::REPLAYED_BEFORE_DRAIN.is_active() {
+            make_durable(&medium, &records, on_corruption)?;
+        }
         if !bugs::RECOVERY_SLOT_BEFORE_DRAIN.is_active() {
             replay(&medium, &records, on_corruption)?;
         }
@@ -99,7 +103,7 @@ impl<M: Medium> Log<M> {
             rings: ring_count(medium.durability(), area),
             closed: false,
         };
-        // ORDER: write-backs are durable (replay drained), then the slot ends the old log epoch, then records of the
+        // ORDER: records are durable, then write-backs (replay drained), then the slot ends the old log epoch, then records of the
         // new one may be written. Stop here: the old slot counts, and recovery does the same again.
         if !bugs::EPOCH_NOT_DRAINED.is_active() {
             slots::write(&medium, &uuid, &slot)?;
@@ -124,6 +128,41 @@ pub(crate) fn after_gap(last: u64) -> Result<u64, LogError> {
     let exhausted =
         LogError::Corrupt { what: "the sequence number of the checkpoint slot", at: CHECKPOINT_SLOTS_OFF };
     last.checked_add(SEQUENCE_GAP).filter(|number| *number < u64::MAX / 2).ok_or(exhausted)
+}
+
+/// Makes durable what a killed process may have left in memory only: records and their contents. After a failed sync some of it
+/// may lie in clean pages, which a further sync passes over, so what nothing proves durable is stored again.
+fn make_durable<M: Medium>(
+    medium: &M,
+    records: &[ReplayRecord],
+    on_corruption: OnCorruption,
+) -> Result<(), LogError> {
+    if records.is_empty() {
+        return Ok(());
+    }
+    if medium.durability() == Durability::Commit && !bugs::LEFT_IN_CLEAN_PAGES.is_active() {
+        let scope = FaultScope::open();
+        let memory = scope.memory(medium.memory());
+        let unproven = records.iter().filter(|record| !record.is_proven);
+        unproven.flat_map(ReplayRecord::ranges).for_each(|range| store_again(medium, memory, range));
+        if let (Err(lost), OnCorruption::Refuse) = (scope.close(), on_corruption) {
+            return Err(lost.into());
+        }
+    }
+    // ORDER: records and contents are durable before the first write-back, as in a commit: a killed process may not have drained
+    // them. Stop here: the same records are replayed again, or fewer of those that no flush covered.
+    medium.drain().map_err(LogError::from)
+}
+
+/// Stores the bytes of a range over themselves.
+fn store_again<M: Medium>(medium: &M, memory: &Readable, range: Range<u64>) {
+    const STEP: usize = 64 << 10;
+    let mut bytes = vec![0; STEP.min((range.end - range.start) as usize)];
+    for from in range.clone().step_by(STEP) {
+        let part = &mut bytes[..STEP.min((range.end - from) as usize)];
+        memory.read(PoolOffset::new(from), part);
+        medium.copy(PoolOffset::new(from), part);
+    }
 }
 
 /// Repeats the write-backs of `records`, in their order, and makes them durable. Stores to lost memory are an error,

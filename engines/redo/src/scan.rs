@@ -5,11 +5,12 @@ use crate::error::LogError;
 use crate::log::{LogArea, RINGS_MAX, ring_checksum_seed};
 use crate::ring::{BitFlip, Gap, Ring};
 use lode_layout::{
-    BLOCK, CHECKPOINT_SLOTS_OFF, CheckpointSlot, Entries, Entry, Geometry, PoolOffset, WORD, align_down,
-    flipped_bit_of,
+    BLOCK, CHECKPOINT_SLOTS_OFF, CheckpointSlot, Entries, Entry, Geometry, PoolOffset, RECORD_HEADER_WORDS,
+    WORD, align_down, flipped_bit_of,
 };
 use lode_pmem::{Medium, Readable};
 use std::collections::BTreeMap;
+use std::iter;
 use std::ops::Range;
 
 /// Bytes that are checksummed at a time.
@@ -22,7 +23,7 @@ pub struct ReplayRecord {
     pub(crate) ring: u32,
     at: PoolOffset,
     /// True if a later record shows that the record and its payload were durable.
-    is_proven: bool,
+    pub(crate) is_proven: bool,
     pub(crate) body: Vec<u64>,
     pub(crate) continued: Vec<u64>,
 }
@@ -33,10 +34,22 @@ impl ReplayRecord {
         [&self.body, &self.continued].into_iter().flat_map(|body| Entries::new(body).map_while(Result::ok))
     }
 
+    /// Returns the ranges that became durable with the record: its own, and those of its content outside of the ring.
+    pub(crate) fn ranges(&self) -> impl Iterator<Item = Range<u64>> {
+        let len = (RECORD_HEADER_WORDS + self.body.len()) as u64 * WORD;
+        let own = self.at.get()..self.at.get() + len;
+        iter::once(own).chain(self.external_content().map(|entry| entry_range(&entry)))
+    }
+
+    /// Returns the entries whose content lies outside of the ring.
+    fn external_content(&self) -> impl Iterator<Item = Entry<'_>> {
+        let is_outside = |entry: &Entry<'_>| matches!(entry, Entry::Payload { .. } | Entry::Continue { .. });
+        Entries::new(&self.body).map_while(Result::ok).filter(is_outside)
+    }
+
     /// Returns true if content outside of the ring became durable with the record.
     fn has_external_content(&self) -> bool {
-        let is_outside = |entry| matches!(entry, Entry::Payload { .. } | Entry::Continue { .. });
-        Entries::new(&self.body).map_while(Result::ok).any(is_outside)
+        self.external_content().next().is_some()
     }
 }
 

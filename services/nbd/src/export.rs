@@ -40,6 +40,12 @@ impl Export {
         &self.name
     }
 
+    /// Returns true if a change has to be durable before it is answered. A client that connects again to a server that was
+    /// killed does not send an answered change again, so no answer may depend on the memory of the process.
+    pub(crate) fn is_durable_when_answered(&self) -> bool {
+        self.device.has_process_cache()
+    }
+
     /// Returns true if clients can't change it.
     pub fn is_read_only(&self) -> bool {
         self.is_read_only

@@ -38,6 +38,9 @@
 //! A write is as durable as the device makes a batch, see [`lode_volume::BlockDevice`]. FLUSH and FUA are offered always, and
 //! cost nothing where the device has no volatile cache. A flush on one connection covers what was answered on all of them.
 //!
+//! A killed server loses no change that was answered, because a client that connects to the next one does not send it again.
+//! So where the volatile cache lies in the process, as that of a table, a change is durable before it is answered.
+//!
 //! # Cost
 //! A batch costs one receive, one batch of the device and one send. After a batch, the thread of a client that was prompt before
 //! looks for the next command for up to 50 us before it sleeps. A connection has a thread, a receive buffer whose pages are

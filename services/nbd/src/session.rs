@@ -226,7 +226,7 @@ impl Session<'_> {
             batch.works.push(Work {
                 cookie: header.cookie,
                 action,
-                is_fua: header.is_fua(),
+                is_fua: header.is_fua() || self.export.is_durable_when_answered(),
                 offset: header.offset,
                 len: header.len,
                 payload: start..end,

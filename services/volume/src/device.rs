@@ -110,6 +110,12 @@ pub trait BlockDevice: Send + Sync {
     /// Returns true if a batch without FUA is durable only after a [`flush`](BlockDevice::flush).
     fn has_volatile_cache(&self) -> bool;
 
+    /// Returns true if the volatile cache lies in the memory of the process, so that its end loses what was not flushed. That
+    /// of other devices lies in the page cache.
+    fn has_process_cache(&self) -> bool {
+        false
+    }
+
     /// Runs the requests of a batch in order, and sets the result of each. One that fails does not stop the rest. Blocks of
     /// a failed request before its first faulty block may have been read or changed.
     ///

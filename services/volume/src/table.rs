@@ -23,6 +23,11 @@ impl<M: Medium> BlockDevice for Btt<M> {
         Btt::has_volatile_cache(self)
     }
 
+    /// Map words must not reach the file before the contents that they name.
+    fn has_process_cache(&self) -> bool {
+        Btt::has_volatile_cache(self)
+    }
+
     fn run(&self, batch: &mut [Request<'_>]) {
         run_batch(self, self, batch);
         flush_changes(batch, |request| request.is_fua, |_| BlockDevice::flush(self));

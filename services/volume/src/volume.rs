@@ -119,6 +119,10 @@ impl BlockDevice for Volume {
         self.device.has_volatile_cache()
     }
 
+    fn has_process_cache(&self) -> bool {
+        self.device.has_process_cache()
+    }
+
     fn is_read_only(&self) -> bool {
         self.device.is_read_only()
     }

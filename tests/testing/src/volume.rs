@@ -29,6 +29,8 @@ struct State {
     is_failed: bool,
     /// True if batches wait.
     is_shut: bool,
+    /// True if the cache counts as memory of the process.
+    is_process_cache: bool,
     /// Batches that wait.
     waiting: usize,
 }
@@ -45,6 +47,7 @@ impl MemoryDevice {
             flush_fails: false,
             is_failed: false,
             is_shut: false,
+            is_process_cache: false,
             waiting: 0,
         };
         MemoryDevice { block_size, block_count, state: Mutex::new(state), moved: Condvar::new() }
@@ -77,6 +80,11 @@ impl MemoryDevice {
     /// Makes flushes fail.
     pub fn fail_flushes(&self) {
         self.state().flush_fails = true;
+    }
+
+    /// Makes the cache count as memory of the process.
+    pub fn lose_cache_with_process(&self) {
+        self.state().is_process_cache = true;
     }
 
     /// Makes batches wait, or lets them go on.
@@ -143,6 +151,10 @@ impl BlockDevice for MemoryDevice {
 
     fn has_volatile_cache(&self) -> bool {
         true
+    }
+
+    fn has_process_cache(&self) -> bool {
+        self.state().is_process_cache
     }
 
     fn run(&self, batch: &mut [Request<'_>]) {

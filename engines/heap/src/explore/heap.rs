@@ -372,6 +372,10 @@ impl Subject for HeapSubject {
         HeapSubject::contents(&heap, &geometry)
     }
 
+    fn legal_after_kill(&self, history: &HistoryPrefix<Step>) -> Option<Self::Legal> {
+        Some(self.legal(history))
+    }
+
     fn legal(&self, history: &HistoryPrefix<Step>) -> Self::Legal {
         let initial: Vec<(u64, u64)> = (0..SLOTS).map(|slot| (slot, 0)).collect();
         let pairs =

@@ -243,6 +243,10 @@ impl Subject for LaterSubject {
         Ok((0..WORDS).map(|word| load_word(root, word, load)).collect::<Result<_, _>>()?)
     }
 
+    fn legal_after_kill(&self, history: &HistoryPrefix<Step>) -> Option<Self::Legal> {
+        Some(self.legal(history))
+    }
+
     fn legal(&self, history: &HistoryPrefix<Step>) -> Self::Legal {
         // A plain read sees what is durable, which its thread has left behind.
         let mut operations = history.operations().to_vec();

@@ -170,6 +170,10 @@ impl Subject for PmemLogSubject {
         Ok(Found(before))
     }
 
+    fn legal_after_kill(&self, history: &HistoryPrefix<PmemLogOperation>) -> Option<Legal> {
+        Some(self.legal(history))
+    }
+
     fn legal(&self, history: &HistoryPrefix<PmemLogOperation>) -> Legal {
         Legal { operations: history.operations().to_vec(), is_cached: self.is_cached }
     }

@@ -18,8 +18,8 @@
 //! anywhere. It is not rare compared with a flipped bit in just this record, since hardware corrects or reports nearly
 //! all flipped bits. So open drops the record and `check` reports it. `repair` corrects the bit.
 //!
-//! If group commits share a ring, a whole batch is written at once, and a power cut leaves any part of it. A gap is
-//! then damage only if a later batch is there. Padding between two records shows that if no other record was between
+//! If group commits share a ring, a whole batch is written at once, or its records are stored one after the other and synced
+//! together; a power cut leaves any part of it. A gap is then damage only if a later batch is there. Padding between two records shows that if no other record was between
 //! them: if their numbers are adjacent.
 //!
 //! A record of a batch may follow from earlier ones of the same batch, whose locks were handed on to it. So if a record is

@@ -80,9 +80,9 @@ pub(crate) enum VolumeCommand {
     /// write that was answered is as durable as the volume makes it: at durability commit after a flush or with FUA, else at
     /// once. There is neither encryption nor a password: who reaches the address reads and writes.
     ///
-    /// At durability commit, a server that is killed loses what was answered and not flushed. A client that connects again by
-    /// itself, as nbd-client -persist and qemu with reconnect-delay do, does not send those writes again, and its next flush
-    /// succeeds. So end its use of the volume after the server was killed, or serve from memory whose stores are durable.
+    /// A server that is killed loses nothing that it answered, flushed or not: a client that connects again by itself, as qemu
+    /// with reconnect-delay does, goes on where it was. At durability commit, tables (btt, btt2, pmemblk) sync each batch before
+    /// they answer it for that; volumes of the formats atomic and raw do not need to, and are faster there.
     ///
     /// A client with the extension RESIZE of the protocol can grow volumes of the formats atomic and raw while they are served,
     /// up to what the disk has room for; atomic ones at most 63 times. Others see the new size when they connect again.

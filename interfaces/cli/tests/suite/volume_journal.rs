@@ -41,7 +41,7 @@ impl Journal {
         self.blocks[block].later.push(value);
     }
 
-    /// Notes that a write is durable: no older one is left to be found.
+    /// Notes that a write is not lost by what comes: no older one is left to be found.
     pub(crate) fn durable(&mut self, block: usize, value: u64) {
         let values = &mut self.blocks[block];
         values.durable = values.durable.max(value);

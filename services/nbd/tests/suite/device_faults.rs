@@ -73,6 +73,20 @@ fn flush_covers_what_other_connections_wrote() {
     assert_eq!(served.device.durable()[1024..][..16], *b"\0\0\0\0\0\x02\x02\x02\x02\x02\x02\x02\0\0\0\0");
 }
 
+/// A kill after an answer may lose the memory of the process: whole blocks, parts of blocks and zeros.
+#[test]
+fn changes_in_a_process_cache_are_durable_when_answered() {
+    let served = Served::start();
+    let mut client = served.client(Form::Simple);
+    client.write(5 * BLOCK as u64, &[9; BLOCK]);
+    served.device.lose_cache_with_process();
+    client.write(0, &[1; BLOCK]);
+    client.write(1024 + 500, &[2; 600]);
+    assert_eq!(client.error(ZEROES, 0, 5 * BLOCK as u64, BLOCK as u64), 0);
+    assert_eq!(served.device.durable(), served.device.bytes());
+    assert_eq!(served.device.durable()[..BLOCK], [1; BLOCK]);
+}
+
 /// Forced unit access makes its own range durable, for parts of blocks and zeros, too.
 #[test]
 fn fua_makes_its_range_durable() {
