@@ -42,6 +42,7 @@
 #![forbid(unsafe_code)]
 
 mod copy;
+mod delete;
 mod error;
 mod escape;
 mod format;
@@ -53,6 +54,7 @@ mod snapshot;
 mod store;
 
 pub use copy::{CopyError, CopyEvents, CopyReport};
+pub use delete::KeyRange;
 pub use error::{KvError, LineError};
 pub use escape::{escape, unescape};
 pub use format::{Format, Pair};

@@ -278,7 +278,7 @@ impl<M: Medium> Store<M> {
         Ok(())
     }
 
-    fn clear_load_progress(&self, tx: &Tx<'_, M>) -> Result<(), HeapError> {
+    pub(crate) fn clear_load_progress(&self, tx: &Tx<'_, M>) -> Result<(), HeapError> {
         // A load has the store to itself, so no other thread makes the note non-zero meanwhile.
         if tx.memory().load8(self.load_progress_at()) != 0 {
             tx.lock(self.load_progress_at())?;

@@ -1,7 +1,9 @@
 //! `lode kv`: keys and values in a pool of the layout `kv`.
 
+mod delete;
 mod load;
 mod point;
+mod range;
 mod scan;
 
 use crate::durability::DurabilityOption;
@@ -16,6 +18,9 @@ use lode_kv::{KvError, Store, StoreReader};
 use lode_pool::{Access, OpenOptions};
 use std::path::Path;
 
+/// Exit code for a key that is not in the pool.
+const NOT_FOUND: u8 = 1;
+
 /// The commands of `lode kv`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum KvCommand {
@@ -28,9 +33,9 @@ pub(crate) enum KvCommand {
     /// Print the value of a key, as it is, and a newline
     #[command(long_about = point::GET_ABOUT, after_long_help = fields::help(point::GET_FIELDS))]
     Get(point::Get),
-    /// Remove a key
-    #[command(after_long_help = fields::help(point::DELETE_FIELDS))]
-    Delete(point::KeyArgs),
+    /// Remove a key, or all keys of a range
+    #[command(long_about = delete::ABOUT, after_long_help = fields::help(delete::FIELDS))]
+    Delete(delete::Delete),
     /// Print the number of keys
     #[command(long_about = point::COUNT_ABOUT, after_long_help = fields::help(point::COUNT_FIELDS))]
     Count(point::PoolArgs),
@@ -47,7 +52,7 @@ pub(crate) fn run(command: &KvCommand, options: &GlobalOptions) -> Result<Output
         KvCommand::Load(load) => load::run(load, options),
         KvCommand::Put(put) => point::put(put, options.durability),
         KvCommand::Get(get) => point::get(get),
-        KvCommand::Delete(key) => point::delete(key, options.durability),
+        KvCommand::Delete(delete) => delete::run(delete, options),
         KvCommand::Count(args) => point::count(&args.pool),
         KvCommand::Export(export) => scan::export(export, options.json),
         KvCommand::Scan(scan) => scan::scan(scan, options.json),

@@ -1,24 +1,19 @@
-//! `lode kv put`, `get`, `delete` and `count`.
+//! `lode kv put`, `get` and `count`.
 
 use crate::durability::DurabilityOption;
 use crate::failure::Failure;
-use crate::kv::{close_after, open_to_read, open_to_write, with_bytes};
+use crate::kv::{NOT_FOUND, close_after, open_to_read, open_to_write, with_bytes};
 use crate::output::Output;
 use clap::Args;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// Exit code for a key that is not in the pool.
-const NOT_FOUND: u8 = 1;
-
 pub(crate) const PUT_FIELDS: &[(&str, &str)] = &[("replaced", "whether the key had a value before")];
 pub(crate) const GET_FIELDS: &[(&str, &str)] = &[
     ("found", "whether the key exists; if not, the exit code is 1, or 3 if --verify can't prove its absence"),
     ("value", "its value; value_b64, in base64, if it is not UTF-8"),
 ];
-pub(crate) const DELETE_FIELDS: &[(&str, &str)] =
-    &[("deleted", "whether the key existed; if not, the exit code is 1")];
 pub(crate) const COUNT_FIELDS: &[(&str, &str)] = &[("count", "the number of keys")];
 
 pub(crate) const GET_ABOUT: &str = "\
@@ -52,19 +47,13 @@ pub(crate) struct Put {
 
 #[derive(Args, Debug)]
 pub(crate) struct Get {
-    #[command(flatten)]
-    key: KeyArgs,
-    /// Prove that an absent key is absent: read the whole tree, and exit with 3 if it is damaged
-    #[arg(long)]
-    verify: bool,
-}
-
-#[derive(Args, Debug)]
-pub(crate) struct KeyArgs {
     /// The pool's file or device
     pool: PathBuf,
     /// The key
     key: OsString,
+    /// Prove that an absent key is absent: read the whole tree, and exit with 3 if it is damaged
+    #[arg(long)]
+    verify: bool,
 }
 
 #[derive(Args, Debug)]
@@ -81,27 +70,17 @@ pub(crate) fn put(put: &Put, durability: DurabilityOption) -> Result<Output, Fai
     Ok(Output::empty().with("replaced", replaced))
 }
 
-pub(crate) fn get(Get { key, verify }: &Get) -> Result<Output, Failure> {
+pub(crate) fn get(Get { pool, key, verify }: &Get) -> Result<Output, Failure> {
     let what = "getting a key";
-    let mut store = open_to_read(&key.pool, what)?;
-    let bytes = key.key.as_bytes();
-    let found = if *verify { store.get_proven(bytes) } else { store.get(bytes) };
-    match found.map_err(Failure::of_pool(what, &key.pool))? {
+    let mut store = open_to_read(pool, what)?;
+    let found = if *verify { store.get_proven(key.as_bytes()) } else { store.get(key.as_bytes()) };
+    match found.map_err(Failure::of_pool(what, pool))? {
         None => Ok(Output::empty().with("found", false).with_exit_code(NOT_FOUND)),
         Some(value) => {
             let output = Output::text([&value[..], b"\n"].concat()).with("found", true);
             Ok(with_bytes(output, "value", &value))
         }
     }
-}
-
-pub(crate) fn delete(key: &KeyArgs, durability: DurabilityOption) -> Result<Output, Failure> {
-    let what = "deleting a key";
-    let store = open_to_write(&key.pool, durability, what)?;
-    let deleted = store.delete(key.key.as_bytes());
-    let deleted = close_after(store, deleted).map_err(Failure::of_pool(what, &key.pool))?;
-    let code = if deleted { 0 } else { NOT_FOUND };
-    Ok(Output::empty().with("deleted", deleted).with_exit_code(code))
 }
 
 pub(crate) fn count(pool: &Path) -> Result<Output, Failure> {

@@ -3,16 +3,14 @@
 use crate::failure::Failure;
 use crate::hint::store_hint;
 use crate::kv::open_to_read;
+use crate::kv::range::RangeArgs;
 use crate::output::Output;
 use crate::progress::Progress;
 use clap::{Args, ValueEnum};
-use lode_index::{Direction, Entry, prefix_end};
+use lode_index::{Direction, Entry};
 use lode_kv::{Format, KvError, StoreReader, escape};
 use serde_json::json;
-use std::ffi::OsString;
 use std::io::{self, BufWriter, StdoutLock, Write};
-use std::ops::Bound;
-use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
 pub(crate) const FIELDS: &[(&str, &str)] = &[
@@ -61,15 +59,8 @@ enum ExportFormat {
 pub(crate) struct Scan {
     /// The pool's file or device
     pool: PathBuf,
-    /// Print only keys that begin with P
-    #[arg(long, value_name = "P")]
-    prefix: Option<OsString>,
-    /// Print only A and keys after it
-    #[arg(long, value_name = "A")]
-    from: Option<OsString>,
-    /// Print only keys before B
-    #[arg(long, value_name = "B")]
-    to: Option<OsString>,
+    #[command(flatten)]
+    range: RangeArgs,
     /// Print from the last key to the first
     #[arg(long)]
     reverse: bool,
@@ -99,8 +90,8 @@ struct Printer<'a> {
 
 pub(crate) fn export(export: &Export, json: bool) -> Result<Output, Failure> {
     let jsonl = json || export.format == ExportFormat::Jsonl;
-    let (prefix, from, to, limit) = (None, None, None, None);
-    let whole = Scan { pool: export.pool.clone(), prefix, from, to, reverse: false, limit, verify: false };
+    let (pool, range) = (export.pool.clone(), RangeArgs::default());
+    let whole = Scan { pool, range, reverse: false, limit: None, verify: false };
     print(&whole, jsonl, json, "exporting")
 }
 
@@ -153,7 +144,7 @@ impl Printer<'_> {
         }
         let mut printed = Ok(());
         let direction = if self.scan.reverse { Direction::Backward } else { Direction::Forward };
-        let is_end = store.scan(bounds(self.scan), direction, |entry| {
+        let is_end = store.scan(self.scan.range.bounds(), direction, |entry| {
             match entry {
                 Ok(entry) => printed = self.print_entry(entry, json),
                 Err(error) => {
@@ -170,8 +161,7 @@ impl Printer<'_> {
         if is_end {
             self.report_damages(None, json);
         }
-        let Scan { prefix, from, to, .. } = self.scan;
-        Ok(is_end && prefix.is_none() && from.is_none() && to.is_none())
+        Ok(is_end && self.scan.range.is_all())
     }
 
     fn print_entry(&mut self, entry: Entry, json: bool) -> Result<(), Failure> {
@@ -203,16 +193,4 @@ impl Printer<'_> {
             });
         }
     }
-}
-
-/// Returns the range of keys that lie in all of `--prefix`, `--from` and `--to`.
-fn bounds(scan: &Scan) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
-    let bytes = |text: &Option<OsString>| text.clone().map(OsString::into_vec);
-    let prefix = bytes(&scan.prefix).unwrap_or_default();
-    let to = match (prefix_end(&prefix), bytes(&scan.to)) {
-        (Some(end), Some(to)) => Some(end.min(to)),
-        (end, to) => end.or(to),
-    };
-    let from = bytes(&scan.from).unwrap_or_default().max(prefix);
-    (Bound::Included(from), to.map_or(Bound::Unbounded, Bound::Excluded))
 }

@@ -216,6 +216,29 @@ fn put_get_and_delete() {
 }
 
 #[test]
+fn ranges_are_deleted() {
+    let fixture = PoolFixture::new();
+    let pool = fixture.pool();
+    let input = fixture.file("in.tsv", "b\t1\na\t2\nab\t3\n\\xff\t4\nA\nac\t5\n");
+    let load = || lode(["kv", "load", pool, text(&input)]).success();
+    load();
+    let delete = |arguments: &[&str]| lode([&["kv", "delete", pool], arguments].concat());
+    assert_eq!(delete(&["--prefix", "a", "--from", "ab"]).success(), "2 keys deleted\n");
+    assert_eq!(lode(["kv", "scan", pool]).success(), "A\t\na\t2\nb\t1\n\\xff\t4\n");
+    assert_eq!(delete(&["--to", "b", "--json"]).json()["deleted"], 2);
+    assert_eq!(delete(&["--prefix", "zz"]).success(), "0 keys deleted\n", "no key is no error");
+    assert_eq!(delete(&["--from", "b"]).success(), "2 keys deleted\n");
+    assert_eq!(lode(["kv", "count", pool]).success(), "0\n");
+    // Loading the same input again puts what was deleted.
+    load();
+    assert_eq!(lode(["kv", "count", pool]).success(), "6\n");
+    delete(&[]).failure(2, &["required", "--prefix", "KEY"]);
+    delete(&["a", "--prefix", "a"]).failure(2, &["cannot be used with"]);
+    assert_eq!(lode(["kv", "count", pool]).success(), "6\n");
+    assert_eq!(delete(&["--prefix", ""]).success(), "6 keys deleted\n");
+}
+
+#[test]
 fn scans_respect_byte_order_and_bounds() {
     let fixture = PoolFixture::new();
     let pool = fixture.pool();
@@ -332,7 +355,7 @@ fn json_fields_match_help() {
     check(&["kv", "count"], &[&[pool]]);
     check(&["kv", "scan"], &[&[pool]]);
     check(&["kv", "export"], &[&[pool]]);
-    check(&["kv", "delete"], &[&[pool, "k"]]);
+    check(&["kv", "delete"], &[&[pool, "k"], &[pool, "--prefix", "k"]]);
 }
 
 /// The objects with `key_b64` called `key`: the help explains both in one line.

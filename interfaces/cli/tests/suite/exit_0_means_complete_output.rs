@@ -165,6 +165,7 @@ fn verified_get_proves_absence() {
     for verb in ["get", "delete"] {
         image.run(&bytes, &["kv", verb], &["key1001"]).failure(3, &["the checksum of the leaf"]);
     }
+    image.run(&bytes, &["kv", "delete"], &["--prefix", "key1"]).failure(3, &["the checksum of the leaf"]);
     // A zeroed slot: a lookup reports an absent key without proof; a proof fails.
     let slot = image.slot_offset(key - 16);
     let bytes = image.with(|bytes| bytes[slot..slot + 8].fill(0));
