@@ -158,8 +158,8 @@ impl<M: Medium> Blocks<M> {
     /// See [`Blocks`].
     ///
     /// # Cost
-    /// One drain without a volatile cache, none with one. A checkpoint if there is no spare data block, or if the log is half
-    /// full.
+    /// One drain without a volatile cache, none with one. A checkpoint if there is no spare data block, and for as many
+    /// records as fill half of the log, or 64 KiB of it while flushes overlap with writes.
     pub fn write(&self, lba: u64, from: &[u8]) -> Result<(), BlocksError> {
         self.check_range(lba, 1)?;
         self.check_length(from.len())?;
@@ -227,7 +227,8 @@ impl<M: Medium> Blocks<M> {
     /// again.
     ///
     /// # Cost
-    /// One sync if anything waits in the volatile cache; otherwise none.
+    /// One sync if anything waits in the volatile cache; otherwise none. A checkpoint from time to time, as for
+    /// [`write`](Blocks::write).
     pub fn flush(&self) -> Result<(), BlocksError> {
         if self.log.is_read_only() {
             return Ok(());
@@ -237,7 +238,9 @@ impl<M: Medium> Blocks<M> {
         if bugs::FLUSH_OF_OWN_WRITES.is_active() {
             return Ok(self.log.write_back_to(crate::record::LAST_OWN.get())?);
         }
-        Ok(self.log.write_back_to(self.log.last_sequence())?)
+        self.log.write_back_to(self.log.last_sequence())?;
+        self.log.checkpoint_if_due();
+        Ok(())
     }
 
     /// Makes all writes durable and stores all map words, so the next opening has nothing to replay. Blocks that are dropped

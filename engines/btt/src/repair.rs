@@ -112,6 +112,12 @@ fn repair_blocks<M: Medium>(
     medium.memory().reading(|memory| memory.read(flog_at, &mut flog))?;
     let lanes = BttFlog::salvage(&flog, geometry).map_err(damaged)?;
     let mut map = MapBytes::read(medium, arena)?;
+    if lanes.iter().flatten().any(|write| map.lacks(write)) {
+        put(medium, flog_at, &flog)?;
+        // ORDER: flog entries are durable before a map entry follows from them: a program that was killed may not have drained
+        // them. Stop here: nothing is changed.
+        medium.drain()?;
+    }
     for write in lanes.iter().flatten() {
         if !map.lacks(write) {
             continue;

@@ -33,7 +33,8 @@ const GATHER_ROUNDS: usize = 2;
 /// A round of waiting in which [`Medium::relax`] yields the CPU.
 const YIELDING_ROUND: u32 = 64;
 
-/// Bytes of deferred records after which a batch is synced without others being appended meanwhile, so that padding follows.
+/// Bytes of durable records without padding after them from which on a checkpoint is due: without either, recovery would take a
+/// damaged one for torn.
 const UNPROVEN_MAX: u64 = 64 << 10;
 
 /// Records on their way to the log.
@@ -71,8 +72,8 @@ struct State {
     previous_attended: usize,
     /// Position up to which the ring is durable and written back, counted as that of a batch.
     written_to: u64,
-    /// Position after the last padding. Recovery can't tell a damaged record after it from a torn one.
-    padded_to: u64,
+    /// Position after the last padding, or of the last checkpoint. Recovery can't tell a damaged record after it from a torn one.
+    proven_to: u64,
     failed: Option<SyncError>,
     /// Records whose write-backs met lost memory. The log accepts no more records then.
     faults: Vec<(u64, Fault)>,
@@ -142,7 +143,7 @@ impl Group {
             open,
             previous_attended: 0,
             written_to: 0,
-            padded_to: 0,
+            proven_to: 0,
             failed: None,
             faults: Vec::new(),
             spare: Vec::new(),
@@ -177,7 +178,7 @@ impl Group {
         debug_assert!(state.open.words.is_empty(), "no transaction is in its commit");
         let start = state.open.start.next_multiple_of(ring_len);
         (state.ring, state.ring_len, state.open.start) = (ring, ring_len, start);
-        (state.written_to, state.padded_to) = (start, start);
+        (state.written_to, state.proven_to) = (start, start);
         start
     }
 
@@ -185,6 +186,19 @@ impl Group {
     pub(crate) fn head<M: Medium>(&self, medium: &M) -> u64 {
         let state = self.lock_state();
         align_up(end_of(&state.open), medium.log_block())
+    }
+
+    /// Returns the bytes appended, as [`head`](Group::head) does, for a checkpoint that holds all lanes.
+    pub(crate) fn checkpoint_head<M: Medium>(&self, medium: &M) -> u64 {
+        let head = self.head(medium);
+        self.lock_state().proven_to = head;
+        head
+    }
+
+    /// Returns true if so many durable records have no padding after them that a checkpoint is due.
+    pub(crate) fn needs_proof(&self) -> bool {
+        let state = self.lock_state();
+        state.written_to.saturating_sub(state.proven_to) > UNPROVEN_MAX
     }
 
     /// Assigns a sequence number to a record, adds its checksum and appends it to the open batch. It is written back when the
@@ -328,15 +342,8 @@ impl Group {
     }
 
     /// Makes the open batch durable, and writes it back.
-    fn write_next<'a, M: Medium>(&'a self, medium: &M, mut state: MutexGuard<'a, State>) {
+    fn write_next<M: Medium>(&self, medium: &M, state: MutexGuard<'_, State>) {
         let ring = (state.ring, state.ring_len);
-        let mut alone = None;
-        if self.is_deferring && end_of(&state.open) - state.padded_to > UNPROVEN_MAX {
-            // No record is appended during this sync, so padding follows the batch.
-            drop(state);
-            alone = Some(hold(&self.storing, medium));
-            state = self.lock_state();
-        }
         let mut batch = self.gather(medium, state);
         let mut faults = Vec::new();
         let last = batch.records.last().map(|record| record.sequence);
@@ -353,8 +360,11 @@ impl Group {
             if state.open.words.is_empty() {
                 // ORDER: no record was stored before the batch was durable, so the padding before the next one shows that
                 // it is. Stop here: the ring ends with this batch.
-                state.open.start = align_up(state.open.start, medium.log_block());
-                state.padded_to = state.open.start;
+                let end = state.open.start;
+                state.open.start = align_up(end, medium.log_block());
+                if state.open.start > end {
+                    state.proven_to = state.open.start;
+                }
             }
             state.written_to = state.open.start;
         }
@@ -374,7 +384,7 @@ impl Group {
             batch.words.clear();
             state.spare = batch.words;
         }
-        drop((state, alone));
+        drop(state);
         self.written.notify_all();
     }
 

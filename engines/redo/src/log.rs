@@ -278,7 +278,7 @@ impl<M: Medium> Log<M> {
     ///
     /// # Cost
     /// One drain; at durability commit one synced write shared with others. A checkpoint when the ring is half full; if
-    /// write-backs are deferred, when it is full.
+    /// write-backs are deferred, when it is full, or at its end.
     #[inline]
     pub fn commit(&self, record: &mut Record, continued: &[ContinuedRange]) -> Result<u64, LogError> {
         let scope = FaultScope::open();
@@ -424,13 +424,13 @@ impl<M: Medium> Log<M> {
             }
             // ORDER: acquires the checkpoint that freed the space below the tail.
             let tail = self.tails[0].load(Ordering::Acquire);
-            let waiting_max = hooks.waiting_max(record.body());
+            let (seen, waiting_max) = (self.checkpointed(), hooks.waiting_max(record.body()));
             let new = NewRecord { record, continued, waiting_max };
             if let Some(appended) = group.append(scope, &self.medium, new, &self.next_sequence.0, tail)? {
                 break (lane, appended);
             }
             drop(lane);
-            self.checkpoint()?;
+            self.checkpoint_after(seen)?;
         };
         let unwinding = FailOnUnwind(self);
         let AppendedRecord { sequence, returns_early, .. } = appended.record;
@@ -458,13 +458,14 @@ impl<M: Medium> Log<M> {
         Ok(Some(sequence))
     }
 
-    /// Makes a checkpoint if the ring is half full and no other thread makes one. For callers that defer write-backs, once they
-    /// have released their locks: their commits make a checkpoint only if the ring is full.
+    /// Makes a checkpoint if the ring is half full, or if recovery could not tell damage of many durable records from a torn end,
+    /// and if no other thread makes one. For callers that defer write-backs, once they have released their locks: their commits
+    /// make one only if there is no room, or if records before the end of the ring are not durable.
     pub fn checkpoint_if_due(&self) {
         let Some(group) = &self.group else { return };
         // ORDER: none: an old length only makes the checkpoint come earlier.
         let ring_len = self.ring_len.load(Ordering::Relaxed);
-        if self.half_full(0, group.head(&self.medium), ring_len) {
+        if self.half_full(0, group.head(&self.medium), ring_len) || group.needs_proof() {
             self.checkpoint_if_idle();
         }
     }
@@ -516,6 +517,12 @@ impl<M: Medium> Log<M> {
     /// wait for theirs.
     pub fn checkpoint(&self) -> Result<(), LogError> {
         self.checkpoint_locked(self.wait_for_checkpointer(), false)
+    }
+
+    /// Makes a checkpoint unless another thread has made one since the number of the last one was `seen`.
+    fn checkpoint_after(&self, seen: u64) -> Result<(), LogError> {
+        let checkpointer = self.wait_for_checkpointer();
+        if self.checkpointed() != seen { Ok(()) } else { self.checkpoint_locked(checkpointer, false) }
     }
 
     /// Makes a checkpoint unless one is running. If it fails, the log accepts no more records; the calling
@@ -786,7 +793,7 @@ impl<M: Medium> Log<M> {
             lane.continued = 0;
         }
         match &self.group {
-            Some(group) => vec![group.head(&self.medium)],
+            Some(group) => vec![group.checkpoint_head(&self.medium)],
             None => lanes.iter().map(|lane| lane.head).collect(),
         }
     }

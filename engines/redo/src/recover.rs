@@ -4,10 +4,10 @@ use crate::bugs;
 use crate::dirty::DirtyLines;
 use crate::error::LogError;
 use crate::log::{Log, LogArea, SEQUENCE_GAP, ring_count};
-use crate::scan::{LogScan, ReplayRecord};
+use crate::scan::{LogScan, Ranges, ReplayRecord};
 use crate::{apply, slots};
-use lode_layout::{CHECKPOINT_SLOTS_OFF, CheckpointSlot, PoolOffset};
-use lode_pmem::{Durability, FaultScope, Medium, Readable};
+use lode_layout::{BLOCK, CHECKPOINT_SLOTS_OFF, CheckpointSlot, PoolOffset, align_down};
+use lode_pmem::{Durability, Fault, FaultScope, Medium};
 use std::ops::Range;
 
 /// The result of recovery.
@@ -141,12 +141,13 @@ fn make_durable<M: Medium>(
         return Ok(());
     }
     if medium.durability() == Durability::Commit && !bugs::LEFT_IN_CLEAN_PAGES.is_active() {
-        let scope = FaultScope::open();
-        let memory = scope.memory(medium.memory());
+        let mut ranges = Ranges::default();
         let unproven = records.iter().filter(|record| !record.is_proven);
-        unproven.flat_map(ReplayRecord::ranges).for_each(|range| store_again(medium, memory, range));
-        if let (Err(lost), OnCorruption::Refuse) = (scope.close(), on_corruption) {
-            return Err(lost.into());
+        unproven.flat_map(ReplayRecord::ranges).for_each(|range| ranges.add(range));
+        for range in ranges.iter() {
+            if let (Err(lost), OnCorruption::Refuse) = (store_again(medium, range), on_corruption) {
+                return Err(lost.into());
+            }
         }
     }
     // ORDER: records and contents are durable before the first write-back, as in a commit: a killed process may not have drained
@@ -154,15 +155,21 @@ fn make_durable<M: Medium>(
     medium.drain().map_err(LogError::from)
 }
 
-/// Stores the bytes of a range over themselves.
-fn store_again<M: Medium>(medium: &M, memory: &Readable, range: Range<u64>) {
-    const STEP: usize = 64 << 10;
-    let mut bytes = vec![0; STEP.min((range.end - range.start) as usize)];
-    for from in range.clone().step_by(STEP) {
-        let part = &mut bytes[..STEP.min((range.end - from) as usize)];
-        memory.read(PoolOffset::new(from), part);
-        medium.copy(PoolOffset::new(from), part);
+/// Stores the bytes of a range over themselves, apart from those that can't be read. Returns the first fault.
+fn store_again<M: Medium>(medium: &M, range: Range<u64>) -> Result<(), Fault> {
+    const STEP: u64 = BLOCK;
+    let mut bytes = [0; STEP as usize];
+    let (mut from, mut done) = (range.start, Ok(()));
+    while from < range.end {
+        // To the end of a page, of which all or nothing is lost.
+        let end = range.end.min(align_down(from, STEP) + STEP);
+        let (at, part) = (PoolOffset::new(from), &mut bytes[..(end - from) as usize]);
+        let read = medium.memory().reading(|memory| memory.read(at, part));
+        let stored = read.and_then(|()| FaultScope::run(|| medium.copy(at, part)));
+        done = done.and(stored);
+        from = end;
     }
+    done
 }
 
 /// Repeats the write-backs of `records`, in their order, and makes them durable. Stores to lost memory are an error,

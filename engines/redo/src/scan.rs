@@ -321,12 +321,12 @@ fn words_of(bytes: &[u8]) -> Vec<u64> {
 
 /// A set of bytes, as ranges that do not touch, keyed by their start.
 #[derive(Debug, Default)]
-struct Ranges {
+pub(crate) struct Ranges {
     ends: BTreeMap<u64, u64>,
 }
 
 impl Ranges {
-    fn add(&mut self, range: Range<u64>) {
+    pub(crate) fn add(&mut self, range: Range<u64>) {
         let Range { mut start, mut end } = range;
         while let Some((from, to)) = self.ends.range(..=end).next_back().map(|(from, to)| (*from, *to)) {
             if to < start {
@@ -336,6 +336,10 @@ impl Ranges {
             (start, end) = (start.min(from), end.max(to));
         }
         self.ends.insert(start, end);
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Range<u64>> {
+        self.ends.iter().map(|(start, end)| *start..*end)
     }
 
     fn overlaps(&self, range: &Range<u64>) -> bool {

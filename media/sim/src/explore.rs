@@ -356,7 +356,29 @@ impl<'s, S: Subject> Search<'s, S> {
         let mut killed = model.clone();
         killed.end_threads();
         self.nested.load(self.main.words());
-        self.cut_recovery(killed, &events, crash_point, killed_at, Vec::new)
+        self.cut_recovery(killed.clone(), &events, crash_point, killed_at, Vec::new)?;
+        self.nested.load(self.main.words());
+        self.cut_after_recovery(killed, &events, crash_point, legal)
+    }
+
+    /// Cuts the power when the recovery after a kill has returned: what the killed process promised is durable.
+    fn cut_after_recovery(
+        &mut self,
+        mut model: Model,
+        events: &[MediumEvent],
+        crash_point: &CrashPoint<'_, S>,
+        legal: &S::Legal,
+    ) -> ControlFlow<End> {
+        events.iter().for_each(|event| model.apply(*event));
+        let mut rng = fastrand::Rng::with_seed(crash_point.seed ^ crash_point.point as u64);
+        let (units, _) = dirty_units(&mut model);
+        sampling::visit_states(&units, NESTED, &mut rng, |state| {
+            self.spend()?;
+            load_image(&mut self.nested, &mut model, state);
+            let Err(failure) = self.nested.check(self.subject, legal) else { return Continue(()) };
+            let cuts = vec![cut_of(&model, events.len(), state)];
+            Break(found(crash_point, Some(crash_point.point), cuts, Failure::Kill(failure)))
+        })
     }
 
     /// Makes the image of a kill again, or of a power cut inside of the recovery from it.
@@ -382,7 +404,10 @@ impl<'s, S: Subject> Search<'s, S> {
         model.end_threads();
         self.nested.load(self.main.words());
         load_cut(&mut self.nested, model, &events, inside);
-        self.nested.check(self.subject, &self.subject.legal(history)).map_err(Failure::PowerCut)
+        self.nested.check(self.subject, &self.subject.legal(history)).map_err(Failure::PowerCut)?;
+        // After the whole recovery, what the killed process promised is durable.
+        let promised = self.subject.legal_after_kill(history).filter(|_| inside.point == events.len());
+        promised.map_or(Ok(()), |legal| self.nested.check(self.subject, &legal)).map_err(Failure::Kill)
     }
 
     /// Cuts the power inside of the recovery of the image that was just laid and checked.

@@ -85,7 +85,8 @@ impl Model {
         self.undrained_of = Default::default();
     }
 
-    /// Ends all threads. That drains what each has copied, and no sector that a log write had begun is ever written.
+    /// Ends all threads. That drains what each has copied. Flushes that no drain followed count for nothing, and no sector that a
+    /// log write had begun is ever written.
     pub(crate) fn end_threads(&mut self) {
         for unit in &self.dirty {
             let state = &mut self.units[*unit as usize];
@@ -94,8 +95,9 @@ impl Model {
             state.versions = None;
         }
         for thread in 0..THREADS_MAX {
-            let copied = std::mem::take(&mut self.undrained_of[thread].copied);
+            let Undrained { copied, .. } = std::mem::take(&mut self.undrained_of[thread]);
             for unit in copied {
+                self.units[unit as usize].writers &= !(1 << thread);
                 self.complete(unit, u64::MAX, |path| path == WritePath::NonTemporal(thread as u8));
             }
         }
