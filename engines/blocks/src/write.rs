@@ -134,15 +134,15 @@ impl<M: Medium> Blocks<M> {
         if bugs::MAP_BEFORE_RECORD.is_active() {
             self.store_words(changes);
         }
-        let Some(logged) = &self.logged else {
-            let sequence = with_record(&self.segments, changes, |record| self.log.commit(record, &[]))?;
-            self.spares.retire(self.medium(), sequence, old.into_iter().map(|word| word.block));
-            return Ok(());
-        };
-        let sequence = with_record(&self.segments, changes, |record| self.store_record(record))?;
-        // ORDER: visible before the data blocks that it replaces are retired: a reader that finds the older word then has
-        // announced its data block, or looks again. Released by the lock of the spares.
-        logged.add(self.medium(), changes, self.log.checkpointed());
+        let sequence = with_record(&self.segments, changes, |record| match &self.logged {
+            Some(_) => self.store_record(record),
+            None => self.log.commit(record, &[]),
+        })?;
+        if let Some(logged) = &self.logged {
+            // ORDER: visible before the data blocks that it replaces are retired: a reader that finds the older word then has
+            // announced its data block, or looks again. Released by the lock of the spares.
+            logged.add(self.medium(), changes, self.log.checkpointed());
+        }
         self.spares.retire(self.medium(), sequence, old.into_iter().map(|word| word.block));
         Ok(())
     }

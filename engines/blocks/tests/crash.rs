@@ -7,23 +7,29 @@ use lode_sim::{Budget, Cpu, Machine, Setup, WriteCache, explore, explore_poison}
 /// Size of the smallest pool: 8 blocks of 512 bytes, and 8 spares.
 const SMALL: u64 = 64 << 10;
 
+const COMMIT: Machine = Machine { cpu: Cpu::X86, durability: Durability::Commit };
+
 fn subject(machine: Machine, size: u64, block_size: u32) -> BlocksSubject {
     let is_cached = machine.durability == Durability::Commit;
     let cache = if is_cached { WriteCache::Volatile } else { WriteCache::None };
     BlocksSubject { size, block_size, cache, grown: 0, large_request: 0 }
 }
 
+/// Explores a subject with so many threads, which share the operations.
+fn survives(subject: BlocksSubject, machine: Machine, threads: usize, operations: u64, images: u64) {
+    let budget = Budget::scaled(images, 60.0);
+    let failing_drains = machine.durability == Durability::Commit;
+    let setup = Setup { machine, threads, operations, budget, failing_drains, ..Setup::default() };
+    let report = explore(&subject, &setup);
+    println!("{subject:?}, {machine}, {threads} threads: {report}");
+    assert!(report.violation.is_none(), "{}", report.violation.expect("just seen"));
+}
+
 fn survives_power_cuts(size: u64, block_size: u32, operations: u64, images: u64) {
     for machine in Machine::ALL {
         for threads in 1..=3 {
             let subject = subject(machine, size, block_size);
-            let budget = Budget::scaled(images, 60.0);
-            let operations = operations / threads as u64;
-            let failing_drains = machine.durability == Durability::Commit;
-            let setup = Setup { machine, threads, operations, budget, failing_drains, ..Setup::default() };
-            let report = explore(&subject, &setup);
-            println!("{subject:?}, {machine}, {threads} threads: {report}");
-            assert!(report.violation.is_none(), "{}", report.violation.expect("just seen"));
+            survives(subject, machine, threads, operations / threads as u64, images);
         }
     }
 }
@@ -44,13 +50,7 @@ fn growing_pools_lose_nothing() {
     for machine in Machine::ALL {
         for threads in 1..=3 {
             let subject = BlocksSubject { grown: SMALL + (16 << 10), ..subject(machine, SMALL, 512) };
-            let budget = Budget::scaled(2_000, 60.0);
-            let operations = 36 / threads as u64;
-            let failing_drains = machine.durability == Durability::Commit;
-            let setup = Setup { machine, threads, operations, budget, failing_drains, ..Setup::default() };
-            let report = explore(&subject, &setup);
-            println!("{subject:?}, {machine}, {threads} threads: {report}");
-            assert!(report.violation.is_none(), "{}", report.violation.expect("just seen"));
+            survives(subject, machine, threads, 36 / threads as u64, 2_000);
         }
     }
 }
@@ -58,30 +58,18 @@ fn growing_pools_lose_nothing() {
 /// A flush of so many writes needs several records, which one sync makes durable.
 #[test]
 fn several_records_of_one_flush_are_never_torn() {
-    let machine = Machine { cpu: Cpu::X86, durability: Durability::Commit };
-    let subject = BlocksSubject { large_request: 110, ..subject(machine, 160 << 10, 512) };
+    let subject = BlocksSubject { large_request: 110, ..subject(COMMIT, 160 << 10, 512) };
     for threads in 1..=2 {
-        let budget = Budget::scaled(1_000, 60.0);
-        let setup =
-            Setup { machine, threads, operations: 8, budget, failing_drains: true, ..Setup::default() };
-        let report = explore(&subject, &setup);
-        println!("{subject:?}, {machine}, {threads} threads: {report}");
-        assert!(report.violation.is_none(), "{}", report.violation.expect("just seen"));
+        survives(subject, COMMIT, threads, 8, 1_000);
     }
 }
 
 /// Records come around the end of the ring, some of them before a sync.
 #[test]
 fn records_around_the_end_of_the_ring_are_never_torn() {
-    let machine = Machine { cpu: Cpu::X86, durability: Durability::Commit };
-    let subject = BlocksSubject { large_request: 60, ..subject(machine, 160 << 10, 512) };
+    let subject = BlocksSubject { large_request: 60, ..subject(COMMIT, 160 << 10, 512) };
     for threads in 1..=2 {
-        let budget = Budget::scaled(2_000, 60.0);
-        let operations = 240 / threads as u64;
-        let setup = Setup { machine, threads, operations, budget, failing_drains: true, ..Setup::default() };
-        let report = explore(&subject, &setup);
-        println!("{subject:?}, {machine}, {threads} threads: {report}");
-        assert!(report.violation.is_none(), "{}", report.violation.expect("just seen"));
+        survives(subject, COMMIT, threads, 240 / threads as u64, 2_000);
     }
 }
 

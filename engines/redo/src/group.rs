@@ -190,15 +190,15 @@ impl Group {
 
     /// Returns the bytes appended, as [`head`](Group::head) does, for a checkpoint that holds all lanes.
     pub(crate) fn checkpoint_head<M: Medium>(&self, medium: &M) -> u64 {
-        let head = self.head(medium);
-        self.lock_state().proven_to = head;
-        head
+        let mut state = self.lock_state();
+        state.proven_to = align_up(end_of(&state.open), medium.log_block());
+        state.proven_to
     }
 
     /// Returns true if so many durable records have no padding after them that a checkpoint is due.
     pub(crate) fn needs_proof(&self) -> bool {
-        let state = self.lock_state();
-        state.written_to.saturating_sub(state.proven_to) > UNPROVEN_MAX
+        let is_unproven = |state: &State| state.written_to.saturating_sub(state.proven_to) > UNPROVEN_MAX;
+        self.is_deferring && is_unproven(&self.lock_state())
     }
 
     /// Assigns a sequence number to a record, adds its checksum and appends it to the open batch. It is written back when the

@@ -449,11 +449,10 @@ impl<M: Medium> Log<M> {
         self.check_write_back(scope, &lane)?;
         mem::forget(unwinding);
         drop(lane);
-        // ORDER: none: an old length only makes the checkpoint come earlier.
-        let ring_len = self.ring_len.load(Ordering::Relaxed);
-        let is_half_full = || self.half_full(0, group.head(&self.medium), ring_len);
-        if is_due || (!group.is_deferring() && is_half_full()) {
+        if is_due {
             self.checkpoint_if_idle();
+        } else if !group.is_deferring() {
+            self.checkpoint_if_due();
         }
         Ok(Some(sequence))
     }
