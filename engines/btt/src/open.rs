@@ -2,7 +2,7 @@
 
 use crate::arena::Arena;
 use crate::bugs;
-use crate::error::BttError;
+use crate::error::{BttError, InDoubtCause};
 use crate::found::{FoundArena, InfoCopies, InfoCopy};
 use crate::plan::{Plan, backup_off};
 use crate::pool::Pool;
@@ -13,7 +13,7 @@ use lode_nvdimm::{
     BttBlockState, BttDamage, BttDialect, BttFlog, BttFlogEntry, BttGeometry, BttInfo, BttMapEntry,
     BttVersion, InfoBlockError,
 };
-use lode_pmem::{Durability, Fault, Medium};
+use lode_pmem::{Durability, Fault, Medium, store_again};
 use uuid::Uuid;
 
 /// Highest number of lanes that this engine keeps in memory. The kernel and PMDK make 256.
@@ -266,24 +266,16 @@ fn flush_last_writes<M: Medium>(medium: &M, arena: &Arena, flog: &BttFlog) -> Re
     }
     for (lane, write) in last_writes(flog) {
         let ranges = [(arena.word_at(write.lba), WORD), (arena.flog_at(lane), BttFlog::LANE_LEN)];
-        in_doubt(|| {
-            for (at, len) in ranges {
-                if medium.durability() == Durability::Commit {
-                    store_again(medium, at, len);
-                }
-                medium.flush(at, len);
+        for (at, len) in ranges {
+            if medium.durability() == Durability::Commit {
+                store_again(medium, at, len)
+                    .map_err(|fault| BttError::InDoubt(InDoubtCause::Memory(fault)))?;
             }
-        })?;
+            in_doubt(|| medium.flush(at, len))?;
+        }
         is_any = true;
     }
     Ok(is_any)
-}
-
-/// Stores words over themselves. A sync that failed may have left them in a clean page, which the next one passes over.
-fn store_again<M: Medium>(medium: &M, at: PoolOffset, len: u64) {
-    for at in (0..len).step_by(WORD as usize).map(|from| at.plus(from)) {
-        medium.store8(at, medium.memory().reading_in_scope(|memory| memory.load8(at)));
-    }
 }
 
 /// Sets the map entry of each write whose flog entry is current and whose map entry is not there. Returns true if there was any.

@@ -6,9 +6,8 @@ use crate::error::LogError;
 use crate::log::{Log, LogArea, SEQUENCE_GAP, ring_count};
 use crate::scan::{LogScan, Ranges, ReplayRecord};
 use crate::{apply, slots};
-use lode_layout::{BLOCK, CHECKPOINT_SLOTS_OFF, CheckpointSlot, PoolOffset, align_down};
-use lode_pmem::{Durability, Fault, FaultScope, Medium};
-use std::ops::Range;
+use lode_layout::{CHECKPOINT_SLOTS_OFF, CheckpointSlot, PoolOffset};
+use lode_pmem::{Durability, FaultScope, Medium, store_again};
 
 /// The result of recovery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -145,7 +144,8 @@ fn make_durable<M: Medium>(
         let unproven = records.iter().filter(|record| !record.is_proven);
         unproven.flat_map(ReplayRecord::ranges).for_each(|range| ranges.add(range));
         for range in ranges.iter() {
-            if let (Err(lost), OnCorruption::Refuse) = (store_again(medium, range), on_corruption) {
+            let stored = store_again(medium, PoolOffset::new(range.start), range.end - range.start);
+            if let (Err(lost), OnCorruption::Refuse) = (stored, on_corruption) {
                 return Err(lost.into());
             }
         }
@@ -153,23 +153,6 @@ fn make_durable<M: Medium>(
     // ORDER: records and contents are durable before the first write-back, as in a commit: a killed process may not have drained
     // them. Stop here: the same records are replayed again, or fewer of those that no flush covered.
     medium.drain().map_err(LogError::from)
-}
-
-/// Stores the bytes of a range over themselves, apart from those that can't be read. Returns the first fault.
-fn store_again<M: Medium>(medium: &M, range: Range<u64>) -> Result<(), Fault> {
-    const STEP: u64 = BLOCK;
-    let mut bytes = [0; STEP as usize];
-    let (mut from, mut done) = (range.start, Ok(()));
-    while from < range.end {
-        // To the end of a page, of which all or nothing is lost.
-        let end = range.end.min(align_down(from, STEP) + STEP);
-        let (at, part) = (PoolOffset::new(from), &mut bytes[..(end - from) as usize]);
-        let read = medium.memory().reading(|memory| memory.read(at, part));
-        let stored = read.and_then(|()| FaultScope::run(|| medium.copy(at, part)));
-        done = done.and(stored);
-        from = end;
-    }
-    done
 }
 
 /// Repeats the write-backs of `records`, in their order, and makes them durable. Stores to lost memory are an error,

@@ -65,6 +65,7 @@ mod reservation;
 #[cfg(lode_bugs)]
 pub mod scheduled;
 mod scope;
+mod store_again;
 pub mod sync;
 mod sysfs;
 mod sysfs_folder;
@@ -90,5 +91,6 @@ pub use new_file::NewFile;
 pub use readers::{Announcement, Readers};
 pub use report::{Backing, DurabilityEvidence, DurabilityReport, DurabilityWarning};
 pub use scope::{FaultScope, Readable};
+pub use store_again::store_again;
 pub use sysfs::Sysfs;
 pub use sysfs_folder::SysfsFolder;
