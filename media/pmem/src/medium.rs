@@ -53,7 +53,9 @@ pub trait Medium: Send + Sync {
     /// Waits until all that this thread flushed and copied is durable. At durability `commit` it syncs the whole file.
     ///
     /// # Errors
-    /// Fails if the kernel reports an error of the sync. The medium must not be trusted after that.
+    /// Fails if the kernel reports an error of the sync. The kernel does so once, and its next sync passes over the pages that
+    /// the failed one has lost. So all later drains and log writes of the medium fail with the first error, whichever thread
+    /// makes them.
     fn drain(&self) -> Result<(), SyncError>;
 
     /// Writes log bytes and returns when they are durable. All that this thread flushed and copied before is durable,
@@ -61,7 +63,7 @@ pub trait Medium: Send + Sync {
     /// [`log_block`](Medium::log_block).
     ///
     /// # Errors
-    /// Fails if the kernel reports an error of the write or its sync. The medium must not be trusted after that.
+    /// Fails if the kernel reports an error of the write or its sync, and after a failed sync, as [`drain`](Medium::drain).
     fn log_write(&self, at: PoolOffset, bytes: &[u8]) -> Result<(), SyncError>;
 
     /// Returns true if stores to one cache line through the cache become durable in the order in which they were made.

@@ -36,16 +36,6 @@ pub struct SimMedium {
     failing_drain: Option<u64>,
     is_armed: AtomicBool,
     pub(crate) poison: Option<Arc<Poison>>,
-    /// True if the failure is still to be reported to drains, or to log writes, see [`Description`].
-    unreported: [AtomicBool; 2],
-}
-
-/// The open file descriptions. The medium has two of them, as a mapping does. The kernel reports a failed sync once to
-/// each of them, no matter on which it occurred.
-#[derive(Clone, Copy, Debug)]
-enum Description {
-    Drains,
-    LogWrites,
 }
 
 impl SimMedium {
@@ -82,13 +72,11 @@ impl SimMedium {
             failing_drain: None,
             is_armed: AtomicBool::new(true),
             poison,
-            unreported: [AtomicBool::new(false), AtomicBool::new(false)],
         }
     }
 
     /// Makes the drain or log write with number `nth`, from 0, fail at durability commit. The stores that it was to
-    /// make durable are lost or not. The next sync of the other kind fails, too. Later ones report success
-    /// nevertheless, as Linux does for two open file descriptions.
+    /// make durable are lost or not. All later ones fail, too, as [`Medium::drain`] says.
     #[must_use]
     pub fn failing_drain(mut self, nth: Option<u64>) -> SimMedium {
         self.failing_drain = nth;
@@ -210,23 +198,21 @@ impl SimMedium {
         }
     }
 
-    /// Makes the units from `first` to `last` durable. Fails if this is the sync that is to fail, or if a sync of the
-    /// other kind has failed since the last one of this kind.
-    fn write_out(&self, by: Description, first: u32, last: u32) -> Result<(), SyncError> {
+    /// Makes the units from `first` to `last` durable.
+    fn write_out(&self, first: u32, last: u32) -> Result<(), SyncError> {
+        self.check_sync_allowed()?;
         // ORDER: none needed, the baton orders the threads.
-        let armed = self.is_armed.load(Ordering::Relaxed);
-        let fails = armed && Some(self.drains.add(1)) == self.failing_drain;
-        if fails {
-            // ORDER: as above.
-            self.unreported.iter().for_each(|unreported| unreported.store(true, Ordering::Relaxed));
-        }
-        // ORDER: as above.
-        if self.unreported[by as usize].swap(false, Ordering::Relaxed) {
+        if self.is_armed.load(Ordering::Relaxed) && Some(self.drains.add(1)) == self.failing_drain {
             self.note(|events| events.push(MediumEvent::SyncFailed { first, last }));
             return Err(SyncError { errno: EIO });
         }
         self.note(|events| events.push(MediumEvent::Synced { first, last }));
         Ok(())
+    }
+
+    /// Refuses a sync after a failure, for good.
+    fn check_sync_allowed(&self) -> Result<(), SyncError> {
+        if self.has_failed() { Err(SyncError { errno: EIO }) } else { Ok(()) }
     }
 
     fn start_write_back(&self, range: Range<u64>) {
@@ -314,7 +300,7 @@ impl Medium for SimMedium {
     fn drain(&self) -> Result<(), SyncError> {
         self.step_durable();
         match self.machine.durability {
-            Durability::Commit => self.write_out(Description::Drains, 0, self.unit_of(self.memory.len()) - 1),
+            Durability::Commit => self.write_out(0, self.unit_of(self.memory.len()) - 1),
             _ => {
                 self.note(|events| events.push(MediumEvent::Drain { thread: schedule::current() }));
                 Ok(())
@@ -327,6 +313,7 @@ impl Medium for SimMedium {
         let is_whole = at.get().is_multiple_of(block) && len.is_multiple_of(block);
         assert!(is_whole, "a log write is of whole log blocks");
         self.step_durable();
+        self.check_sync_allowed()?;
         if len == 0 || !self.admit(at, len) {
             return Ok(());
         }
@@ -347,7 +334,7 @@ impl Medium for SimMedium {
         self.step_durable();
         if self.machine.durability == Durability::Commit {
             let (first, last) = (self.unit_of(at.get()), self.unit_of(at.get() + len - 1));
-            return self.write_out(Description::LogWrites, first, last);
+            return self.write_out(first, last);
         }
         self.note(|events| events.push(MediumEvent::Drain { thread }));
         Ok(())

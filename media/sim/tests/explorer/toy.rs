@@ -224,11 +224,8 @@ impl<M: Medium> Toy<M> {
                 Ok(())
             }
             Some(Bug::FailedSyncIgnored) => {
-                let mut done = self.medium.log_write(at, record);
-                while done.is_err() {
-                    done = self.medium.drain();
-                }
-                done
+                let _ = self.medium.log_write(at, record);
+                Ok(())
             }
             _ => self.medium.log_write(at, record),
         }
