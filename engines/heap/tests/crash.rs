@@ -16,7 +16,7 @@ fn log_survives_power_cuts() {
     for (size, log_len) in [(0x10000, 0x4000), (0x10000, 0x5000), (0x10000, 0x8000)] {
         for machine in Machine::ALL {
             for threads in 1..=3 {
-                let budget = Budget::scaled(20_000, 100.0);
+                let budget = Budget::scaled(8_000, 100.0);
                 let failing_drains = machine.durability == lode_pmem::Durability::Commit;
                 let operations = 150 / threads as u64;
                 let setup =
@@ -29,7 +29,7 @@ fn log_survives_power_cuts() {
 
 #[test]
 fn heap_survives_power_cuts() {
-    for (size, sizes, count) in [(0x30000, 5, 20_000), (0x60000, 6, 2_000)] {
+    for (size, sizes, count) in [(0x30000, 5, 8_000), (0x60000, 6, 1_000)] {
         for machine in Machine::ALL {
             for threads in 1..=3 {
                 let budget = Budget::scaled(count, 100.0);
@@ -50,7 +50,7 @@ fn growing_heap_survives_power_cuts() {
         let heap = HeapSubject { size, sizes, later: false };
         for machine in Machine::ALL {
             for threads in 1..=3 {
-                let budget = Budget::scaled(2_000, 100.0);
+                let budget = Budget::scaled(1_000, 100.0);
                 let failing_drains = machine.durability == lode_pmem::Durability::Commit;
                 let operations = 120 / threads as u64;
                 let setup =

@@ -72,7 +72,7 @@ found! {
     early_reuse: EARLY_REUSE in HEAP on LINE with 1;
     payload_unchecked: PAYLOAD_UNCHECKED in HEAP on LINE with 1;
     overwritten_payload_checked: OVERWRITTEN_PAYLOAD_CHECKED in HEAP on LINE with 2;
-    spill_not_drained: SPILL_NOT_DRAINED in HEAP on LINE with 1 from 11;
+    spill_not_drained: SPILL_NOT_DRAINED in HEAP on LINE with 1 from 20;
     group_commit_before_sync: GROUP_COMMIT_BEFORE_SYNC in LOG on COMMIT with 2;
     recovery_slot_before_drain: RECOVERY_SLOT_BEFORE_DRAIN in LOG on LINE with 1;
     replay_by_ring: REPLAY_BY_RING in LOG on LINE with 2;

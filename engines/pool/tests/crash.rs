@@ -7,7 +7,7 @@ use lode_sim::{Budget, Machine, Setup, explore};
 fn survives_power_cuts(subject: PoolSubject) {
     for machine in Machine::ALL {
         for threads in 1..=3 {
-            let budget = Budget::scaled(2_000, 5.0);
+            let budget = Budget::scaled(1_000, 5.0);
             let failing_drains = machine.durability == Durability::Commit;
             let operations = 12 / threads as u64;
             let setup = Setup { machine, threads, operations, budget, failing_drains, ..Setup::default() };
