@@ -97,6 +97,14 @@ pub enum HeapError {
         /// Offset of its first byte.
         at: PoolOffset,
     },
+    /// The bytes in a cell or vector are no value of its type: the medium is damaged, or another program stored them.
+    #[error("the bytes at {at} are no value of the type {name}; check the pool")]
+    InvalidValue {
+        /// Name of the type.
+        name: &'static str,
+        /// Offset of the first byte of the value.
+        at: PoolOffset,
+    },
     /// No allocated object begins at the offset.
     #[error("there is no allocated object at {at}")]
     NoObject {

@@ -9,6 +9,8 @@ extern crate self as lode_heap;
 
 mod alloc;
 mod attempt;
+#[doc(hidden)]
+pub mod bits;
 pub mod check;
 mod commit_hooks;
 mod early_return;
@@ -39,18 +41,19 @@ mod walk;
 mod writes;
 
 pub use attempt::LockSavepoint;
+pub use bits::Bits;
 pub use error::{GrowthRefusal, HeapError};
 pub use growth::{Growth, GrowthError, Install, Wanted};
 pub use heap::{Heap, ReadMark};
 pub use later::{LogPosition, Watch};
 pub use locks::Version;
-pub use lode_heap_derive::Persist;
+pub use lode_heap_derive::{CellValue, Persist};
 pub use lode_layout::LayoutName;
 pub use lode_pmem::Durability;
 pub use lode_pool::{Access, CreateOptions, OpenOptions};
 pub use lode_redo::{InDoubtCause, Log, LogArea, LogError, Recovery, bugs};
 pub use open_transaction::OpenTransaction;
-pub use persist::{Persist, Plain};
+pub use persist::Persist;
 pub use pool::{OpenError, Pool, random_log_epoch};
 pub use ptr::{Owned, PBox, PCell};
 pub use read_set::{Read, ReadCheck, Reread};
@@ -70,5 +73,6 @@ pub use typed::trace::visit_owned_by;
 pub use typed::tx::TypedTx;
 #[doc(hidden)]
 pub use typed::type_hash;
+pub use typed::value::CellValue;
 pub use typed::vec::PVec;
 pub use walk::{ClassStats, HeapStats, Object};

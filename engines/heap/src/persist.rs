@@ -8,18 +8,20 @@ use crate::typed::type_hash;
 use lode_layout::PoolOffset;
 use lode_pmem::{Fault, FaultKind, Memory};
 use std::mem::{MaybeUninit, size_of};
+use std::slice;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A type that may live in the pool of the brand `B`. Made by `#[derive(Persist)]`.
 ///
 /// # Safety
-/// - The layout is fixed and has no padding, and every bit pattern is a value.
-/// - Bytes that change after the object was linked lie in cells of this crate. A type that is persistent in all pools has
-///   none.
+/// - The layout is fixed, and every bit pattern is a value.
+/// - `PADDED` is true if there is padding, and `copy_to` copies all bytes but the padding then.
+/// - Bytes that change after the object was linked lie in cells of this crate.
 /// - `visit_owned` visits every field that owns an object; `OWNS` is true if there is one.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` can't live in this pool",
     note = "integers of fixed size, floats, arrays, `PBox`, `PCell`, `PMutex`, `PVec`, `PString` and `#[repr(C)]` structs with `#[derive(Persist)]` can",
+    note = "a `bool`, `char`, tuple, `Option` or enum lies in a cell, which checks its bytes: `PCell<bool, MyPool>`",
     note = "a struct with pointers or cells names its brand: `#[persist(brand = MyPool)]`"
 )]
 pub unsafe trait Persist<B: Brand>: Sized + Send + Sync + 'static {
@@ -29,8 +31,18 @@ pub unsafe trait Persist<B: Brand>: Sized + Send + Sync + 'static {
     const TYPE_NUMBER: u64;
     /// True if objects of the type may own others.
     const OWNS: bool;
+    /// True if the type has padding.
+    const PADDED: bool;
     /// Visits the words inside that own other objects.
     fn visit_owned(&self, owners: &mut Owners<'_>);
+
+    /// Copies the bytes of the value to `into`, which is as long, and leaves those of its padding out. The borrow is exclusive, so
+    /// no object of a pool is meant: those are lent for reading only.
+    fn copy_to(&mut self, into: &mut [u8]) {
+        const { assert!(!Self::PADDED, "a type with padding copies its fields") };
+        // SAFETY: - all bytes are initialised, since there is no padding; the exclusive borrow keeps other references away.
+        into.copy_from_slice(unsafe { slice::from_raw_parts((&raw const *self).cast(), size_of::<Self>()) });
+    }
 }
 
 macro_rules! persist_numbers {
@@ -40,6 +52,7 @@ macro_rules! persist_numbers {
             const NAME: u64 = type_hash::of_name(stringify!($number));
             const TYPE_NUMBER: u64 = <Self as Persist<B>>::NAME;
             const OWNS: bool = false;
+            const PADDED: bool = false;
             fn visit_owned(&self, _: &mut Owners<'_>) {}
         }
     )*};
@@ -47,67 +60,44 @@ macro_rules! persist_numbers {
 
 persist_numbers!(u8, u16, u32, u64, i8, i16, i32, i64, f32, f64);
 
-// SAFETY: - an array is its elements one after the other, without padding; each is visited.
+// SAFETY: - an array is its elements one after the other; each is visited, and copied.
 unsafe impl<T: Persist<B>, B: Brand, const N: usize> Persist<B> for [T; N] {
     const NAME: u64 =
         type_hash::with_number(type_hash::with_number(type_hash::of_name("[]"), T::NAME), N as u64);
     const TYPE_NUMBER: u64 = type_hash::with_number(<Self as Persist<B>>::NAME, T::TYPE_NUMBER);
     const OWNS: bool = T::OWNS;
+    const PADDED: bool = T::PADDED;
     fn visit_owned(&self, owners: &mut Owners<'_>) {
         if T::OWNS {
             self.iter().for_each(|element| element.visit_owned(owners));
         }
     }
+    fn copy_to(&mut self, into: &mut [u8]) {
+        let parts = into.chunks_exact_mut(size_of::<T>().max(1));
+        self.iter_mut().zip(parts).for_each(|(element, part)| element.copy_to(part));
+    }
 }
 
-/// Returns the bytes of a value that is not shared.
-pub(crate) fn bytes_of<T: Persist<B>, B: Brand>(value: &mut T) -> &[u8] {
+/// Calls `with` with the bytes of a value that is not shared. Those of its padding are zero.
+#[inline]
+pub(crate) fn with_bytes<T: Persist<B>, B: Brand, R>(value: &mut T, with: impl FnOnce(&[u8]) -> R) -> R {
+    if T::PADDED {
+        return with_padded_bytes(value, with);
+    }
     // SAFETY: - all bytes are initialised, since there is no padding; the exclusive borrow keeps other references
-    // away.
-    unsafe { std::slice::from_raw_parts((&raw const *value).cast(), size_of::<T>()) }
+    //           away.
+    with(unsafe { slice::from_raw_parts((&raw const *value).cast(), size_of::<T>()) })
 }
 
-/// Returns the value whose bytes `fill` writes. Bytes that it does not write are zero.
-pub(crate) fn value_of<T: Persist<B>, B: Brand>(fill: impl FnOnce(&mut [u8])) -> T {
-    let mut value = MaybeUninit::<T>::zeroed();
+fn with_padded_bytes<T: Persist<B>, B: Brand, R>(value: &mut T, with: impl FnOnce(&[u8]) -> R) -> R {
+    // Filled in place, and not moved then: a move may forget the padding.
+    let mut copy = MaybeUninit::<T>::uninit();
+    // SAFETY: - the place of one value is written.
+    unsafe { copy.as_mut_ptr().write_bytes(0, 1) };
     // SAFETY: - the slice has as many bytes as the value, all initialised and borrowed exclusively.
-    fill(unsafe { std::slice::from_raw_parts_mut(value.as_mut_ptr().cast(), size_of::<T>()) });
-    // SAFETY: - every bit pattern is a value.
-    unsafe { value.assume_init() }
-}
-
-crate::brand!(
-    /// The brand of no pool. No type outside of this module can name it, so whatever is [`Persist`] in it is so in every
-    /// pool, and has no pointer and no cell.
-    Nowhere
-);
-
-/// A [persistent](Persist) type without pointers and cells: a number, an array, or a struct with `#[derive(Persist)]`
-/// that names no brand. Its values are their bytes.
-pub trait Plain: Sized {
-    /// Number of the type on the medium.
-    const PLAIN_NUMBER: u64;
-
-    /// Returns the bytes of the value.
-    fn as_bytes(&self) -> &[u8];
-
-    /// Returns the value with these bytes; `None` if their number is not its size.
-    fn from_bytes(bytes: &[u8]) -> Option<Self>;
-}
-
-impl<T: Persist<Nowhere>> Plain for T {
-    const PLAIN_NUMBER: u64 = T::TYPE_NUMBER;
-
-    fn as_bytes(&self) -> &[u8] {
-        // SAFETY: - all bytes are initialised, since a persistent type has no padding.
-        //         - they do not change while they are borrowed: a type that is persistent in all pools has no cell, since
-        //           each cell is of the one pool that it names.
-        unsafe { std::slice::from_raw_parts((&raw const *self).cast(), size_of::<T>()) }
-    }
-
-    fn from_bytes(bytes: &[u8]) -> Option<T> {
-        (bytes.len() == size_of::<T>()).then(|| value_of(|value| value.copy_from_slice(bytes)))
-    }
+    let bytes = unsafe { slice::from_raw_parts_mut(copy.as_mut_ptr().cast(), size_of::<T>()) };
+    value.copy_to(bytes);
+    with(bytes)
 }
 
 /// Returns a reference to the object at `at`.
@@ -157,26 +147,63 @@ impl Word {
 
 #[cfg(test)]
 mod test {
-    use crate::{Persist, Plain};
+    use super::with_bytes;
+    use crate::{CellValue, PBox, PCell, Persist};
 
-    #[derive(Persist, Clone, Copy, Debug, PartialEq)]
+    crate::brand!(Padded);
+
+    #[derive(CellValue, Clone, Copy)]
     #[persist(crate = "crate")]
+    enum Size {
+        Unknown,
+        Known(u64),
+    }
+
+    #[derive(Persist)]
+    #[persist(crate = "crate", brand = Padded)]
     #[repr(C)]
-    struct Sample {
-        time: u64,
-        site: [u8; 6],
-        mass: i16,
+    struct Part<T> {
+        short: u8,
+        size: PCell<Size, Padded>,
+        next: PBox<u64, Padded>,
+        parts: [T; 2],
+        last: u16,
     }
 
     #[test]
-    fn values_are_their_bytes() {
-        let sample = Sample { time: 0x0102, site: *b"quarry", mass: -2 };
-        assert_eq!(sample.as_bytes(), b"\x02\x01\0\0\0\0\0\0quarry\xfe\xff");
-        // The bytes need no alignment.
-        let mut shifted = vec![0];
-        shifted.extend_from_slice(sample.as_bytes());
-        assert_eq!(Sample::from_bytes(&shifted[1..]), Some(sample));
-        assert_eq!(Sample::from_bytes(&shifted), None);
-        assert_eq!(Sample::from_bytes(&shifted[2..]), None);
+    fn bytes_of_padding_are_zero() {
+        let part =
+            |size| Part { short: 9, size: PCell::new(size), next: PBox::null(), parts: [1_u8, 2], last: 3 };
+        let mut value = Part {
+            short: 7,
+            size: PCell::new(Size::Unknown),
+            next: PBox::null(),
+            parts: [part(Size::Known(u64::MAX)), part(Size::Unknown)],
+            last: 0x0A0B,
+        };
+        const { assert!(<Part<Part<u8>> as Persist<Padded>>::PADDED) };
+        let bytes = with_bytes::<_, Padded, _>(&mut value, <[u8]>::to_vec);
+        let known =
+            [[9, 0, 0, 0, 0, 0, 0, 0], [1, 255, 255, 255, 255, 255, 255, 255], [255, 0, 0, 0, 0, 0, 0, 0]];
+        let rest = [[0; 8], [1, 2, 3, 0, 0, 0, 0, 0]];
+        let unknown = [[9, 0, 0, 0, 0, 0, 0, 0], [0; 8], [0; 8]];
+        let whole = [
+            &[[7, 0, 0, 0, 0, 0, 0, 0], [0; 8], [0; 8], [0; 8]][..],
+            &known,
+            &rest,
+            &unknown,
+            &rest,
+            &[[0x0B, 0x0A, 0, 0, 0, 0, 0, 0]],
+        ];
+        assert_eq!(bytes, whole.concat().concat());
+    }
+
+    #[test]
+    fn bytes_without_padding_are_the_value() {
+        const { assert!(!<[PCell<(u64, [u8; 8]), Padded>; 2] as Persist<Padded>>::PADDED) };
+        const { assert!(!<PCell<bool, Padded> as Persist<Padded>>::PADDED) };
+        let mut cells = [PCell::<(u64, [u8; 8]), Padded>::new((1, *b"lodestar")), PCell::new((2, [0; 8]))];
+        let bytes = with_bytes::<_, Padded, _>(&mut cells, <[u8]>::to_vec);
+        assert_eq!(bytes, b"\x01\0\0\0\0\0\0\0lodestar\x02\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0");
     }
 }

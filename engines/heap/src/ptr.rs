@@ -2,8 +2,8 @@
 //!
 //! The argument on which the SAFETY comments here and in `persist.rs` rest:
 //!
-//! * **Valid.** A persistent type has a fixed layout without padding and no invalid bit pattern. So the bytes at any
-//!   aligned offset inside of the memory are a value of the type.
+//! * **Valid.** A persistent type has a fixed layout and no invalid bit pattern. So the bytes at any aligned offset inside
+//!   of the memory are a value of the type. Types with invalid bit patterns lie in cells and vectors, as [`Bits`].
 //! * **In place.** The address of a pool is the same while it is open.
 //! * **Reached.** A pointer that is not null exists in the pool only: none can be copied, or made outside. Its target
 //!   is lent for a lifetime during which a pin is held, made when the pointer was reached. A block that is freed
@@ -16,9 +16,10 @@
 //!   so a replay of the log does not depend on that store.
 #![allow(unsafe_code)]
 
+use crate::bits::{Bits, bytes_of};
 use crate::error::HeapError;
 use crate::heap::Heap;
-use crate::persist::{Persist, Word, bytes_of, get_ref, offset_of};
+use crate::persist::{Persist, Word, get_ref, offset_of, with_bytes};
 use crate::typed::brand::Brand;
 use crate::typed::guard::Guard;
 use crate::typed::mutex::PMutex;
@@ -26,6 +27,7 @@ use crate::typed::owners::{Owners, Walk, free_owned};
 use crate::typed::string::PString;
 use crate::typed::tx::TypedTx;
 use crate::typed::type_hash;
+use crate::typed::value::{CellValue, with_values};
 use crate::typed::vec::PVec;
 use lode_layout::PoolOffset;
 use lode_pmem::{Fault, Mapping, Medium};
@@ -34,13 +36,15 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::mem::{ManuallyDrop, align_of, size_of};
 use std::ops::Deref;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-// SAFETY: - a vector is two words, and the first owns the buffer; elements are `Copy` and so own nothing.
-unsafe impl<T: Persist<B> + Copy, B: Brand> Persist<B> for PVec<T, B> {
+// SAFETY: - a vector is two words, and the first owns the buffer; elements own nothing.
+unsafe impl<T: CellValue, B: Brand> Persist<B> for PVec<T, B> {
     const NAME: u64 = type_hash::with_number(type_hash::of_name("PVec"), T::NAME);
-    const TYPE_NUMBER: u64 = type_hash::with_number(<Self as Persist<B>>::NAME, T::TYPE_NUMBER);
+    const TYPE_NUMBER: u64 = with_values::<T>(<Self as Persist<B>>::NAME);
     const OWNS: bool = true;
+    const PADDED: bool = false;
     fn visit_owned(&self, owners: &mut Owners<'_>) {
         self.buffer().visit(owners, None);
     }
@@ -51,6 +55,7 @@ unsafe impl<B: Brand> Persist<B> for PString<B> {
     const NAME: u64 = type_hash::of_name("PString");
     const TYPE_NUMBER: u64 = <Self as Persist<B>>::NAME;
     const OWNS: bool = true;
+    const PADDED: bool = false;
     fn visit_owned(&self, owners: &mut Owners<'_>) {
         self.bytes().visit_owned(owners);
     }
@@ -61,56 +66,66 @@ unsafe impl<T: Persist<B>, B: Brand> Persist<B> for PMutex<T, B> {
     const NAME: u64 = type_hash::with_number(type_hash::of_name("PMutex"), T::NAME);
     const TYPE_NUMBER: u64 = type_hash::with_number(<Self as Persist<B>>::NAME, T::TYPE_NUMBER);
     const OWNS: bool = T::OWNS;
+    const PADDED: bool = T::PADDED;
     fn visit_owned(&self, owners: &mut Owners<'_>) {
         self.guarded().visit_owned(owners);
+    }
+    fn copy_to(&mut self, into: &mut [u8]) {
+        self.guarded_mut().copy_to(into);
     }
 }
 
 #[derive(Clone, Copy)]
 #[repr(C)]
-union CellBits<T: Copy> {
+union CellBits<T: Bits> {
     value: T,
-    /// Makes the cell whole words, all of them initialised.
+    /// Makes the cell whole words.
     word: u64,
 }
 
 /// A field that can change: read by copy, stored in a transaction.
 ///
-/// Values of up to 8 bytes take one word, which is loaded and stored atomically. Larger ones take several whole
-/// words. The lock of the cell's offset guards these; a transaction that stores takes it by itself.
+/// It holds any [`CellValue`]: numbers, `bool`, `Option`, tuples, arrays, and structs and enums with
+/// `#[derive(CellValue)]`. Values of up to 8 bytes take one word, which is loaded and stored atomically. Larger ones take
+/// several words. The lock of the cell's offset guards these; a transaction that stores takes it by itself.
 #[repr(transparent)]
-pub struct PCell<T: Copy, B> {
-    bits: UnsafeCell<CellBits<T>>,
+pub struct PCell<T: CellValue, B> {
+    bits: UnsafeCell<CellBits<T::Bits>>,
     brand: PhantomData<fn() -> B>,
 }
 
 // SAFETY: - loads are atomic word by word, and stores happen through the log only.
-unsafe impl<T: Copy + Send + Sync, B> Sync for PCell<T, B> {}
+unsafe impl<T: CellValue, B> Sync for PCell<T, B> {}
 
-// SAFETY: - `new` initialises all bytes; those beyond the value's are ignored, so all bit patterns are values.
-//         - `FITS` ensures that no byte lies beyond both the word and the value.
-//         - a `Copy` value owns nothing.
-unsafe impl<T: Persist<B> + Copy, B: Brand> Persist<B> for PCell<T, B> {
+// SAFETY: - every bit pattern of the bits is one of the cell, which owns nothing.
+//         - `PADDED` is true unless the first word or the bits fill the cell; `copy_to` copies these then.
+unsafe impl<T: CellValue, B: Brand> Persist<B> for PCell<T, B> {
     const NAME: u64 = type_hash::with_number(type_hash::of_name("PCell"), T::NAME);
-    const TYPE_NUMBER: u64 = {
-        let () = Self::FITS;
-        type_hash::with_number(<Self as Persist<B>>::NAME, T::TYPE_NUMBER)
-    };
+    const TYPE_NUMBER: u64 = with_values::<T>(<Self as Persist<B>>::NAME);
     const OWNS: bool = false;
+    const PADDED: bool = !Self::IS_SMALL && size_of::<T::Bits>() != size_of::<Self>();
     fn visit_owned(&self, _: &mut Owners<'_>) {}
+    fn copy_to(&mut self, into: &mut [u8]) {
+        let cell = self.bits.get_mut();
+        if Self::IS_SMALL {
+            // SAFETY: - `new` initialised the whole word.
+            into.copy_from_slice(bytes_of(unsafe { &cell.word }));
+        } else {
+            // SAFETY: - `new` initialised the bits.
+            let bits = unsafe { cell.value };
+            into[..size_of::<T::Bits>()].copy_from_slice(bytes_of(&bits));
+        }
+    }
 }
 
-impl<T: Persist<B> + Copy, B: Brand> PCell<T, B> {
-    const FITS: () = assert!(
-        size_of::<T>() <= 8 || size_of::<T>().is_multiple_of(8),
-        "a `PCell` holds a value of up to 8 bytes, or of a multiple of 8 bytes"
-    );
+impl<T: CellValue, B> PCell<T, B> {
+    /// True if the value takes a single word.
+    pub(crate) const IS_SMALL: bool = size_of::<T::Bits>() <= size_of::<u64>();
 
     /// Makes a cell that holds `value`.
-    pub const fn new(value: T) -> PCell<T, B> {
-        let () = Self::FITS;
+    pub fn new(value: T) -> PCell<T, B> {
         let mut bits = CellBits { word: 0 };
-        bits.value = value;
+        bits.value = value.to_bits();
         PCell { bits: UnsafeCell::new(bits), brand: PhantomData }
     }
 
@@ -123,23 +138,23 @@ impl<T: Persist<B> + Copy, B: Brand> PCell<T, B> {
         word.load(Ordering::Acquire)
     }
 
-    /// Returns the value of a small cell whose word is `word`.
+    /// Returns the bits of a small cell whose word is `word`.
     #[inline]
-    pub(crate) fn value_in(word: u64) -> T {
+    pub(crate) fn bits_in(word: u64) -> T::Bits {
         let () = const { assert!(cfg!(target_endian = "little")) };
-        let bits = CellBits::<T> { word };
+        let bits = CellBits::<T::Bits> { word };
         // SAFETY: - all of the value lies in the word: this is for small cells only, as the callers' `IS_SMALL` checks;
         //         - every bit pattern is a value.
         unsafe { bits.value }
     }
 
-    /// Returns the word of a small cell that holds `value`.
+    /// Returns the word of a small cell that holds `bits`.
     #[inline]
-    pub(crate) fn word_of(value: T) -> u64 {
-        let mut bits = CellBits { word: 0 };
-        bits.value = value;
+    pub(crate) fn word_of(bits: T::Bits) -> u64 {
+        let mut cell = CellBits { word: 0 };
+        cell.value = bits;
         // SAFETY: - the word was initialised, and so were the bytes of the value over it.
-        unsafe { bits.word }
+        unsafe { cell.word }
     }
 }
 
@@ -158,6 +173,7 @@ unsafe impl<T: Persist<B>, B: Brand> Persist<B> for PBox<T, B> {
     const NAME: u64 = type_hash::with_number(type_hash::of_name("PBox"), T::NAME);
     const TYPE_NUMBER: u64 = <Self as Persist<B>>::NAME;
     const OWNS: bool = true;
+    const PADDED: bool = false;
     fn visit_owned(&self, owners: &mut Owners<'_>) {
         self.word.visit(owners, walk_of::<T, B>());
     }
@@ -277,7 +293,7 @@ impl<T: Persist<B>, B: Brand> PBox<T, B> {
 /// fn is_send<T: Send>() {}
 /// is_send::<lode_heap::Owned<'static, u64, Mine>>();
 /// ```
-pub struct Owned<'t, T: Persist<B>, B: Brand, M: Medium = Mapping> {
+pub struct Owned<'t, T: Persist<B>, B: Brand, M: Medium = Arc<Mapping>> {
     tx: &'t TypedTx<'t, B, M>,
     at: PoolOffset,
     object: &'t T,
@@ -294,11 +310,12 @@ impl<'t, T: Persist<B>, B: Brand, M: Medium> Owned<'t, T, B, M> {
         let () = Self::FITS;
         let raw = tx.raw();
         let at = raw.alloc(size_of::<T>() as u64, align_of::<T>() as u64, T::TYPE_NUMBER)?;
-        let bytes = bytes_of::<T, B>(&mut value);
-        raw.store(at, bytes);
-        // Only this transaction reaches the block until it is durable. The content is in place already, so references
-        // to it can be lent; see the head of this file.
-        raw.heap().medium().store(at, bytes);
+        with_bytes::<T, B, _>(&mut value, |bytes| {
+            raw.store(at, bytes);
+            // Only this transaction reaches the block until it is durable. The content is in place already, so references
+            // to it can be lent; see the head of this file.
+            raw.heap().medium().store(at, bytes);
+        });
         // SAFETY: - the object was just made, and has no other owner.
         unsafe { Owned::adopt(tx, at) }
     }

@@ -30,9 +30,9 @@ pub use follower::Follower;
 pub use key::{AsKey, AsPrefix, Key, Place};
 pub use key_range::{KeyBounds, KeyRange};
 pub use later::Ticket;
-pub use lode_heap::Persist;
+pub use lode_heap::CellValue;
 #[doc(hidden)]
-pub use lode_heap::{Brand, Owners, type_hash};
+pub use lode_heap::{bits, type_hash};
 pub use lode_pmem::Durability;
 pub use malformed::Malformed;
 pub use options::Options;

@@ -424,6 +424,14 @@ pub(crate) const WORKLOADS: &[Workload] = &[
     ),
     limit(
         Group::Alone,
+        "read-values",
+        "what a checked read of a bool, an enum, an Option or a tuple adds to a plain load",
+        Bound::AtMost,
+        15.0,
+        Unit::Cycles,
+    ),
+    limit(
+        Group::Alone,
         "validated-read",
         "what validation adds to a read of a cell: 64 of 4,096 in a transaction with one store",
         Bound::AtMost,

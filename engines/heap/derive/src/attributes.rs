@@ -1,6 +1,9 @@
 //! The attributes that the derive reads: `repr` and `persist`.
 
-use syn::{Attribute, Error, LitInt, LitStr, Path, Result, Type};
+use proc_macro2::{Ident, TokenStream};
+use quote::quote;
+use syn::ext::IdentExt;
+use syn::{Attribute, Error, Generics, LitInt, LitStr, Path, Result, Type};
 
 /// The content of `#[persist(...)]`.
 #[derive(Default)]
@@ -32,6 +35,64 @@ impl Persist {
             })?;
         }
         Ok(persist)
+    }
+
+    /// Returns the path of what `lode-heap` exports.
+    pub(crate) fn exporter(&self) -> TokenStream {
+        self.exporter.as_ref().map_or_else(|| quote!(::lode_heap), |path| quote!(#path))
+    }
+
+    /// Returns the hash of the declared name, and of the names of the type's parameters, each of which is a `bound`.
+    pub(crate) fn name_hash(
+        &self,
+        name: &Ident,
+        generics: &Generics,
+        bound: &TokenStream,
+        heap: &TokenStream,
+    ) -> TokenStream {
+        let declared = name.unraw().to_string();
+        self.with_parameters(
+            quote!(#heap::type_hash::of_name(#declared)),
+            generics,
+            &|ty| quote!(<#ty as #bound>::NAME),
+            heap,
+        )
+    }
+
+    /// Returns the number that the attribute gives, with those of the type's parameters mixed in, or else `computed`.
+    pub(crate) fn number(
+        &self,
+        computed: &TokenStream,
+        generics: &Generics,
+        bound: &TokenStream,
+        heap: &TokenStream,
+    ) -> TokenStream {
+        let Some(number) = &self.type_number else { return computed.clone() };
+        self.with_parameters(quote!(#number), generics, &|ty| quote!(<#ty as #bound>::TYPE_NUMBER), heap)
+    }
+
+    /// Returns `hash` with the number of each parameter mixed in. A parameter that is the brand has none.
+    fn with_parameters(
+        &self,
+        hash: TokenStream,
+        generics: &Generics,
+        number: &dyn Fn(&Ident) -> TokenStream,
+        heap: &TokenStream,
+    ) -> TokenStream {
+        let types = generics.type_params().map(|parameter| &parameter.ident);
+        let of_types = types.filter(|ty| !self.is_brand(ty)).map(number);
+        let of_values = generics.const_params().map(|parameter| {
+            let parameter = &parameter.ident;
+            quote!(#parameter as u64)
+        });
+        of_types
+            .chain(of_values)
+            .fold(hash, |hash, number| quote!(#heap::type_hash::with_number(#hash, #number)))
+    }
+
+    /// Returns true if the type's brand is its parameter `ident`.
+    pub(crate) fn is_brand(&self, ident: &Ident) -> bool {
+        matches!(&self.brand, Some(Type::Path(path)) if path.path.is_ident(ident))
     }
 }
 

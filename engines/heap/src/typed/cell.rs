@@ -3,23 +3,24 @@
 use super::brand::Brand;
 use super::guard::Guard;
 use super::tx::TypedTx;
+use super::value::{CellValue, value_at};
+use crate::bits::{bits_from, bytes_of};
 use crate::error::HeapError;
-use crate::persist::{Persist, bytes_of, offset_of, value_of};
+use crate::persist::offset_of;
 use crate::ptr::PCell;
 use crate::read_set::{Read, Reread};
-use lode_layout::WORD;
 use lode_pmem::Medium;
 use std::fmt;
 
-impl<T: Persist<B> + Copy, B: Brand> PCell<T, B> {
-    const IS_SMALL: bool = size_of::<T>() <= WORD as usize;
+impl<T: CellValue, B: Brand> PCell<T, B> {
+    const SIZE: u64 = size_of::<T::Bits>() as u64;
 
     /// Returns the value as the transaction sees it. The read is validated: the transaction starts again if another
     /// one changes the cell before this one commits.
     ///
     /// # Errors
     /// [`HeapError::Conflict`] when another transaction is storing the value, or when the value does not go with what
-    /// the transaction has read before.
+    /// the transaction has read before. [`HeapError::InvalidValue`] when the bytes are no value.
     ///
     /// # Cost
     /// Three loads and a note of 64 bytes; for values above 8 bytes, also a checksum.
@@ -28,47 +29,44 @@ impl<T: Persist<B> + Copy, B: Brand> PCell<T, B> {
         let raw = tx.raw();
         let at = offset_of(raw.heap().memory(), self);
         if Self::IS_SMALL {
-            return Ok(Self::value_in(raw.read8(at)?));
+            return value_at(|| at, Self::bits_in(raw.read8(at)?));
         }
-        let bytes = raw.read_validated(
-            at,
-            |reread| reread.bytes(at, size_of::<T>() as u64),
-            same_bytes,
-            [size_of::<T>() as u64, 0, 0],
-        )?;
-        Ok(value_of(|into| into.copy_from_slice(&bytes)))
+        let read = |reread: &Reread<'_>| reread.bytes(at, Self::SIZE);
+        let bytes = raw.read_validated(at, read, same_bytes, [Self::SIZE, 0, 0])?;
+        value_at(|| at, bits_from(|into| into.copy_from_slice(&bytes)))
     }
 
     /// Returns the value as the transaction sees it, without validation: it may be another one when the transaction
     /// commits, and need not go with its other reads.
     ///
     /// # Errors
-    /// [`HeapError::Conflict`] when the value is larger than 8 bytes and another transaction is storing it.
+    /// [`HeapError::Conflict`] when the value is larger than 8 bytes and another transaction is storing it;
+    /// [`HeapError::InvalidValue`].
     #[inline]
     pub fn get_unvalidated<M: Medium>(&self, tx: &TypedTx<'_, B, M>) -> Result<T, HeapError> {
         let raw = tx.raw();
         let at = offset_of(raw.heap().memory(), self);
         if Self::IS_SMALL {
-            return Ok(Self::value_in(raw.load8(at)));
+            return value_at(|| at, Self::bits_in(raw.load8(at)));
         }
-        raw.read_stable(at, || value_of(|bytes| raw.read(at, bytes)))
+        value_at(|| at, raw.read_stable(at, || bits_from(|bytes| raw.read(at, bytes)))?)
     }
 
     /// Returns the value as it was last committed. Inside of a transaction use [`get`](PCell::get) instead.
     ///
     /// # Errors
     /// [`HeapError::Fault`] when a value larger than 8 bytes can't be read. A smaller one is loaded as any field of
-    /// the object that holds it, and lost memory under such a reference ends the process.
+    /// the object that holds it, and lost memory under such a reference ends the process. [`HeapError::InvalidValue`].
     ///
     /// # Cost
     /// A load for values of up to 8 bytes. Larger ones are copied, and copied again if they changed meanwhile.
     #[inline]
     pub fn load<M: Medium>(&self, guard: &Guard<'_, B, M>) -> Result<T, HeapError> {
         if Self::IS_SMALL {
-            return Ok(Self::value_in(self.load_word()));
+            return value_at(|| offset_of(guard.memory(), self), Self::bits_in(self.load_word()));
         }
         let at = offset_of(guard.memory(), self);
-        guard.copy_consistent(at, |memory| value_of(|bytes| memory.read(at, bytes)))
+        value_at(|| at, guard.copy_consistent(at, |memory| bits_from(|bytes| memory.read(at, bytes)))?)
     }
 
     /// Stores `value` in the transaction, which has the cell's lock from then on.
@@ -84,11 +82,10 @@ impl<T: Persist<B> + Copy, B: Brand> PCell<T, B> {
         let at = offset_of(raw.heap().memory(), self);
         raw.lock(at)?;
         if Self::IS_SMALL {
-            raw.store8(at, Self::word_of(value));
+            raw.store8(at, Self::word_of(value.to_bits()));
             return Ok(());
         }
-        let mut value = value;
-        raw.store(at, bytes_of::<T, B>(&mut value));
+        raw.store(at, bytes_of(&value.to_bits()));
         Ok(())
     }
 }
@@ -98,7 +95,7 @@ fn same_bytes(reread: &Reread<'_>, read: &mut Read) -> bool {
     read.is_digest(&reread.bytes(read.guard, read.words[0]))
 }
 
-impl<T: Copy, B> fmt::Debug for PCell<T, B> {
+impl<T: CellValue, B> fmt::Debug for PCell<T, B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("PCell").finish_non_exhaustive()
     }

@@ -8,10 +8,11 @@ use lode_layout::PoolOffset;
 use lode_pmem::{Mapping, Medium, Memory, Readable};
 use std::fmt;
 use std::marker::PhantomData;
+use std::sync::Arc;
 
 /// A reader's guard: objects that the thread can reach are not reused while it lives. References lent under it end
 /// with it.
-pub struct Guard<'a, B: Brand, M: Medium = Mapping> {
+pub struct Guard<'a, B: Brand, M: Medium = Arc<Mapping>> {
     heap: &'a Heap<M>,
     /// Held for its drop.
     _pin: Pin<'a>,

@@ -10,13 +10,14 @@ use crate::ptr;
 use crate::walk::{HeapStats, Object};
 use lode_layout::PoolOffset;
 use lode_pmem::{Durability, Mapping, Medium};
+use std::sync::Arc;
 
 /// A heap whose objects have types, which the compiler checks. `B` is the pool's [brand](crate::brand). For a pool in
 /// a file it is a part of the [`TypedPool`](crate::TypedPool).
 ///
 /// The medium belongs to the heap alone: a program that stores to it by another handle breaks the types.
 #[derive(Debug)]
-pub struct TypedHeap<B: Brand, M: Medium = Mapping> {
+pub struct TypedHeap<B: Brand, M: Medium = Arc<Mapping>> {
     heap: Heap<M>,
     /// Held for its drop, which comes after that of the heap.
     _claimed: Claimed<B>,

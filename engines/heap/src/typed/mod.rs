@@ -12,4 +12,5 @@ pub(crate) mod trace;
 pub(crate) mod tx;
 #[doc(hidden)]
 pub mod type_hash;
+pub(crate) mod value;
 pub(crate) mod vec;

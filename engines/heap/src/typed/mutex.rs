@@ -27,6 +27,10 @@ impl<T, B> PMutex<T, B> {
     pub(crate) fn guarded(&self) -> &T {
         &self.value
     }
+
+    pub(crate) fn guarded_mut(&mut self) -> &mut T {
+        &mut self.value
+    }
 }
 
 impl<T: Persist<B>, B: Brand> PMutex<T, B> {

@@ -5,12 +5,13 @@ use crate::tx::Tx;
 use lode_pmem::{Mapping, Medium};
 use std::fmt;
 use std::marker::PhantomData;
+use std::sync::Arc;
 
 /// A running transaction on the pool of the brand `B`.
 ///
 /// A read by it shows the transaction's own changes, and the changes that others have committed. References that it
 /// lends end with the closure.
-pub struct TypedTx<'a, B: Brand, M: Medium = Mapping> {
+pub struct TypedTx<'a, B: Brand, M: Medium = Arc<Mapping>> {
     raw: &'a Tx<'a, M>,
     brand: PhantomData<fn() -> B>,
 }

@@ -4,8 +4,10 @@ use super::brand::Brand;
 use super::guard::Guard;
 use super::tx::TypedTx;
 use super::type_hash;
+use super::value::{CellValue, value_at, with_values};
+use crate::bits::{bits_from, bytes_of};
 use crate::error::HeapError;
-use crate::persist::{Persist, Word, bytes_of, offset_of, value_of};
+use crate::persist::{Word, offset_of};
 use crate::read_set::{Read, ReadCheck, Reread};
 use crate::tx::Tx;
 use lode_layout::{PoolOffset, WORD};
@@ -16,7 +18,7 @@ use std::marker::PhantomData;
 /// Number of elements for which the first buffer has room.
 const CAPACITY_MIN: u64 = 4;
 
-/// An array that grows. Elements are read and stored by copy.
+/// An array that grows. Its elements are any [`CellValue`], read and stored by copy, one directly after the other.
 ///
 /// A transaction that changes a vector has its lock until it is over. A transaction that reads an element, the length,
 /// or all is validated at its commit. Readers outside of transactions take no lock.
@@ -51,9 +53,9 @@ impl<T, B> Default for PVec<T, B> {
     }
 }
 
-impl<T: Persist<B> + Copy, B: Brand> PVec<T, B> {
-    const SIZE: u64 = size_of::<T>() as u64;
-    const BUFFER_TYPE: u64 = type_hash::with_number(type_hash::of_name("PVec buffer"), T::TYPE_NUMBER);
+impl<T: CellValue, B: Brand> PVec<T, B> {
+    const SIZE: u64 = size_of::<T::Bits>() as u64;
+    const BUFFER_TYPE: u64 = with_values::<T>(type_hash::of_name("PVec buffer"));
 
     /// Locks the vector, and returns its elements as the transaction sees them.
     fn elements<M: Medium>(&self, tx: &Tx<'_, M>) -> Result<Elements, HeapError> {
@@ -113,12 +115,17 @@ impl<T: Persist<B> + Copy, B: Brand> PVec<T, B> {
     /// not depend on other elements.
     ///
     /// # Errors
-    /// As [`len`](PVec::len).
+    /// As [`len`](PVec::len), and [`HeapError::InvalidValue`] when its bytes are no value.
     pub fn get<M: Medium>(&self, tx: &TypedTx<'_, B, M>, index: u64) -> Result<Option<T>, HeapError> {
         let bytes = self.read_noted(tx.raw(), index, element_bytes, |reread, read| {
             read.is_digest(&element_bytes(reread, first_words(read)))
         })?;
-        Ok(bytes.split_first().map(|(_, element)| value_of(|into| into.copy_from_slice(element))))
+        let bits = bytes.split_first().map(|(_, element)| bits_from(|into| into.copy_from_slice(element)));
+        let at = || {
+            let buffer = tx.raw().load8(offset_of(tx.raw().heap().memory(), &self.buffer));
+            Self::element(PoolOffset::new(buffer), index)
+        };
+        bits.map(|bits| value_at(at, bits)).transpose()
     }
 
     /// Stores element number `index`. Returns false if it lies beyond the end.
@@ -128,8 +135,7 @@ impl<T: Persist<B> + Copy, B: Brand> PVec<T, B> {
     pub fn set<M: Medium>(&self, tx: &TypedTx<'_, B, M>, index: u64, value: T) -> Result<bool, HeapError> {
         let Elements { buffer, len } = self.elements(tx.raw())?;
         if index < len {
-            let mut value = value;
-            tx.raw().store(Self::element(buffer, index), bytes_of::<T, B>(&mut value));
+            tx.raw().store(Self::element(buffer, index), bytes_of(&value.to_bits()));
         }
         Ok(index < len)
     }
@@ -166,8 +172,8 @@ impl<T: Persist<B> + Copy, B: Brand> PVec<T, B> {
         }
         let wanted = len + values.len() as u64;
         let mut new = Vec::with_capacity(size_of_val(values));
-        for mut value in values.iter().copied() {
-            new.extend_from_slice(bytes_of::<T, B>(&mut value));
+        for value in values {
+            new.extend_from_slice(bytes_of(&value.to_bits()));
         }
         if wanted <= room {
             raw.store(Self::element(buffer, len), &new);
@@ -196,7 +202,7 @@ impl<T: Persist<B> + Copy, B: Brand> PVec<T, B> {
         content.extend_from_slice(new);
         content.resize(words * WORD as usize, 0);
         let content: Vec<u64> = content.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word)).collect();
-        let buffer = raw.alloc_with(&content, align_of::<T>() as u64, Self::BUFFER_TYPE)?;
+        let buffer = raw.alloc_with(&content, align_of::<T::Bits>() as u64, Self::BUFFER_TYPE)?;
         if !old.buffer.is_null() {
             raw.free(old.buffer).inspect_err(|_| raw.set_rollback_only())?;
         }
@@ -207,7 +213,7 @@ impl<T: Persist<B> + Copy, B: Brand> PVec<T, B> {
     /// Removes the last element and returns it.
     ///
     /// # Errors
-    /// As [`len`](PVec::len).
+    /// As [`get`](PVec::get).
     pub fn pop<M: Medium>(&self, tx: &TypedTx<'_, B, M>) -> Result<Option<T>, HeapError> {
         // Takes the lock before the read, which then needs no validation.
         let Some(last) = self.lock_len(tx)?.checked_sub(1) else { return Ok(None) };
@@ -258,32 +264,36 @@ impl<T: Persist<B> + Copy, B: Brand> PVec<T, B> {
     /// Returns all elements as the transaction sees them. The read is validated.
     ///
     /// # Errors
-    /// As [`len`](PVec::len), and [`HeapError::Corrupt`] when the length is damaged.
+    /// As [`get`](PVec::get), and [`HeapError::Corrupt`] when the length is damaged.
     pub fn to_vec<M: Medium>(&self, tx: &TypedTx<'_, B, M>) -> Result<Vec<T>, HeapError> {
         let bytes = self.read_noted(tx.raw(), 0, all_bytes, |reread, read| {
             read.is_digest(&all_bytes(reread, first_words(read)))
         })?;
         let (words, elements) = bytes.split_at(2 * WORD as usize);
         let [buffer, len] =
-            [0, 1].map(|word| value_of::<u64, B>(|into| into.copy_from_slice(&words[word * 8..][..8])));
+            [0, 1].map(|word| bits_from::<u64>(|into| into.copy_from_slice(&words[word * 8..][..8])));
+        self.check(tx.raw().heap().memory().len(), PoolOffset::new(buffer), len)?;
         if len.checked_mul(Self::SIZE) != Some(elements.len() as u64) {
             return Err(corrupt_buffer(PoolOffset::new(buffer)));
         }
-        Ok(Self::values(elements, len))
+        Self::values(PoolOffset::new(buffer), elements, len)
     }
 
     /// Returns all elements as they were last committed.
     ///
     /// # Errors
-    /// [`HeapError::Fault`] when they can't be read, [`HeapError::Corrupt`] when the length is damaged.
+    /// [`HeapError::Fault`] when they can't be read, [`HeapError::Corrupt`] when the length is damaged,
+    /// [`HeapError::InvalidValue`] when the bytes of one are no value.
     pub fn load_all<M: Medium>(&self, guard: &Guard<'_, B, M>) -> Result<Vec<T>, HeapError> {
-        guard.copy_consistent(offset_of(guard.memory(), &self.buffer), |memory| {
+        let read = guard.copy_consistent(offset_of(guard.memory(), &self.buffer), |memory| {
             let Elements { buffer, len } = self.committed();
             self.check(memory.len(), buffer, len)?;
             let mut bytes = vec![0; (len * Self::SIZE) as usize];
             memory.read(buffer, &mut bytes);
-            Ok(Self::values(&bytes, len))
-        })?
+            Ok::<_, HeapError>((buffer, bytes, len))
+        })?;
+        let (buffer, bytes, len) = read?;
+        Self::values(buffer, &bytes, len)
     }
 
     /// Returns the number of elements as it was last committed.
@@ -294,12 +304,14 @@ impl<T: Persist<B> + Copy, B: Brand> PVec<T, B> {
     /// Returns element number `index` as it was last committed; `None` beyond the end.
     ///
     /// # Errors
-    /// [`HeapError::Fault`] when it can't be read.
+    /// [`HeapError::Fault`] when it can't be read, [`HeapError::InvalidValue`] when its bytes are no value.
     pub fn load<M: Medium>(&self, guard: &Guard<'_, B, M>, index: u64) -> Result<Option<T>, HeapError> {
-        guard.copy_consistent(offset_of(guard.memory(), &self.buffer), |memory| {
+        let read = guard.copy_consistent(offset_of(guard.memory(), &self.buffer), |memory| {
             let Elements { buffer, len } = self.committed();
-            (index < len).then(|| value_of(|bytes| memory.read(Self::element(buffer, index), bytes)))
-        })
+            let at = Self::element(buffer, index);
+            (index < len).then(|| (at, bits_from(|bytes| memory.read(at, bytes))))
+        })?;
+        read.map(|(at, bits)| value_at(|| at, bits)).transpose()
     }
 
     fn committed(&self) -> Elements {
@@ -309,15 +321,18 @@ impl<T: Persist<B> + Copy, B: Brand> PVec<T, B> {
 
     /// Returns an error if so many elements can't be there. A damaged length must not exhaust memory.
     fn check(&self, memory_len: u64, buffer: PoolOffset, len: u64) -> Result<(), HeapError> {
-        let end = len.checked_mul(Self::SIZE).and_then(|bytes| buffer.get().checked_add(bytes));
+        // Elements without bytes, too, are no more than the pool has bytes.
+        let end = len.checked_mul(Self::SIZE.max(1)).and_then(|bytes| buffer.get().checked_add(bytes));
         let fits = end.is_some_and(|end| end <= memory_len);
         if fits { Ok(()) } else { Err(corrupt_buffer(buffer)) }
     }
 
-    fn values(bytes: &[u8], len: u64) -> Vec<T> {
-        let size = size_of::<T>();
+    /// Returns the values of the `len` elements whose bytes lay at `buffer`.
+    fn values(buffer: PoolOffset, bytes: &[u8], len: u64) -> Result<Vec<T>, HeapError> {
+        let size = size_of::<T::Bits>();
         let part = |index: u64| &bytes[index as usize * size..][..size];
-        (0..len).map(|index| value_of(|into| into.copy_from_slice(part(index)))).collect()
+        let bits = |index| bits_from(|into| into.copy_from_slice(part(index)));
+        (0..len).map(|index| value_at(|| Self::element(buffer, index), bits(index))).collect()
     }
 }
 

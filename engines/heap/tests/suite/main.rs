@@ -27,3 +27,4 @@ mod stores_to_lost_memory_fail;
 mod transactions_are_serializable;
 mod typed_pools_grow_and_reopen;
 mod types_are_checked;
+mod values_are_checked;

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
 
 use crate::pool::{Medium, Pool};
-use lode_heap::{HeapError, PBox, PCell, PMutex, PString, PVec, Persist, TypedHeap};
+use lode_heap::{CellValue, HeapError, PBox, PCell, PMutex, PString, PVec, Persist, TypedHeap};
 use lode_layout::PoolOffset;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -12,8 +12,7 @@ lode_heap::brand!(Owner);
 lode_heap::brand!(Cells);
 lode_heap::brand!(Taken);
 
-#[derive(Persist, Clone, Copy, Debug, PartialEq)]
-#[repr(C)]
+#[derive(CellValue, Clone, Copy, Debug, PartialEq)]
 struct Point {
     x: u32,
     y: u32,

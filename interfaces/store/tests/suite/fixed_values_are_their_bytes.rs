@@ -1,31 +1,36 @@
-//! Structs that are all bytes are values, and a tree keeps which one.
+//! Structs and enums of a fixed size are values, and a tree keeps which type.
 
 use crate::place::Place;
-use lodestone::{Fixed, Persist, Result, TreeDef};
+use lodestone::{CellValue, Fixed, Result, TreeDef};
 
-#[derive(Persist, Clone, Copy, Debug, PartialEq)]
+#[derive(CellValue, Clone, Copy, Debug, PartialEq)]
 #[persist(crate = "lodestone")]
-#[repr(C)]
 struct Place2d {
     x: i32,
     y: i32,
 }
 
-#[derive(Persist, Clone, Copy, Debug, PartialEq)]
+#[derive(CellValue, Clone, Copy, Debug, PartialEq)]
 #[persist(crate = "lodestone")]
-#[repr(C)]
 struct Sample {
     mass: f64,
     place: Place2d,
     readings: [u16; 4],
+    state: State,
+}
+
+#[derive(CellValue, Clone, Copy, Debug, PartialEq)]
+#[persist(crate = "lodestone")]
+enum State {
+    Dry,
+    Wet { since: Option<u32> },
 }
 
 mod changed {
-    use lodestone::Persist;
+    use lodestone::CellValue;
 
-    #[derive(Persist, Clone, Copy, Debug, PartialEq)]
+    #[derive(CellValue, Clone, Copy, Debug, PartialEq)]
     #[persist(crate = "lodestone")]
-    #[repr(C)]
     pub(super) struct Sample {
         mass: f64,
         place: [i32; 2],
@@ -33,16 +38,14 @@ mod changed {
     }
 }
 
-#[derive(Persist, Clone, Copy, Debug, PartialEq)]
+#[derive(CellValue, Clone, Copy, Debug, PartialEq)]
 #[persist(crate = "lodestone", type_number = 7)]
-#[repr(C)]
 struct Short {
     word: u32,
 }
 
-#[derive(Persist, Clone, Copy, Debug, PartialEq)]
+#[derive(CellValue, Clone, Copy, Debug, PartialEq)]
 #[persist(crate = "lodestone", type_number = 7)]
-#[repr(C)]
 struct Long {
     word: u32,
     more: u32,
@@ -58,6 +61,7 @@ fn structs_round_trip() -> Result<()> {
         mass: f64::from(key),
         place: Place2d { x: key, y: -key },
         readings: [9, 8, 7, 6],
+        state: if key % 2 == 0 { State::Dry } else { State::Wet { since: Some(key as u32) } },
     };
     store.write(|tx| {
         let samples = tx.tree(SAMPLES)?;
@@ -85,7 +89,7 @@ fn structs_round_trip() -> Result<()> {
 fn changed_structs_are_refused() -> Result<()> {
     let place = Place::new();
     let store = place.open();
-    let sample = Sample { mass: 1.0, place: Place2d { x: 1, y: 2 }, readings: [0; 4] };
+    let sample = Sample { mass: 1.0, place: Place2d { x: 1, y: 2 }, readings: [0; 4], state: State::Dry };
     store.put(SAMPLES, 1, Fixed(sample))?;
     let changed: TreeDef<u64, Fixed<changed::Sample>> = TreeDef::new("samples");
     assert!(store.get(changed, 1).is_err_and(|error| error.is_wrong_type()));

@@ -10,8 +10,6 @@ use lode_heap::{
     Access, CreateOptions, Durability, HeapError, LayoutName, OpenOptions, PBox, PCell, PMutex, PString,
     PVec, Persist, TypedPool, TypedTx,
 };
-use lode_pmem::Mapping;
-use std::sync::Arc;
 
 lode_heap::brand!(
     /// The typed pool under attack.
@@ -51,7 +49,7 @@ struct Model {
 }
 
 type Typed = TypedPool<Attacked>;
-type Tx<'a> = TypedTx<'a, Attacked, Arc<Mapping>>;
+type Tx<'a> = TypedTx<'a, Attacked>;
 
 pub(super) fn run(sequence: &Sequence, progress: &Progress) -> Outcome {
     let folder = expect_ok("a folder", scratch_folder())?;

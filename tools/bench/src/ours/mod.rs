@@ -108,6 +108,7 @@ pub(crate) fn figures(folder: &Path, size: &Size) -> Result<(Vec<Figure>, Vec<St
         ("fences", fences::drains_per_operation(folder)?),
         ("fences-1000", fences::drains_per_thousand(folder, size.transactions)?),
         ("read-typed", typed::read_overhead(size.rounds, size.walks)?),
+        ("read-values", typed::value_overhead(size.rounds, size.walks)?),
         ("validated-read", validated::cell_read(size)?),
         ("validated-read-tree", validated::key_read(size)?),
         ("scan-while-writing", beside.scan),
