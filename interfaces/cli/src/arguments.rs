@@ -27,7 +27,7 @@ fn help() -> String {
 
 /// Keep keys and values in persistent memory or in ordinary files, with one fence per transaction.
 #[derive(Debug, Parser)]
-#[command(name = "lode", version, max_term_width = 100, after_long_help = help(), disable_help_subcommand = true)]
+#[command(name = "lode", version, max_term_width = 100, after_long_help = help())]
 pub(crate) struct Arguments {
     #[command(flatten)]
     pub(crate) options: GlobalOptions,

@@ -24,7 +24,8 @@ pub(crate) fn print_completions(shell: Shell) -> Result<Output, Failure> {
 
 /// Writes a page for each command: lode.1, lode-pool.1, lode-pool-create.1, ...
 pub(crate) fn write_pages(folder: &Path) -> Result<Output, Failure> {
-    let mut command = Arguments::command();
+    // The help of a command is its page.
+    let mut command = Arguments::command().disable_help_subcommand(true);
     command.build();
     let written = fs::create_dir_all(folder).and_then(|()| write_page(&command, folder));
     written.map_err(|error| Failure::io("writing manual pages", folder, &error))?;

@@ -31,13 +31,15 @@ impl Progress {
 
     /// Returns a bar for work of `len` steps.
     pub(crate) fn of_items(what: &'static str, len: u64) -> Progress {
-        let template = "   {wide_bar:.cyan/dim} {human_pos}/{human_len} {msg} {elapsed}";
+        let template =
+            "   {wide_bar:.cyan/dim} {percent}% {human_pos}/{human_len} {msg} {per_sec}, {eta} left";
         Progress::show(ProgressBar::with_draw_target(Some(len), ProgressDrawTarget::hidden()), template, what)
     }
 
     /// Returns a bar for work of `len` bytes.
     pub(crate) fn of_bytes(what: &'static str, len: u64) -> Progress {
-        let template = "   {wide_bar:.cyan/dim} {binary_bytes}/{binary_total_bytes} {msg} {elapsed}";
+        let template = "   {wide_bar:.cyan/dim} {percent}% {binary_bytes}/{binary_total_bytes} {msg} \
+                        {binary_bytes_per_sec}, {eta} left";
         Progress::show(ProgressBar::with_draw_target(Some(len), ProgressDrawTarget::hidden()), template, what)
     }
 

@@ -59,7 +59,7 @@ pub use error::{KvError, LineError};
 pub use escape::{escape, unescape};
 pub use format::{Format, Pair};
 pub use input::Input;
-pub use load::{LoadEvents, LoadOptions, LoadReport, OnError, Transactions};
+pub use load::{LineEnd, LoadEvents, LoadOptions, LoadReport, OnError, Transactions};
 pub use reader::StoreReader;
 pub use snapshot::StoreSnapshot;
 pub use store::{LAYOUT, LAYOUT_NAME, Store};

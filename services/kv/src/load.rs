@@ -62,6 +62,15 @@ const ESCAPE_LEN: u64 = 4;
 /// Length of a line's content in bytes up to which a pool may grow for it.
 const LINE_GROWTH_MAX: u64 = 1 << 30;
 
+/// The end of a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LineEnd {
+    /// LF. A CR before it belongs to the line.
+    Lf,
+    /// CR LF, or LF alone.
+    CrLf,
+}
+
 /// Treatment of a line that can't be loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnError {
@@ -76,6 +85,8 @@ pub enum OnError {
 pub struct LoadOptions {
     /// Syntax of the lines.
     pub format: Format,
+    /// The end of each line.
+    pub line_end: LineEnd,
     /// Treatment of a line that can't be loaded.
     pub on_error: OnError,
     /// The division of the lines into transactions.
@@ -110,6 +121,11 @@ pub trait LoadEvents: Sync {
     /// Reports that the line with this number, from 1, was passed over.
     fn skipped(&self, line: u64, error: &LineError);
 
+    /// Reports that the input was read up to this offset in bytes. For progress: nothing is durable by that.
+    fn read_to(&self, offset: u64) {
+        let _ = offset;
+    }
+
     /// Returns true if the load must end early. Lines that were begun are finished. The load asks repeatedly, also
     /// while the input has nothing to read.
     fn stopped(&self) -> bool;
@@ -130,6 +146,9 @@ pub struct LoadReport {
     pub replaced: u64,
     /// Lines that this load passed over.
     pub skipped: u64,
+    /// Lines that this load read whose last byte, which belongs to key or value, is a CR: the input may have lines that end with
+    /// CR LF.
+    pub carriage_returns: u64,
     /// True if all of the input is in the tree. Otherwise the load was stopped.
     pub complete: bool,
 }
@@ -150,6 +169,13 @@ struct Loader<'s, M: Medium, E> {
     /// Set when a thread stopped before the end of its lines.
     stopped_early: AtomicBool,
     failure: Mutex<Option<KvError>>,
+}
+
+/// Numbers of lines that the reading thread counts.
+#[derive(Debug, Default)]
+struct LineCounts {
+    skipped: u64,
+    carriage_returns: u64,
 }
 
 /// The lines of a block for one thread.
@@ -253,13 +279,28 @@ impl LoadOptions {
     /// Returns the number that stands for these options in the progress of a load. A line that one reading passed over
     /// may be a pair in another.
     fn mode(&self) -> u32 {
-        self.format.code() | u32::from(self.on_error == OnError::Skip) << 8
+        let crlf = u32::from(self.line_end == LineEnd::CrLf) << 9;
+        self.format.code() | u32::from(self.on_error == OnError::Skip) << 8 | crlf
+    }
+
+    /// Returns the content of a line that was read with its end.
+    fn content<'l>(&self, line: &'l [u8]) -> &'l [u8] {
+        let line = line.strip_suffix(b"\n").unwrap_or(line);
+        match self.line_end {
+            LineEnd::Lf => line,
+            LineEnd::CrLf => line.strip_suffix(b"\r").unwrap_or(line),
+        }
+    }
+
+    /// Returns true if a line with that content has a CR as the last byte of its key or value.
+    fn has_carriage_return(&self, content: &[u8]) -> bool {
+        self.format != Format::Jsonl && content.ends_with(b"\r")
     }
 }
 
 impl<M: Medium, E: LoadEvents> Loader<'_, M, E> {
     fn run(self, input: &mut Input<'_>, begin: &KvLoad) -> Result<LoadReport, KvError> {
-        let mut skipped = 0;
+        let mut counts = LineCounts::default();
         let ending = thread::scope(|scope| {
             let start = |_| {
                 let (sender, parts) = sync_channel(BLOCKS_WAITING);
@@ -269,7 +310,7 @@ impl<M: Medium, E: LoadEvents> Loader<'_, M, E> {
             let senders: Result<Vec<SyncSender<Part>>, _> =
                 (0..self.options.transactions.threads()).map(start).collect();
             match senders {
-                Ok(senders) => self.distribute(input, &senders, &mut skipped),
+                Ok(senders) => self.distribute(input, &senders, &mut counts),
                 Err(error) => Ending::Failed(KvError::Threads(error)),
             }
         });
@@ -288,19 +329,25 @@ impl<M: Medium, E: LoadEvents> Loader<'_, M, E> {
             offset: reached.offset,
             put: self.put.get(),
             replaced: self.replaced.get(),
-            skipped,
+            skipped: counts.skipped,
+            carriage_returns: counts.carriage_returns,
             complete,
         })
     }
 
     /// Reads one block after another and sends each part to its thread. The first block has all lines that an earlier
     /// load of this input had begun.
-    fn distribute(&self, input: &mut Input<'_>, senders: &[SyncSender<Part>], skipped: &mut u64) -> Ending {
+    fn distribute(
+        &self,
+        input: &mut Input<'_>,
+        senders: &[SyncSender<Part>],
+        counts: &mut LineCounts,
+    ) -> Ending {
         let mut begun = Some(self.lock_stored().begun).filter(|begun| *begun > input.offset());
         for number in 0.. {
             let begin = input.progress(self.options.mode());
             let mut parts: Vec<Vec<NumberedPair>> = senders.iter().map(|_| Vec::new()).collect();
-            let (end, ending) = self.fill(input, &mut parts, begun.unwrap_or(0), skipped);
+            let (end, ending) = self.fill(input, &mut parts, begun.unwrap_or(0), counts);
             let ending = match (ending, begun.filter(|begun| *begun > input.offset())) {
                 (Some(Ending::Stopped), _) => return Ending::Stopped,
                 (Some(Ending::Complete(_)), Some(begun)) => {
@@ -353,7 +400,7 @@ impl<M: Medium, E: LoadEvents> Loader<'_, M, E> {
         input: &mut Input<'_>,
         parts: &mut [Vec<NumberedPair>],
         begun: u64,
-        skipped: &mut u64,
+        counts: &mut LineCounts,
     ) -> (KvLoad, Option<Ending>) {
         let (how, lines_max) = (self.options.mode(), self.options.transactions.block_lines());
         // A pool that grows may become longer for a line, but no line without an end is read for ever.
@@ -372,10 +419,12 @@ impl<M: Medium, E: LoadEvents> Loader<'_, M, E> {
                 Err(error) => return before(input, Ending::Failed(KvError::Input(error))),
             };
             let number = input.lines() + 1;
+            let content = self.options.content(&line);
             let parsed = match read {
                 Line::TooLong => Err(LineError::TooLong { max }),
-                _ => self.options.format.parse(line.strip_suffix(b"\n").unwrap_or(&line)),
+                _ => self.options.format.parse(content),
             };
+            counts.carriage_returns += u64::from(self.options.has_carriage_return(content));
             let pair = match parsed {
                 Ok(pair) => Some(pair),
                 Err(error) if self.options.on_error == OnError::Stop => {
@@ -383,7 +432,7 @@ impl<M: Medium, E: LoadEvents> Loader<'_, M, E> {
                 }
                 Err(error) => {
                     self.events.skipped(number, &error);
-                    *skipped += 1;
+                    counts.skipped += 1;
                     None
                 }
             };
@@ -407,6 +456,7 @@ impl<M: Medium, E: LoadEvents> Loader<'_, M, E> {
             if let Err(error) = input.advance(&line, read) {
                 return before(input, Ending::Failed(KvError::Input(error)));
             }
+            self.events.read_to(input.offset());
             lines += 1;
             if idle && input.offset() >= begun {
                 break;

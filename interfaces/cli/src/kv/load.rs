@@ -7,7 +7,9 @@ use crate::kv::{close_after, open_to_write};
 use crate::output::Output;
 use crate::progress::Progress;
 use clap::{Args, ValueEnum, value_parser};
-use lode_kv::{Format, Input, LineError, LoadEvents, LoadOptions, LoadReport, OnError, Transactions, escape};
+use lode_kv::{
+    Format, Input, LineEnd, LineError, LoadEvents, LoadOptions, LoadReport, OnError, Transactions, escape,
+};
 use lode_layout::Durability;
 use lode_pmem::Medium;
 use serde_json::json;
@@ -16,6 +18,7 @@ use std::io::{self, Write};
 use std::num::{NonZeroU16, NonZeroUsize};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Default number of threads at durability commit, where a sync dominates the cost and many keys share one.
 const THREADS_GROUP_COMMIT: u16 = 16;
@@ -53,6 +56,10 @@ pub(crate) const FIELDS: &[(&str, &str)] = &[
     ("put", "keys that were put by this command"),
     ("replaced", "of these, keys that had a value before"),
     ("skipped", "lines that were skipped by this command"),
+    (
+        "carriage_returns",
+        "of the lines that this command read, those whose key or value ends with a CR: --crlf leaves it out",
+    ),
     ("complete", "whether all of the input is in the pool"),
 ];
 
@@ -66,6 +73,9 @@ pub(crate) struct Load {
     /// Format of a line
     #[arg(long, default_value = "tsv")]
     format: LoadFormat,
+    /// Take CR LF for the end of a line, beside LF
+    #[arg(long)]
+    crlf: bool,
     /// Action on a line that can't be loaded
     #[arg(long, default_value = "stop")]
     on_error: OnErrorOption,
@@ -100,13 +110,19 @@ enum OnErrorOption {
 struct Reporter {
     ack: bool,
     json: bool,
+    /// Bytes of the input, if its length is known; keys otherwise.
     progress: Progress,
+    is_in_bytes: bool,
+    /// Bytes of the input that the progress has.
+    read_to: AtomicU64,
     interrupt: Interrupt,
 }
 
 impl LoadEvents for Reporter {
     fn durable(&self, line: u64, key: &[u8]) -> io::Result<()> {
-        self.progress.add(1);
+        if !self.is_in_bytes {
+            self.progress.add(1);
+        }
         if !self.ack {
             return Ok(());
         }
@@ -127,6 +143,13 @@ impl LoadEvents for Reporter {
         self.progress.eprintln(&message);
     }
 
+    fn read_to(&self, offset: u64) {
+        if self.is_in_bytes {
+            // ORDER: none: one thread reads the input.
+            self.progress.add(offset.saturating_sub(self.read_to.swap(offset, Ordering::Relaxed)));
+        }
+    }
+
     fn stopped(&self) -> bool {
         self.interrupt.is_set()
     }
@@ -135,7 +158,7 @@ impl LoadEvents for Reporter {
 pub(crate) fn run(load: &Load, options: &GlobalOptions) -> Result<Output, Failure> {
     let what = "loading";
     // Opening a pipe blocks until a writer opens it. Until then a signal must end the process, so `listen` comes after.
-    let input = open_input(&load.file)?;
+    let (input, len) = open_input(&load.file)?;
     let interrupt = Interrupt::listen()?;
     let mut store = open_to_write(&load.pool, options.durability, what)?;
     let group_commit = store.heap().medium().durability() == Durability::Commit;
@@ -156,14 +179,23 @@ pub(crate) fn run(load: &Load, options: &GlobalOptions) -> Result<Output, Failur
             LoadFormat::Tsv => Format::Tsv,
             LoadFormat::Jsonl => Format::Jsonl,
         },
+        line_end: if load.crlf { LineEnd::CrLf } else { LineEnd::Lf },
         on_error: match load.on_error {
             OnErrorOption::Stop => OnError::Stop,
             OnErrorOption::Skip => OnError::Skip,
         },
         transactions,
     };
-    let progress = Progress::counter("keys loaded");
-    let reporter = Reporter { ack: load.ack, json: options.json, progress, interrupt };
+    let progress =
+        len.map_or_else(|| Progress::counter("keys loaded"), |len| Progress::of_bytes("loaded", len));
+    let reporter = Reporter {
+        ack: load.ack,
+        json: options.json,
+        progress,
+        is_in_bytes: len.is_some(),
+        read_to: AtomicU64::new(0),
+        interrupt,
+    };
     let loaded = store.load(input, &load_options, &reporter);
     drop(reporter);
     let report = close_after(store, loaded).map_err(Failure::of_pool(what, &load.pool))?;
@@ -171,20 +203,37 @@ pub(crate) fn run(load: &Load, options: &GlobalOptions) -> Result<Output, Failur
     if !report.complete {
         return Err(Failure::interrupted(format!("interrupted after {} lines: {resume}", report.lines)));
     }
+    if report.carriage_returns > 0 && !options.json {
+        eprintln!(
+            "lode: {} lines end with CR LF, and the CR belongs to what was loaded; --crlf takes it for a part of the end",
+            report.carriage_returns
+        );
+    }
     Ok(output(&report, load.ack))
 }
 
-fn open_input(path: &Path) -> Result<Input<'static>, Failure> {
+/// Opens the input. Returns its length in bytes, too, if it is a file.
+fn open_input(path: &Path) -> Result<(Input<'static>, Option<u64>), Failure> {
     let opened = if path == Path::new("-") {
         io::stdin().as_fd().try_clone_to_owned().map(File::from)
     } else {
         File::open(path)
     };
-    opened.map(Input::new).map_err(|error| Failure::io("opening the input", path, &error))
+    let checked = opened.and_then(|file| {
+        let metadata = file.metadata()?;
+        // A folder can be opened, and not be read.
+        match metadata.is_dir() {
+            true => Err(io::ErrorKind::IsADirectory.into()),
+            false => Ok((Input::new(file), metadata.is_file().then_some(metadata.len()))),
+        }
+    });
+    checked.map_err(|error| Failure::io("opening the input", path, &error))
 }
 
 fn output(report: &LoadReport, ack: bool) -> Output {
-    let LoadReport { lines_before, lines, offset, put, replaced, skipped, complete, .. } = *report;
+    let LoadReport {
+        lines_before, lines, offset, put, replaced, skipped, carriage_returns, complete, ..
+    } = *report;
     let mut text = format!("{put} keys put, {replaced} of them replaced");
     if lines_before > 0 {
         text += &format!("; {lines_before} lines were loaded before");
@@ -201,5 +250,6 @@ fn output(report: &LoadReport, ack: bool) -> Output {
         .with("put", put)
         .with("replaced", replaced)
         .with("skipped", skipped)
+        .with("carriage_returns", carriage_returns)
         .with("complete", complete)
 }

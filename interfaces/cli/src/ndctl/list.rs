@@ -1,7 +1,7 @@
 //! `lode ndctl list` and `lode daxctl list`.
 
+use super::listing_output;
 use super::namespace::ModeOption;
-use super::text_output;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::platform::{MachineLocation, OpenedMachine};
@@ -78,7 +78,7 @@ impl List {
             mode: self.mode.map(ModeOption::mode),
         };
         let request = ListRequest { included, filter, human: self.human };
-        Ok(text_output(inventory(location)?.list(&request)))
+        Ok(listing_output("", &inventory(location)?.list(&request)))
     }
 }
 
@@ -108,6 +108,7 @@ pub(super) struct DaxList {
 impl DaxList {
     pub(super) fn run(&self, location: &MachineLocation) -> Result<Output, Failure> {
         let DaxList { devices, regions, idle, human } = *self;
-        Ok(text_output(inventory(location)?.list_dax(&DaxRequest { devices, regions, idle, human })))
+        let request = DaxRequest { devices, regions, idle, human };
+        Ok(listing_output("", &inventory(location)?.list_dax(&request)))
     }
 }

@@ -1,6 +1,6 @@
 //! `lode ndctl inject-error`, `start-scrub` and `wait-scrub`.
 
-use super::text_output;
+use super::listing_output;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::platform::{MachineLocation, failed};
@@ -62,14 +62,14 @@ impl Inject {
         let warning = if injection == Injection::Uninject { UNINJECT_WARNING } else { "" };
         let included = Included { media_errors: true, ..Included::default() };
         let namespace = ndctl::inventory(directory.platform()).describe(&self.name, &included, self.human);
-        Ok(text_output(format!("{warning}{namespace}")))
+        Ok(listing_output(warning, &namespace))
     }
 
     fn status(&self, location: &MachineLocation) -> Result<Output, Failure> {
         let directory = location.open(Purpose::ReadOnly)?;
         let lost = media_error::injected(directory.platform(), &self.name)
             .map_err(failed("listing injected media errors"))?;
-        Ok(text_output(if lost.is_empty() { String::new() } else { self.records(&lost) }))
+        Ok(listing_output("", &if lost.is_empty() { String::new() } else { self.records(&lost) }))
     }
 
     /// Returns the injected ranges as ndctl prints them.
@@ -104,12 +104,12 @@ impl BusNames {
             Ok(())
         });
         scrubbed.map_err(failed("scrubbing modules"))?;
-        Ok(text_output(buses))
+        Ok(listing_output("", &buses))
     }
 
     /// Lists the buses at once, since every scrub has already ended.
     pub(super) fn wait(&self, location: &MachineLocation) -> Result<Output, Failure> {
-        Ok(text_output(self.list_buses(location.open(Purpose::ReadOnly)?.platform())?))
+        Ok(listing_output("", &self.list_buses(location.open(Purpose::ReadOnly)?.platform())?))
     }
 
     fn list_buses(&self, platform: &Platform) -> Result<String, Failure> {

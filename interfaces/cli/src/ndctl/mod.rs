@@ -13,8 +13,10 @@ use crate::output::Output;
 use crate::platform::{MachineLocation, real};
 use clap::{Args, Subcommand};
 use lode_platform::ndctl;
+use serde_json::Value;
 
-const OUTPUT: (&str, &str) = ("output", "the text that is printed without --json");
+const OUTPUT: (&str, &str) =
+    ("output", "the JSON that is printed without --json; an empty array if nothing is printed");
 const COMMANDS: (&str, &str) = ("commands", "instead, if the machine is a real one: the commands to run");
 /// The fields of listings.
 const LIST_FIELDS: &[(&str, &str)] = &[OUTPUT];
@@ -141,9 +143,17 @@ pub(crate) fn run_daxctl(daxctl: &Daxctl) -> Result<Output, Failure> {
     list.run(&daxctl.location)
 }
 
-/// Returns the output of a command that prints `text`.
-fn text_output(text: String) -> Output {
-    Output::text(text.clone()).with("output", text)
+/// Returns the output of a command that prints `listing`, which is JSON or nothing, after a `notice` for people.
+fn listing_output(notice: &str, listing: &str) -> Output {
+    Output::text(format!("{notice}{listing}")).with("output", listing_value(listing))
+}
+
+/// Returns the content of a listing as ndctl prints them.
+pub(crate) fn listing_value(listing: &str) -> Value {
+    match listing.trim().is_empty() {
+        true => Value::Array(Vec::new()),
+        false => serde_json::from_str(listing).expect("listings of this program are JSON"),
+    }
 }
 
 /// Returns the line that counts the changed things, as ndctl prints it.

@@ -1,6 +1,6 @@
 //! `lode ndctl create-namespace`, `destroy-namespace` and the like.
 
-use super::{count_output, count_text, number, text_output};
+use super::{count_output, count_text, listing_output, number};
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::platform::{MachineLocation, failed};
@@ -117,7 +117,7 @@ impl Create {
             namespace::reconfigure(platform, old, &wanted, self.force, &mut uuids)
         });
         let made = made.map_err(failed("creating a namespace"))?;
-        Ok(text_output(ndctl::describe(directory.platform(), &made)))
+        Ok(listing_output("", &ndctl::describe(directory.platform(), &made)))
     }
 }
 

@@ -3,10 +3,12 @@
 use super::{MachineLocation, OpenedMachine};
 use crate::failure::Failure;
 use crate::fields;
+use crate::ndctl::listing_value;
 use crate::output::Output;
 use clap::Args;
 use console::Term;
 use lode_platform::Platform;
+use lode_platform::ndctl::{self, Included, Inventory, ListRequest};
 use lode_platform::picture::{self, Palette};
 use std::fs::File;
 use std::io::Write;
@@ -16,8 +18,9 @@ use std::path::{Path, PathBuf};
 const WIDTH: usize = 100;
 
 const FIELDS: &[(&str, &str)] = &[
-    ("output", "the picture for the terminal, or the page with --html -"),
+    ("buses", "each with its modules, regions and namespaces, as `ndctl list` has them"),
     ("html", "with --html FILE: the file"),
+    ("page", "with --html -: the page"),
 ];
 
 /// Draw modules, regions and namespaces of a machine, emulated or real
@@ -34,7 +37,7 @@ pub(crate) struct Show {
 pub(crate) fn run(show: &Show) -> Result<Output, Failure> {
     match (show.location.open_read_only()?, &show.html) {
         (OpenedMachine::Emulated(directory), html) => draw(directory.platform(), html.as_deref()),
-        (OpenedMachine::Real(sysfs), None) => Ok(output(sysfs.overview())),
+        (OpenedMachine::Real(sysfs), None) => Ok(output(sysfs.overview(), &sysfs.inventory())),
         (OpenedMachine::Real(_), Some(_)) => Err(Failure::usage_error(
             "--html draws emulated machines; without it, real ones are listed as text",
         )),
@@ -43,7 +46,10 @@ pub(crate) fn run(show: &Show) -> Result<Output, Failure> {
 
 fn draw(platform: &Platform, html: Option<&Path>) -> Result<Output, Failure> {
     match html {
-        Some(path) if path == Path::new("-") => Ok(output(picture::page(platform))),
+        Some(path) if path == Path::new("-") => {
+            let page = picture::page(platform);
+            Ok(Output::text(page.clone()).with("page", page))
+        }
         Some(path) => {
             write_atomically(path, picture::page(platform).as_bytes())?;
             let path = path.display().to_string();
@@ -53,17 +59,27 @@ fn draw(platform: &Platform, html: Option<&Path>) -> Result<Output, Failure> {
             let term = Term::stdout();
             let width = term.size_checked().map_or(WIDTH, |(_, columns)| columns.into());
             let colour = term.is_term() && console::colors_enabled();
-            Ok(output(picture::terminal(
-                platform,
-                width,
-                if colour { Palette::Colour } else { Palette::Plain },
-            )))
+            let palette = if colour { Palette::Colour } else { Palette::Plain };
+            Ok(output(picture::terminal(platform, width, palette), &ndctl::inventory(platform)))
         }
     }
 }
 
-fn output(text: String) -> Output {
-    Output::text(text.clone()).with("output", text)
+/// Returns the output that draws a machine for people, and lists it for programs.
+fn output(drawing: String, inventory: &Inventory) -> Output {
+    let included = Included {
+        buses: true,
+        modules: true,
+        regions: true,
+        namespaces: true,
+        health: true,
+        dax: true,
+        media_errors: true,
+        idle: true,
+        ..Included::default()
+    };
+    let request = ListRequest { included, ..ListRequest::default() };
+    Output::text(drawing).with("buses", listing_value(&inventory.list(&request)))
 }
 
 /// Writes a file that gets its name only when it is complete. A device or a pipe is written in place. A link to a file

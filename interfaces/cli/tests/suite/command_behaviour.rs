@@ -286,6 +286,50 @@ fn load_of_keys_acknowledges_each() {
     assert_eq!(lode(["kv", "get", fixture.pool(), "two\tthree"]).success(), "\n");
 }
 
+/// Lines of a file from another system: what becomes of the CR is said, and it can be left out.
+#[test]
+fn lines_with_cr_lf_are_reported_or_taken() {
+    let fixture = PoolFixture::new();
+    let input = fixture.file("in", "a\t1\r\nb\r\nc\t3\n");
+    let load = |more: &[&str]| lode(["kv", "load", fixture.pool(), text(&input)].iter().chain(more));
+    let kept = load(&[]);
+    assert!(kept.err.contains("2 lines end with CR LF") && kept.err.contains("--crlf"), "{kept:?}");
+    kept.success();
+    assert_eq!(lode(["kv", "get", fixture.pool(), "a"]).success(), "1\r\n");
+    assert_eq!(lode(["kv", "count", fixture.pool()]).success(), "3\n");
+    let taken = load(&["--crlf", "--json"]).json();
+    assert_eq!(
+        (&taken["carriage_returns"], &taken["put"]),
+        (&0.into(), &3.into()),
+        "all of the input is read again"
+    );
+    assert_eq!(lode(["kv", "get", fixture.pool(), "a"]).success(), "1\n");
+    assert_eq!(lode(["kv", "get", fixture.pool(), "b"]).success(), "\n");
+    // White space in JSON.
+    let input = fixture.file("in", "{\"key\": \"d\", \"value\": \"4\"}\r\n");
+    let load = ["kv", "load", fixture.pool(), text(&input), "--format", "jsonl", "--json"];
+    assert_eq!(lode(load).json()["carriage_returns"], 0);
+    assert_eq!(lode(["kv", "get", fixture.pool(), "d"]).success(), "4\n");
+}
+
+/// A folder can be opened, and not be read: the error names it, and not the pool.
+#[test]
+fn errors_of_inputs_name_the_input() {
+    let fixture = PoolFixture::new();
+    let folder = fixture.folder.path();
+    let said = lode(["kv", "load", fixture.pool(), text(folder)]).failure(1, &["directory"]);
+    assert!(said.contains(text(folder)) && !said.contains(fixture.pool()), "{said}");
+}
+
+/// Help is found by the word, too, at each level.
+#[test]
+fn help_is_a_command() {
+    let help = lode(["help", "kv", "load"]).success();
+    assert_eq!(help, lode(["kv", "help", "load"]).success());
+    assert_eq!(help, lode(["kv", "load", "--help"]).success());
+    assert!(help.contains("--crlf"), "{help}");
+}
+
 #[test]
 fn load_resumes_same_input() {
     let fixture = PoolFixture::new();

@@ -241,6 +241,37 @@ fn namespaces_create_list_and_destroy() {
     assert_eq!(ndctl("check-namespace namespace0.2").success(), "checked 1 namespace\n");
 }
 
+/// With --json a listing is JSON, not text in a string.
+#[test]
+fn listings_are_json() {
+    let machine = Emulated::new("lab-pair");
+    machine.ipmctl("create -f -goal").success();
+    machine.platform("reboot").success();
+    let json = |tool: &str, words: &str| {
+        let arguments = [tool, "--json", "--state", text(&machine.state)].into_iter().chain(words.split(' '));
+        lode(arguments).json()
+    };
+    assert_eq!(json("ndctl", "list")["output"], serde_json::json!([]), "there is none");
+    let made = json("ndctl", "create-namespace -m fsdax -s 512M -n data");
+    assert_eq!((&made["output"]["dev"], &made["output"]["name"]), (&"namespace0.0".into(), &"data".into()));
+    let made = json("ndctl", "create-namespace -m devdax -s 256M");
+    assert_eq!(made["output"]["daxregion"]["devices"][0]["chardev"], "dax0.1");
+    let namespaces = json("ndctl", "list");
+    assert_eq!(namespaces["output"].as_array().map(Vec::len), Some(2), "{namespaces}");
+    assert_eq!(json("ndctl", "list -RN")["output"]["regions"][0]["dev"], "region0");
+    assert_eq!(json("daxctl", "list")["output"][0]["chardev"], "dax0.1");
+    assert_eq!(json("ndctl", "inject-error namespace0.0 --status")["output"], serde_json::json!([]));
+    let injected = json("ndctl", "inject-error namespace0.0 --block 7 --count 10");
+    assert_eq!(injected["output"]["badblock_count"], 10);
+    let injected = json("ndctl", "inject-error namespace0.0 --block 7 --count 1 --uninject");
+    assert_eq!(injected["output"]["badblock_count"], 10, "a warning is no part of it");
+    assert_eq!(json("ndctl", "start-scrub")["output"][0]["scrub_state"], "idle");
+    let shown = lode(["platform", "show", "--json", "--state", text(&machine.state)]).json();
+    let namespaces = shown["buses"][0]["regions"][0]["namespaces"].as_array().unwrap();
+    assert!(namespaces.iter().any(|namespace| namespace["name"] == "data"), "{shown}");
+    assert_eq!(shown["buses"][0]["dimms"].as_array().map(Vec::len), Some(2), "{shown}");
+}
+
 /// ndctl takes numbers in C's notation, and reads the labels of the modules that answer.
 #[test]
 fn devices_are_named_as_in_ndctl() {

@@ -9,7 +9,7 @@
 use crate::unheard::Unheard;
 use lode_heap::{Access, CreateOptions, Durability, HeapError, OpenError, OpenOptions, Pool};
 use lode_index::{IndexError, Tree};
-use lode_kv::{Format, Input, KvError, LoadOptions, OnError, Store, Transactions};
+use lode_kv::{Format, Input, KvError, LineEnd, LoadOptions, OnError, Store, Transactions};
 use std::fs;
 use std::io::{Seek as _, Write as _};
 use std::num::NonZeroUsize;
@@ -70,6 +70,7 @@ fn only_reads(path: &Path, pairs: &[(&[u8], &[u8])]) {
         assert_eq!(made, Err(HeapError::ReadOnly.into()));
         let options = LoadOptions {
             format: Format::Tsv,
+            line_end: LineEnd::Lf,
             on_error: OnError::Stop,
             transactions: Transactions::OfOneLine { threads: NonZeroUsize::MIN },
         };

@@ -2,7 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-use lode_kv::{Format, Input, KvError, LineError, LoadEvents, LoadOptions, OnError, Store, Transactions};
+use lode_kv::{
+    Format, Input, KvError, LineEnd, LineError, LoadEvents, LoadOptions, OnError, Store, Transactions,
+};
 use lode_pool::{Access, CreateOptions, OpenOptions};
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, File};
@@ -15,6 +17,7 @@ use tempfile::TempDir;
 
 const OPTIONS: LoadOptions = LoadOptions {
     format: Format::Tsv,
+    line_end: LineEnd::Lf,
     on_error: OnError::Stop,
     transactions: Transactions::OfOneLine { threads: NonZeroUsize::new(2).unwrap() },
 };

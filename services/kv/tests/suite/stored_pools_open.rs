@@ -11,7 +11,7 @@ use crate::unheard::Unheard;
 use lode_fsck::check_pool;
 use lode_heap::{Access, CreateOptions, Durability, OpenOptions};
 use lode_index::IndexError;
-use lode_kv::{Format, Input, LAYOUT, LoadOptions, OnError, Store, Transactions};
+use lode_kv::{Format, Input, LAYOUT, LineEnd, LoadOptions, OnError, Store, Transactions};
 use lode_layout::{CHECKPOINT_COPY_STRIDE, CheckpointSlot, Geometry, header};
 use lode_pool::map_unchecked;
 use std::collections::BTreeMap;
@@ -130,6 +130,7 @@ fn fill_with_all(store: &mut Store) -> Pairs {
     lines.rewind().unwrap();
     let options = LoadOptions {
         format: Format::Tsv,
+        line_end: LineEnd::Lf,
         on_error: OnError::Stop,
         transactions: Transactions::OfOneLine { threads: NonZeroUsize::MIN },
     };
