@@ -63,6 +63,7 @@ pub use shrink::Shrunk;
 pub use snapshot::{OwnedSnapshot, Snapshot, SnapshotStats, SnapshotView};
 pub use tx::{Tx, WORDS_UNCHECKED_MAX};
 pub use typed::brand::{Brand, Claim};
+pub use typed::deque::PDeque;
 pub use typed::guard::Guard;
 pub use typed::heap::TypedHeap;
 pub use typed::mutex::PMutex;

@@ -21,6 +21,7 @@ use crate::error::HeapError;
 use crate::heap::Heap;
 use crate::persist::{Persist, Word, get_ref, offset_of, with_bytes};
 use crate::typed::brand::Brand;
+use crate::typed::deque::PDeque;
 use crate::typed::guard::Guard;
 use crate::typed::mutex::PMutex;
 use crate::typed::owners::{Owners, Walk, free_owned};
@@ -42,6 +43,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 // SAFETY: - a vector is two words, and the first owns the buffer; elements own nothing.
 unsafe impl<T: CellValue, B: Brand> Persist<B> for PVec<T, B> {
     const NAME: u64 = type_hash::with_number(type_hash::of_name("PVec"), T::NAME);
+    const TYPE_NUMBER: u64 = with_values::<T>(<Self as Persist<B>>::NAME);
+    const OWNS: bool = true;
+    const PADDED: bool = false;
+    fn visit_owned(&self, owners: &mut Owners<'_>) {
+        self.buffer().visit(owners, None);
+    }
+}
+
+// SAFETY: - a queue is four words, and the first owns the buffer; elements own nothing.
+unsafe impl<T: CellValue, B: Brand> Persist<B> for PDeque<T, B> {
+    const NAME: u64 = type_hash::with_number(type_hash::of_name("PDeque"), T::NAME);
     const TYPE_NUMBER: u64 = with_values::<T>(<Self as Persist<B>>::NAME);
     const OWNS: bool = true;
     const PADDED: bool = false;

@@ -70,6 +70,13 @@ impl Progress {
         Progress { bar, done, ended: Some(sender), watcher }
     }
 
+    /// Begins with `count` steps, bytes or items, which count for no rate.
+    pub(crate) fn start_at(&self, count: u64) {
+        self.done.add(count);
+        self.bar.set_position(count);
+        self.bar.reset_eta();
+    }
+
     /// Adds `count` steps, bytes or items to those that are done.
     pub(crate) fn add(&self, count: u64) {
         self.done.add(count);

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 /// A type of values.
 ///
 /// There are values for all integers and floats, `bool`, `()`, `String`, `Vec<u8>` and `[u8; N]`.
-/// [`Fixed`](crate::Fixed) holds structs of them with `#[derive(CellValue)]`. With the feature `serde`, `Json` holds any type
+/// [`Fixed`](crate::Fixed) holds structs and enums of a fixed size with `#[derive(CellValue)]`. With the feature `serde`, `Json` holds any type
 /// that serde knows.
 pub trait Value: AsValue<Self> + Sized {
     /// Returns the name of the type, which the tree keeps. A tree can't be opened as one of another type.

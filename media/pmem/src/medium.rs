@@ -53,9 +53,9 @@ pub trait Medium: Send + Sync {
     /// Waits until all that this thread flushed and copied is durable. At durability `commit` it syncs the whole file.
     ///
     /// # Errors
-    /// Fails if the kernel reports an error of the sync. The kernel does so once, and its next sync passes over the pages that
-    /// the failed one has lost. So all later drains and log writes of the medium fail with the first error, whichever thread
-    /// makes them.
+    /// Fails at durability `commit` if the kernel reports an error of the sync. The kernel does so once, and its next sync passes
+    /// over the pages that the failed one has lost. So all later drains and log writes of the medium fail with the first error,
+    /// whichever thread makes them.
     fn drain(&self) -> Result<(), SyncError>;
 
     /// Writes log bytes and returns when they are durable. All that this thread flushed and copied before is durable,

@@ -121,7 +121,8 @@ pub trait LoadEvents: Sync {
     /// Reports that the line with this number, from 1, was passed over.
     fn skipped(&self, line: u64, error: &LineError);
 
-    /// Reports that the input was read up to this offset in bytes. For progress: nothing is durable by that.
+    /// Reports that the input was read up to this offset, in bytes from where the load found it; first, where it goes on with what
+    /// an earlier load has done. For progress: nothing is durable by that.
     fn read_to(&self, offset: u64) {
         let _ = offset;
     }
@@ -146,8 +147,7 @@ pub struct LoadReport {
     pub replaced: u64,
     /// Lines that this load passed over.
     pub skipped: u64,
-    /// Lines that this load read whose last byte, which belongs to key or value, is a CR: the input may have lines that end with
-    /// CR LF.
+    /// Pairs of lines that end with CR LF whose CR belongs to key or value, since [`LineEnd::Lf`] was asked for.
     pub carriage_returns: u64,
     /// True if all of the input is in the tree. Otherwise the load was stopped.
     pub complete: bool,
@@ -285,22 +285,20 @@ impl LoadOptions {
 
     /// Returns the content of a line that was read with its end.
     fn content<'l>(&self, line: &'l [u8]) -> &'l [u8] {
-        let line = line.strip_suffix(b"\n").unwrap_or(line);
-        match self.line_end {
-            LineEnd::Lf => line,
-            LineEnd::CrLf => line.strip_suffix(b"\r").unwrap_or(line),
-        }
+        let crlf = line.strip_suffix(b"\r\n").filter(|_| self.line_end == LineEnd::CrLf);
+        crlf.or_else(|| line.strip_suffix(b"\n")).unwrap_or(line)
     }
 
-    /// Returns true if a line with that content has a CR as the last byte of its key or value.
-    fn has_carriage_return(&self, content: &[u8]) -> bool {
-        self.format != Format::Jsonl && content.ends_with(b"\r")
+    /// Returns true if the pair of a line has the CR of its end.
+    fn keeps_carriage_return(&self, line: &[u8]) -> bool {
+        self.line_end == LineEnd::Lf && self.format != Format::Jsonl && line.ends_with(b"\r\n")
     }
 }
 
 impl<M: Medium, E: LoadEvents> Loader<'_, M, E> {
     fn run(self, input: &mut Input<'_>, begin: &KvLoad) -> Result<LoadReport, KvError> {
         let mut counts = LineCounts::default();
+        self.events.read_to(input.offset());
         let ending = thread::scope(|scope| {
             let start = |_| {
                 let (sender, parts) = sync_channel(BLOCKS_WAITING);
@@ -424,7 +422,6 @@ impl<M: Medium, E: LoadEvents> Loader<'_, M, E> {
                 Line::TooLong => Err(LineError::TooLong { max }),
                 _ => self.options.format.parse(content),
             };
-            counts.carriage_returns += u64::from(self.options.has_carriage_return(content));
             let pair = match parsed {
                 Ok(pair) => Some(pair),
                 Err(error) if self.options.on_error == OnError::Stop => {
@@ -438,12 +435,14 @@ impl<M: Medium, E: LoadEvents> Loader<'_, M, E> {
             };
             let idle = input.is_idle();
             if let Some(pair) = pair {
+                counts.carriage_returns += u64::from(self.options.keeps_carriage_return(&line));
                 let numbered = NumberedPair { line: number, pair };
                 match if idle { Ok(false) } else { input.is_at_end() } {
                     Err(error) => return before(input, Ending::Failed(KvError::Input(error))),
                     Ok(true) => {
                         let end = input.progress(how);
                         let ending = input.advance(&line, read).map_err(KvError::Input);
+                        self.events.read_to(input.offset());
                         let complete = |()| Ending::Complete(Some(numbered));
                         return (end, Some(ending.map_or_else(Ending::Failed, complete)));
                     }

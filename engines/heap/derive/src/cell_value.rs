@@ -60,7 +60,9 @@ struct CellValue {
 impl CellValue {
     fn implementation(&self, input: &DeriveInput, persist: &Persist, heap: &TokenStream) -> TokenStream {
         let CellValue { number, bits, to_bits, from_bits } = self;
-        let number = persist.number(number, &input.generics, &quote!(#heap::CellValue), heap);
+        let bits_of_self = quote!(<Self as #heap::CellValue>::Bits);
+        let sized = quote!(#heap::type_hash::with_size(#number, ::core::mem::size_of::<#bits_of_self>()));
+        let number = persist.number(&sized, &input.generics, &quote!(#heap::CellValue), heap);
         let name = &input.ident;
         let declared = name.unraw().to_string();
         let hash = persist.name_hash(name, &input.generics, &quote!(#heap::CellValue), heap);
@@ -83,14 +85,12 @@ impl CellValue {
             ),
             false => (bits.clone(), to_bits.clone(), from_bits.clone()),
         };
-        let bits_of_self = quote!(<Self as #heap::CellValue>::Bits);
         quote! {
             #[automatically_derived]
             impl #parameters #heap::CellValue for #name #arguments #conditions {
                 type Bits = #outer;
                 const NAME: u64 = #hash;
-                const TYPE_NUMBER: u64 =
-                    #heap::type_hash::with_size(#number, ::core::mem::size_of::<#bits_of_self>());
+                const TYPE_NUMBER: u64 = #number;
                 const TYPE_NAME: &'static str = #declared;
 
                 #[inline]

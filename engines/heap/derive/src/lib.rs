@@ -11,7 +11,8 @@ mod persist;
 use proc_macro::TokenStream;
 use syn::{DeriveInput, parse_macro_input};
 
-/// Implements `Persist` for a `#[repr(C)]` struct, so that it may live in a pool. Its parameters must be persistent, too.
+/// Implements `Persist` for a `#[repr(C)]` struct, so that it may live in a pool. Its type parameters must be persistent, too; one of
+/// them may be the brand.
 ///
 /// Attributes: `#[persist(brand = MyPool)]` names the pool of a type that holds pointers or cells.
 /// `#[persist(type_number = 7)]` sets the type's number on the medium. Without it, the number is computed from the

@@ -1,7 +1,8 @@
-//! The typed interface: persistent types, pointers that own, cells, vectors, strings and locks.
+//! The typed interface: persistent types, pointers that own, cells, vectors, queues, strings and locks.
 
 pub(crate) mod brand;
 mod cell;
+pub(crate) mod deque;
 pub(crate) mod guard;
 pub(crate) mod heap;
 pub(crate) mod mutex;

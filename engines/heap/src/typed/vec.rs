@@ -121,6 +121,7 @@ impl<T: CellValue, B: Brand> PVec<T, B> {
             read.is_digest(&element_bytes(reread, first_words(read)))
         })?;
         let bits = bytes.split_first().map(|(_, element)| bits_from(|into| into.copy_from_slice(element)));
+        // The place is that of now: the elements may have moved since the read, which does not depend on it.
         let at = || {
             let buffer = tx.raw().load8(offset_of(tx.raw().heap().memory(), &self.buffer));
             Self::element(PoolOffset::new(buffer), index)

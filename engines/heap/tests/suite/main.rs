@@ -19,6 +19,7 @@ mod owned_snapshots_keep_their_heap;
 mod payload_changed_in_its_transaction;
 mod pool;
 mod pools_grow_by_themselves;
+mod queues_match_model;
 mod read_only_heap_is_unchanged;
 mod readers_see_consistent_data;
 mod reservations_commit_or_roll_back;

@@ -14,7 +14,7 @@ use lode_layout::Durability;
 use lode_pmem::Medium;
 use serde_json::json;
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::{self, Seek, Write};
 use std::num::{NonZeroU16, NonZeroUsize};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
@@ -56,10 +56,7 @@ pub(crate) const FIELDS: &[(&str, &str)] = &[
     ("put", "keys that were put by this command"),
     ("replaced", "of these, keys that had a value before"),
     ("skipped", "lines that were skipped by this command"),
-    (
-        "carriage_returns",
-        "of the lines that this command read, those whose key or value ends with a CR: --crlf leaves it out",
-    ),
+    ("carriage_returns", "without --crlf: keys or values that were read with the CR of a line's end"),
     ("complete", "whether all of the input is in the pool"),
 ];
 
@@ -113,7 +110,7 @@ struct Reporter {
     /// Bytes of the input, if its length is known; keys otherwise.
     progress: Progress,
     is_in_bytes: bool,
-    /// Bytes of the input that the progress has.
+    /// Bytes of the input that the progress has; none yet if [`u64::MAX`].
     read_to: AtomicU64,
     interrupt: Interrupt,
 }
@@ -146,7 +143,10 @@ impl LoadEvents for Reporter {
     fn read_to(&self, offset: u64) {
         if self.is_in_bytes {
             // ORDER: none: one thread reads the input.
-            self.progress.add(offset.saturating_sub(self.read_to.swap(offset, Ordering::Relaxed)));
+            match self.read_to.swap(offset, Ordering::Relaxed) {
+                u64::MAX => self.progress.start_at(offset),
+                before => self.progress.add(offset - before),
+            }
         }
     }
 
@@ -193,7 +193,7 @@ pub(crate) fn run(load: &Load, options: &GlobalOptions) -> Result<Output, Failur
         json: options.json,
         progress,
         is_in_bytes: len.is_some(),
-        read_to: AtomicU64::new(0),
+        read_to: AtomicU64::new(u64::MAX),
         interrupt,
     };
     let loaded = store.load(input, &load_options, &reporter);
@@ -205,27 +205,32 @@ pub(crate) fn run(load: &Load, options: &GlobalOptions) -> Result<Output, Failur
     }
     if report.carriage_returns > 0 && !options.json {
         eprintln!(
-            "lode: {} lines end with CR LF, and the CR belongs to what was loaded; --crlf takes it for a part of the end",
+            "lode: {} lines end with CR LF, and their keys or values have the CR; \
+             delete them, and load with --crlf",
             report.carriage_returns
         );
     }
     Ok(output(&report, load.ack))
 }
 
-/// Opens the input. Returns its length in bytes, too, if it is a file.
+/// Opens the input. Returns the number of bytes in it, too, if it is a file.
 fn open_input(path: &Path) -> Result<(Input<'static>, Option<u64>), Failure> {
     let opened = if path == Path::new("-") {
         io::stdin().as_fd().try_clone_to_owned().map(File::from)
     } else {
         File::open(path)
     };
-    let checked = opened.and_then(|file| {
+    let checked = opened.and_then(|mut file| {
         let metadata = file.metadata()?;
         // A folder can be opened, and not be read.
-        match metadata.is_dir() {
-            true => Err(io::ErrorKind::IsADirectory.into()),
-            false => Ok((Input::new(file), metadata.is_file().then_some(metadata.len()))),
+        if metadata.is_dir() {
+            return Err(io::ErrorKind::IsADirectory.into());
         }
+        let rest = match metadata.is_file() {
+            true => Some(metadata.len().saturating_sub(file.stream_position()?)),
+            false => None,
+        };
+        Ok((Input::new(file), rest))
     });
     checked.map_err(|error| Failure::io("opening the input", path, &error))
 }

@@ -148,11 +148,16 @@ fn listing_output(notice: &str, listing: &str) -> Output {
     Output::text(format!("{notice}{listing}")).with("output", listing_value(listing))
 }
 
-/// Returns the content of a listing as ndctl prints them.
+/// Returns the content of a listing as ndctl prints them: arrays, which make one, or an object.
 pub(crate) fn listing_value(listing: &str) -> Value {
-    match listing.trim().is_empty() {
-        true => Value::Array(Vec::new()),
-        false => serde_json::from_str(listing).expect("listings of this program are JSON"),
+    let parts = serde_json::Deserializer::from_str(listing).into_iter::<Value>();
+    let parts: Result<Vec<Value>, _> = parts.collect();
+    let mut parts = parts.expect("listings of this program are JSON");
+    match parts.as_mut_slice() {
+        [object] if object.is_object() => object.take(),
+        arrays => {
+            arrays.iter_mut().flat_map(|array| array.as_array_mut().map(std::mem::take)).flatten().collect()
+        }
     }
 }
 

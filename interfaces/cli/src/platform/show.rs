@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 const WIDTH: usize = 100;
 
 const FIELDS: &[(&str, &str)] = &[
-    ("buses", "each with its modules, regions and namespaces, as `ndctl list` has them"),
+    ("buses", "each with its modules, regions and namespaces, as `ndctl list -BDRNHXMi` prints them"),
     ("html", "with --html FILE: the file"),
     ("page", "with --html -: the page"),
 ];

@@ -305,6 +305,13 @@ fn lines_with_cr_lf_are_reported_or_taken() {
     );
     assert_eq!(lode(["kv", "get", fixture.pool(), "a"]).success(), "1\n");
     assert_eq!(lode(["kv", "get", fixture.pool(), "b"]).success(), "\n");
+    assert_eq!(lode(["kv", "count", fixture.pool()]).success(), "4\n", "a, b, c, and b with a CR");
+    // A CR that ends no line stays.
+    let input = fixture.file("in", "e\t5\r\r\nf\t6\r");
+    let load = ["kv", "load", fixture.pool(), text(&input), "--crlf", "--json"];
+    assert_eq!(lode(load).json()["carriage_returns"], 0);
+    assert_eq!(lode(["kv", "get", fixture.pool(), "e"]).success(), "5\r\n");
+    assert_eq!(lode(["kv", "get", fixture.pool(), "f"]).success(), "6\r\n");
     // White space in JSON.
     let input = fixture.file("in", "{\"key\": \"d\", \"value\": \"4\"}\r\n");
     let load = ["kv", "load", fixture.pool(), text(&input), "--format", "jsonl", "--json"];

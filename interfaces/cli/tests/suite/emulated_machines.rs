@@ -266,6 +266,8 @@ fn listings_are_json() {
     let injected = json("ndctl", "inject-error namespace0.0 --block 7 --count 1 --uninject");
     assert_eq!(injected["output"]["badblock_count"], 10, "a warning is no part of it");
     assert_eq!(json("ndctl", "start-scrub")["output"][0]["scrub_state"], "idle");
+    assert_eq!(json("ndctl", "start-scrub ndbus0 ndbus0")["output"].as_array().map(Vec::len), Some(2));
+    assert!(machine.ndctl("wait-scrub ndbus0 ndbus0").success().contains("idle"));
     let shown = lode(["platform", "show", "--json", "--state", text(&machine.state)]).json();
     let namespaces = shown["buses"][0]["regions"][0]["namespaces"].as_array().unwrap();
     assert!(namespaces.iter().any(|namespace| namespace["name"] == "data"), "{shown}");
