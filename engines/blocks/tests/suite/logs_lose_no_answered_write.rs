@@ -90,17 +90,26 @@ fn rot_of_flushed_blocks_is_found_beside_writers() {
     let blocks = disk.open();
     let tag = 0x7e57_7e57_7e57;
     blocks.write(0, &block(&blocks, tag)).unwrap();
-    let next = AtomicU64::new(1);
+    // So many records that a flush of all of them makes a checkpoint, if no flush before had the log for itself.
+    const RECORDS: u64 = 3000;
+    const WRITERS: u64 = 4;
+    let (written, is_done) = (AtomicU64::new(0), AtomicBool::new(false));
     thread::scope(|scope| {
-        scope.spawn(|| {
-            while next.load(Ordering::Relaxed) < 3000 {
-                let lba = next.fetch_add(1, Ordering::Relaxed);
-                blocks.write(lba, &block(&blocks, lba)).unwrap();
-            }
-        });
-        while next.load(Ordering::Relaxed) < 3000 {
+        for _ in 0..WRITERS {
+            scope.spawn(|| {
+                while !is_done.load(Ordering::Relaxed) {
+                    let lba = 1 + written.fetch_add(1, Ordering::Relaxed) % RECORDS;
+                    blocks.write(lba, &block(&blocks, lba)).unwrap();
+                }
+            });
+        }
+        let mut before = 0;
+        // Each writer has one begun that may not be in the log yet.
+        while before < RECORDS + WRITERS {
+            before = written.load(Ordering::Relaxed);
             blocks.flush().unwrap();
         }
+        is_done.store(true, Ordering::Relaxed);
     });
     drop(blocks);
     let len = disk.medium.memory().len();
