@@ -104,6 +104,11 @@ impl Reread<'_> {
 }
 
 impl Read {
+    /// Returns the words that [`Tx::read_noted`](crate::Tx::read_noted) got.
+    pub(crate) fn noted_words(&self) -> [u64; 3] {
+        [self.words[0], self.words[1], self.words[2]]
+    }
+
     /// Returns true if the last word is the digest of `bytes`. Of two contents that differ, one is taken for the other
     /// with probability 2^-64.
     pub(crate) fn is_digest(&self, bytes: &[u8]) -> bool {

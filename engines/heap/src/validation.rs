@@ -224,6 +224,17 @@ impl<M: Medium> Tx<'_, M> {
         }
     }
 
+    /// Reads words as [`read_validated`](Tx::read_validated) does, under the lock of the offset that is the first of `words`.
+    /// `read` gets them, and `check` finds them in [`Read::noted_words`].
+    pub(crate) fn read_noted(
+        &self,
+        words: [u64; 3],
+        read: fn(&Reread<'_>, [u64; 3]) -> Vec<u8>,
+        check: ReadCheck,
+    ) -> Result<Vec<u8>, HeapError> {
+        self.read_validated(PoolOffset::new(words[0]), |reread| read(reread, words), check, words)
+    }
+
     /// Reads bytes under the lock of `guard`, and notes their digest. `check` reads them again; it gets `words`. A fault
     /// of `read` counts only if the words did not change meanwhile.
     pub(crate) fn read_validated(

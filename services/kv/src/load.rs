@@ -346,6 +346,7 @@ impl<M: Medium, E: LoadEvents> Loader<'_, M, E> {
             let begin = input.progress(self.options.mode());
             let mut parts: Vec<Vec<NumberedPair>> = senders.iter().map(|_| Vec::new()).collect();
             let (end, ending) = self.fill(input, &mut parts, begun.unwrap_or(0), counts);
+            self.events.read_to(input.offset());
             let ending = match (ending, begun.filter(|begun| *begun > input.offset())) {
                 (Some(Ending::Stopped), _) => return Ending::Stopped,
                 (Some(Ending::Complete(_)), Some(begun)) => {
@@ -442,7 +443,6 @@ impl<M: Medium, E: LoadEvents> Loader<'_, M, E> {
                     Ok(true) => {
                         let end = input.progress(how);
                         let ending = input.advance(&line, read).map_err(KvError::Input);
-                        self.events.read_to(input.offset());
                         let complete = |()| Ending::Complete(Some(numbered));
                         return (end, Some(ending.map_or_else(Ending::Failed, complete)));
                     }
@@ -455,7 +455,6 @@ impl<M: Medium, E: LoadEvents> Loader<'_, M, E> {
             if let Err(error) = input.advance(&line, read) {
                 return before(input, Ending::Failed(KvError::Input(error)));
             }
-            self.events.read_to(input.offset());
             lines += 1;
             if idle && input.offset() >= begun {
                 break;

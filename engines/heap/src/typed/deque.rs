@@ -8,7 +8,7 @@ use super::value::{CellValue, value_at, with_values};
 use crate::bits::{bits_from, bytes_of};
 use crate::error::HeapError;
 use crate::persist::{Word, offset_of};
-use crate::read_set::{Read, ReadCheck, Reread};
+use crate::read_set::Reread;
 use crate::tx::Tx;
 use lode_layout::{PoolOffset, WORD};
 use lode_pmem::Medium;
@@ -113,28 +113,16 @@ impl<T: CellValue, B: Brand> PDeque<T, B> {
         tx.store_words(self.at(tx), &words);
     }
 
-    /// Reads the queue, and notes the read. `check` compares it later; it gets the queue's offset, the size of an element, and
-    /// `word`.
-    fn read_noted<M: Medium>(
-        &self,
-        tx: &Tx<'_, M>,
-        word: u64,
-        read: fn(&Reread<'_>, [u64; 3]) -> Vec<u8>,
-        check: ReadCheck,
-    ) -> Result<Vec<u8>, HeapError> {
-        let words = [self.at(tx).get(), Self::SIZE, word];
-        tx.read_validated(PoolOffset::new(words[0]), |reread| read(reread, words), check, words)
-    }
-
     /// Returns the number of elements as the transaction sees it. The read is validated.
     ///
     /// # Errors
     /// [`HeapError::Conflict`] when another transaction is changing the queue, or when the number does not go with what the
     /// transaction has read before.
     pub fn len<M: Medium>(&self, tx: &TypedTx<'_, B, M>) -> Result<u64, HeapError> {
-        let bytes = self.read_noted(tx.raw(), 0, len_bytes, |reread, read| {
-            read.is_digest(&len_bytes(reread, first_words(read)))
-        })?;
+        let bytes =
+            tx.raw().read_noted([self.at(tx.raw()).get(), Self::SIZE, 0], len_bytes, |reread, read| {
+                read.is_digest(&len_bytes(reread, read.noted_words()))
+            })?;
         Ok(bits_from(|word| word.copy_from_slice(&bytes)))
     }
 
@@ -153,10 +141,10 @@ impl<T: CellValue, B: Brand> PDeque<T, B> {
     /// no value.
     pub fn get<M: Medium>(&self, tx: &TypedTx<'_, B, M>, index: u64) -> Result<Option<T>, HeapError> {
         let raw = tx.raw();
-        let bytes = self.read_noted(raw, index, element_bytes, |reread, read| {
-            read.is_digest(&element_bytes(reread, first_words(read)))
-        })?;
         let at = self.at(raw);
+        let bytes = raw.read_noted([at.get(), Self::SIZE, index], element_bytes, |reread, read| {
+            read.is_digest(&element_bytes(reread, read.noted_words()))
+        })?;
         let state = || State::read(|word| raw.load8(at.plus(word * WORD)));
         match bytes.split_first() {
             None => Ok(None),
@@ -332,11 +320,6 @@ impl<T: CellValue, B: Brand> PDeque<T, B> {
 const FOUND: u8 = 1;
 /// The only byte that is read of a damaged queue.
 const DAMAGED: u8 = 0;
-
-/// Returns the words of a read before its digest.
-fn first_words(read: &Read) -> [u64; 3] {
-    [read.words[0], read.words[1], read.words[2]]
-}
 
 /// Returns the state of the queue at an offset.
 fn state_at(reread: &Reread<'_>, at: u64) -> State {

@@ -8,7 +8,7 @@ use super::value::{CellValue, value_at, with_values};
 use crate::bits::{bits_from, bytes_of};
 use crate::error::HeapError;
 use crate::persist::{Word, offset_of};
-use crate::read_set::{Read, ReadCheck, Reread};
+use crate::read_set::{Read, Reread};
 use crate::tx::Tx;
 use lode_layout::{PoolOffset, WORD};
 use lode_pmem::Medium;
@@ -57,30 +57,23 @@ impl<T: CellValue, B: Brand> PVec<T, B> {
     const SIZE: u64 = size_of::<T::Bits>() as u64;
     const BUFFER_TYPE: u64 = with_values::<T>(type_hash::of_name("PVec buffer"));
 
+    /// Returns the offset of the vector.
+    fn at<M: Medium>(&self, tx: &Tx<'_, M>) -> PoolOffset {
+        offset_of(tx.heap().memory(), &self.buffer)
+    }
+
     /// Locks the vector, and returns its elements as the transaction sees them.
     fn elements<M: Medium>(&self, tx: &Tx<'_, M>) -> Result<Elements, HeapError> {
-        let memory = tx.heap().memory();
-        tx.lock(offset_of(memory, &self.buffer))?;
-        let buffer = PoolOffset::new(tx.load8(offset_of(memory, &self.buffer)));
-        let len = tx.load8(offset_of(memory, &self.len));
+        let at = self.at(tx);
+        tx.lock(at)?;
+        let [buffer, len] = [at, at.plus(WORD)].map(|at| tx.load8(at));
+        let buffer = PoolOffset::new(buffer);
         // A vector that was freed with its owner keeps its length, and has no buffer.
         Ok(Elements { buffer, len: if buffer.is_null() { 0 } else { len } })
     }
 
     fn element(buffer: PoolOffset, index: u64) -> PoolOffset {
         buffer.plus(index.wrapping_mul(Self::SIZE))
-    }
-
-    /// Reads the vector, and notes the read. `check` compares it later; it gets the vector's offset and `word`.
-    fn read_noted<M: Medium>(
-        &self,
-        tx: &Tx<'_, M>,
-        word: u64,
-        read: fn(&Reread<'_>, [u64; 3]) -> Vec<u8>,
-        check: ReadCheck,
-    ) -> Result<Vec<u8>, HeapError> {
-        let words = [offset_of(tx.heap().memory(), &self.buffer).get(), Self::SIZE, word];
-        tx.read_validated(PoolOffset::new(words[0]), |reread| read(reread, words), check, words)
     }
 
     /// Returns the number of elements as the transaction sees it. The read is validated.
@@ -90,7 +83,7 @@ impl<T: CellValue, B: Brand> PVec<T, B> {
     /// what the transaction has read before.
     pub fn len<M: Medium>(&self, tx: &TypedTx<'_, B, M>) -> Result<u64, HeapError> {
         let raw = tx.raw();
-        let at = offset_of(raw.heap().memory(), &self.buffer);
+        let at = self.at(raw);
         for round in 0.. {
             let version = raw.read_version(at)?;
             let [buffer, len] = [at, at.plus(WORD)].map(|at| raw.load8(at));
@@ -117,13 +110,15 @@ impl<T: CellValue, B: Brand> PVec<T, B> {
     /// # Errors
     /// As [`len`](PVec::len), and [`HeapError::InvalidValue`] when its bytes are no value.
     pub fn get<M: Medium>(&self, tx: &TypedTx<'_, B, M>, index: u64) -> Result<Option<T>, HeapError> {
-        let bytes = self.read_noted(tx.raw(), index, element_bytes, |reread, read| {
-            read.is_digest(&element_bytes(reread, first_words(read)))
-        })?;
+        let bytes = tx.raw().read_noted(
+            [self.at(tx.raw()).get(), Self::SIZE, index],
+            element_bytes,
+            |reread, read| read.is_digest(&element_bytes(reread, read.noted_words())),
+        )?;
         let bits = bytes.split_first().map(|(_, element)| bits_from(|into| into.copy_from_slice(element)));
         // The place is that of now: the elements may have moved since the read, which does not depend on it.
         let at = || {
-            let buffer = tx.raw().load8(offset_of(tx.raw().heap().memory(), &self.buffer));
+            let buffer = tx.raw().load8(self.at(tx.raw()));
             Self::element(PoolOffset::new(buffer), index)
         };
         bits.map(|bits| value_at(at, bits)).transpose()
@@ -207,7 +202,7 @@ impl<T: CellValue, B: Brand> PVec<T, B> {
         if !old.buffer.is_null() {
             raw.free(old.buffer).inspect_err(|_| raw.set_rollback_only())?;
         }
-        raw.store8(offset_of(raw.heap().memory(), &self.buffer), buffer.get());
+        raw.store8(self.at(raw), buffer.get());
         Ok(())
     }
 
@@ -267,9 +262,10 @@ impl<T: CellValue, B: Brand> PVec<T, B> {
     /// # Errors
     /// As [`get`](PVec::get), and [`HeapError::Corrupt`] when the length is damaged.
     pub fn to_vec<M: Medium>(&self, tx: &TypedTx<'_, B, M>) -> Result<Vec<T>, HeapError> {
-        let bytes = self.read_noted(tx.raw(), 0, all_bytes, |reread, read| {
-            read.is_digest(&all_bytes(reread, first_words(read)))
-        })?;
+        let bytes =
+            tx.raw().read_noted([self.at(tx.raw()).get(), Self::SIZE, 0], all_bytes, |reread, read| {
+                read.is_digest(&all_bytes(reread, read.noted_words()))
+            })?;
         let (words, elements) = bytes.split_at(2 * WORD as usize);
         let [buffer, len] =
             [0, 1].map(|word| bits_from::<u64>(|into| into.copy_from_slice(&words[word * 8..][..8])));
@@ -340,11 +336,6 @@ impl<T: CellValue, B: Brand> PVec<T, B> {
 /// Returns the error for a length that does not go with the buffer.
 fn corrupt_buffer(at: PoolOffset) -> HeapError {
     HeapError::Corrupt { what: "the vector whose buffer", at }
-}
-
-/// Returns the words of a read before its digest: the vector's offset, the size of an element, and another one.
-fn first_words(read: &Read) -> [u64; 3] {
-    [read.words[0], read.words[1], read.words[2]]
 }
 
 /// Returns the buffer and the length of the vector at an offset.
