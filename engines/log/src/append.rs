@@ -3,10 +3,11 @@
 use crate::append_log::AppendLog;
 use crate::bugs;
 use crate::error::{AppendLogError, InDoubtCause};
-use crate::staging::Staging;
-use lode_layout::LogRecordHeader;
+use crate::staging::{Seal, Staging};
+use lode_layout::{LINE, LogFrameHeader, align_up};
 use lode_pmem::sync::Ordering;
 use lode_pmem::{FaultScope, Medium, hold};
+use std::iter;
 use std::mem;
 use std::ops::Range;
 use std::slice;
@@ -48,13 +49,12 @@ impl<M: Medium> AppendLog<M> {
     /// # Cost
     /// That of [`append`](AppendLog::append).
     pub fn appendv(&self, parts: &[&[u8]]) -> Result<u64, AppendLogError> {
-        let len = parts.iter().map(|part| part.len() as u64).sum();
-        self.check_length(len, 1)?;
-        Ok(Staging::with([parts].into_iter(), |staging| self.append_staged(staging))?.start)
+        Ok(self.append_records(iter::once(parts))?.start)
     }
 
     /// Appends records and returns the range of their positions: that of the first one, and the position after the last one.
-    /// After a crash before this returns, the first ones may be there without the others.
+    /// Records that follow each other share frames: up to 64 with at most 4096 bytes. After a crash before this returns, the
+    /// first frames may be there without the others, and each frame with all of its records or none.
     ///
     /// # Errors
     /// As [`append`](AppendLog::append).
@@ -63,69 +63,75 @@ impl<M: Medium> AppendLog<M> {
     /// See [`AppendLog`].
     ///
     /// # Cost
-    /// One drain for all of them without a volatile cache, none with one.
+    /// One drain for all of them without a volatile cache, none with one. Lines copied for each frame: those of the contents, 32
+    /// bytes, and 2 for each record after the first.
     pub fn append_batch(&self, records: &[&[u8]]) -> Result<Range<u64>, AppendLogError> {
         if records.is_empty() {
             let end = self.end();
             return Ok(end..end);
         }
-        let len = records.iter().map(|record| record.len() as u64).sum();
-        self.check_length(len, records.len())?;
-        let records = records.iter().map(slice::from_ref);
-        Staging::with(records, |staging| self.append_staged(staging))
+        self.append_records(records.iter().map(slice::from_ref))
     }
 
-    /// Fails before anything is copied if records with `len` bytes of content are too long for one append.
-    fn check_length(&self, len: u64, count: usize) -> Result<(), AppendLogError> {
-        let len = (count * LogRecordHeader::LEN) as u64 + len;
+    /// Appends records, each of some parts.
+    fn append_records<'p>(
+        &self,
+        records: impl Iterator<Item = &'p [&'p [u8]]>,
+    ) -> Result<Range<u64>, AppendLogError> {
         let max = self.append_max();
-        if len <= max { Ok(()) } else { Err(AppendLogError::TooLong { len, max }) }
-    }
-
-    fn append_staged(&self, staging: &mut Staging) -> Result<Range<u64>, AppendLogError> {
-        let max = self.append_max();
-        if staging.len() > max {
-            return Err(AppendLogError::TooLong { len: staging.len(), max });
-        }
-        if self.is_cached && self.end() - self.durable() > LogRecordHeader::UNPROVEN_MAX / 2 {
+        let mut staging = Staging::take();
+        staging.fill(records, max).map_err(|len| AppendLogError::TooLong { len, max })?;
+        if self.is_cached && self.end() - self.durable() > LogFrameHeader::UNPROVEN_MAX / 2 {
             self.persist()?;
         }
-        let range = self.copy_in(staging)?;
-        if !self.is_cached {
+        let mut reserved = hold(&self.reserved, self.medium());
+        let range = self.reserve(&mut reserved, staging.len())?;
+        let unfinished = Unfinished(self);
+        if self.is_cached {
+            self.copy_in(&mut staging, range.start)?;
+            // ORDER: releases: the append is in the page cache before a reader looks there, and before a persist notes the
+            // position up to which its sync has made all durable. The lock keeps appends in order.
+            self.visible.store(range.end, Ordering::Release);
+            drop(reserved);
+            staging.keep();
+        } else {
+            drop(reserved);
+            self.copy_in(&mut staging, range.start)?;
+            staging.keep();
             self.acknowledge(&range)?;
         }
+        mem::forget(unfinished);
         Ok(range)
     }
 
-    /// Gives the append its position, and copies it there.
-    fn copy_in(&self, staging: &mut Staging) -> Result<Range<u64>, AppendLogError> {
-        let epoch = self.epoch;
-        let mut reserved = hold(&self.reserved, self.medium());
+    /// Gives an append of `need` bytes its position.
+    fn reserve(&self, reserved: &mut u64, need: u64) -> Result<Range<u64>, AppendLogError> {
         self.check_accepts()?;
-        let (start, need) = (*reserved, staging.len());
-        let free = (self.head() + self.area.len()).saturating_sub(start);
+        let start = *reserved;
+        let mut head = self.head();
+        if bugs::HEAD_FRAME_REUSED.is_active() {
+            head = align_up(head, LINE);
+        }
+        let free = self.area.limit(head).saturating_sub(start);
         if need > free && !bugs::FULL_NOT_CHECKED.is_active() {
             return Err(AppendLogError::Full { need, free });
         }
-        let bytes = staging.seal(start, epoch, self.durable(), self.area.seed());
-        FaultScope::run(|| self.area.copy(self.medium(), start, bytes))
-            .map_err(|fault| self.fail(InDoubtCause::Memory(fault)))?;
-        let end = start + need;
-        *reserved = end;
-        if self.is_cached {
-            // ORDER: releases: the append is in the page cache before a reader looks there, and before a persist notes the
-            // position up to which its sync has made all durable.
-            self.visible.store(end, Ordering::Release);
-        }
-        Ok(start..end)
+        *reserved = start + need;
+        Ok(start..start + need)
+    }
+
+    /// Copies an append to its position.
+    fn copy_in(&self, staging: &mut Staging, start: u64) -> Result<(), AppendLogError> {
+        let seal = Seal { start, durable: self.durable(), epoch: self.epoch, seed: self.area.seed() };
+        let copy = |position, lines: &[u8]| self.area.copy(self.medium(), position, lines);
+        FaultScope::run(|| staging.seal(&seal, copy)).map_err(|fault| self.fail(InDoubtCause::Memory(fault)))
     }
 
     /// Makes an append durable, and then visible, after all appends before it.
     fn acknowledge(&self, range: &Range<u64>) -> Result<(), AppendLogError> {
-        let unfinished = Unfinished(self);
         if !bugs::APPEND_NOT_DRAINED.is_active() {
             // ORDER: the append is durable before it counts as such. Stop here: it is there, or the log ends before it (crash
-            // table in log_record.md).
+            // table in log_frame.md).
             self.medium().drain().map_err(|error| self.fail(InDoubtCause::Drain(error)))?;
         }
         let mut round = 0;
@@ -137,9 +143,11 @@ impl<M: Medium> AppendLog<M> {
             round = round.saturating_add(1);
         }
         // ORDER: releases: the append is durable before the position says so. An opening finds it only if all before it are
-        // there, so they come first.
-        self.durable.fetch_max(range.end, Ordering::Release);
-        mem::forget(unfinished);
+        // there, so they come first. No other append stores the position now: each waits for the one before it.
+        match bugs::RETURNED_BEFORE_EARLIER.is_active() {
+            true => drop(self.durable.fetch_max(range.end, Ordering::Release)),
+            false => self.durable.store(range.end, Ordering::Release),
+        }
         Ok(())
     }
 

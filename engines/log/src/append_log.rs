@@ -10,15 +10,16 @@ use lode_redo::Log;
 
 /// The log of a pool: records that any number of threads append and read.
 ///
-/// A record has a position, which never changes. Positions increase, and are not reused.
+/// A record has a position, which never changes. Positions increase, and are not reused. That of a frame of records is a distance
+/// in bytes, a multiple of 64; each record has the position of its frame plus its index there.
 ///
 /// # Durability
 /// Without a [volatile cache](AppendLog::has_volatile_cache), an append is durable when it returns. With one it is visible
 /// then, and durable after the next [`persist`](AppendLog::persist). A power cut leaves all records up to some place.
 ///
 /// # Locks
-/// Appends wait for each other while they copy, and until those before them are durable; they share no drain. Reads wait for
-/// none of them.
+/// Appends wait for each other while they take their positions, and until those before them are durable; they share no drain.
+/// With a volatile cache they wait for each other while they copy. Reads wait for none of them.
 #[derive(Debug)]
 pub struct AppendLog<M: Medium> {
     pub(crate) redo: Log<M>,
@@ -33,7 +34,7 @@ pub struct AppendLog<M: Medium> {
     pub(crate) state: SpinMutex<LogState>,
     /// Position of the first live record.
     pub(crate) head: AtomicU64,
-    /// Position of the next append. Held while an append is copied.
+    /// Position of the next append. Held while an append takes its position, and with a volatile cache while it is copied.
     pub(crate) reserved: SpinMutex<u64>,
     /// Position up to which records can be read, if they become durable by syncs.
     pub(crate) visible: AtomicU64,
@@ -61,8 +62,8 @@ impl<M: Medium> AppendLog<M> {
         self.area.len()
     }
 
-    /// Returns the most bytes that the records of one append may take. Each takes 32 bytes more than its content, rounded
-    /// up to 8; the last one is rounded up to 64.
+    /// Returns the most bytes that the frames of one append may take. [`LogFrames`](lode_layout::LogFrames) counts them: a record
+    /// alone takes 32 bytes more than its content, rounded up to 64.
     pub fn append_max(&self) -> u64 {
         self.area.append_max()
     }
@@ -79,7 +80,7 @@ impl<M: Medium> AppendLog<M> {
         if !self.is_cached {
             return self.durable();
         }
-        // ORDER: acquires; pairs with the release in `append_staged`: the records before the position can be read.
+        // ORDER: acquires; pairs with the release in `append_records`: the records before the position can be read.
         self.visible.load(Ordering::Acquire)
     }
 
@@ -92,7 +93,7 @@ impl<M: Medium> AppendLog<M> {
 
     /// Returns the number of bytes that appends can take before the log is full.
     pub fn free(&self) -> u64 {
-        (self.head() + self.area.len()).saturating_sub(self.end())
+        self.area.limit(self.head()).saturating_sub(self.end())
     }
 
     /// Fails if the handle accepts no changes.

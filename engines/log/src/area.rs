@@ -1,10 +1,11 @@
 //! The circular area of a log.
 
 use crate::bugs;
-use lode_layout::{LogDescriptor, LogRecordHeader, PoolOffset, WORD};
-use lode_pmem::{Medium, Memory, Readable};
+use crate::error::Damage;
+use lode_layout::{LINE, LogDescriptor, LogFrameHeader, PoolOffset};
+use lode_pmem::{Medium, Memory, Readable, crc32c};
 
-/// The most bytes of one append: so far ahead an opening looks for records that prove a damaged one.
+/// The most bytes of one append: so far ahead an opening looks for frames that prove a damaged one.
 const APPEND_MAX: u64 = 16 << 20;
 /// The part of the area that one append may take.
 const APPEND_SHARE: u64 = 4;
@@ -17,18 +18,18 @@ pub(crate) struct Area {
     seed: u32,
 }
 
-/// A header that was found, and whether its content is sound.
+/// A header that was found, and whether its body is sound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Found {
-    pub(crate) header: LogRecordHeader,
-    /// True if the content has its checksum.
+    pub(crate) header: LogFrameHeader,
+    /// True if the body has its checksum, and its table is valid.
     pub(crate) is_sound: bool,
 }
 
 impl Area {
     pub(crate) fn new(descriptor: &LogDescriptor, uuid: &[u8; 16]) -> Area {
         let LogDescriptor { area_off, area_len, key } = *descriptor;
-        Area { start: area_off, len: area_len, seed: LogRecordHeader::seed(uuid, key) }
+        Area { start: area_off, len: area_len, seed: LogFrameHeader::seed(uuid, key) }
     }
 
     /// Returns the length in bytes.
@@ -46,9 +47,19 @@ impl Area {
         (self.len / APPEND_SHARE).min(APPEND_MAX)
     }
 
+    /// Returns the position up to which appends may go while the log begins at `head`: the frame of the head stays.
+    pub(crate) fn limit(&self, head: u64) -> u64 {
+        LogFrameHeader::frame_of(head) + self.len
+    }
+
     /// Returns the offset of a position in the pool.
     pub(crate) fn at(&self, position: u64) -> PoolOffset {
         self.start.plus(position % self.len)
+    }
+
+    /// Returns the damage of the frames from `position` up to `next`.
+    pub(crate) fn damage(&self, position: u64, next: u64) -> Damage {
+        Damage::Records { position, len: next - position, at: self.at(position) }
     }
 
     /// Returns how many of `len` bytes from `position` lie before the end of the area.
@@ -75,42 +86,59 @@ impl Area {
         }
     }
 
-    /// Returns the header at `position`, if there is one whose record ends at `limit` or before.
-    pub(crate) fn header(&self, memory: &Readable, position: u64, limit: u64) -> Option<LogRecordHeader> {
-        let mut bytes = [0; LogRecordHeader::LEN];
+    /// Returns the header of the frame at `position`, if there is one that ends at `limit` or before.
+    pub(crate) fn header(&self, memory: &Readable, position: u64, limit: u64) -> Option<LogFrameHeader> {
+        let mut bytes = [0; LogFrameHeader::LEN];
         self.read(memory, position, &mut bytes);
-        let mut header = LogRecordHeader::decode(bytes, self.seed, position);
+        let mut header = LogFrameHeader::decode(bytes, self.seed, position);
         if header.is_none() && bugs::POSITION_NOT_COMPARED.is_active() && position >= self.len {
-            header = LogRecordHeader::decode(bytes, self.seed, position - self.len)
-                .map(|header| LogRecordHeader { position, ..header });
+            header = LogFrameHeader::decode(bytes, self.seed, position - self.len)
+                .map(|header| LogFrameHeader { position, ..header });
         }
         header.filter(|header| header.next() <= limit)
     }
 
-    /// Reads the record at `position` into `content`.
-    pub(crate) fn record(
+    /// Reads the frame at `position`, and its body into `body`.
+    pub(crate) fn frame(
         &self,
         memory: &Readable,
         position: u64,
         limit: u64,
-        content: &mut Vec<u8>,
+        body: &mut Vec<u8>,
     ) -> Option<Found> {
         let header = self.header(memory, position, limit)?;
-        content.resize(header.len as usize, 0);
-        self.read(memory, header.content(), content);
-        let is_sound = crc32c::crc32c(content) == header.content_crc;
+        body.resize(header.body_len(), 0);
+        self.read(memory, header.body(), body);
+        let is_sound = body_crc(body, header.len) == header.body_crc && header.has_valid_table(body);
         Some(Found { header, is_sound })
     }
 
-    /// Returns the position of the first header from `from` up to `to`. Memory that can't be read has none.
-    pub(crate) fn search(&self, memory: &Memory, from: u64, to: u64, limit: u64) -> Option<LogRecordHeader> {
-        (from..to).step_by(WORD as usize).find_map(|position| {
+    /// Returns the first header from `from` up to `to`. Memory that can't be read has none.
+    pub(crate) fn search(&self, memory: &Memory, from: u64, to: u64, limit: u64) -> Option<LogFrameHeader> {
+        (from..to).step_by(LINE as usize).find_map(|position| {
             let read = |memory: &Readable| {
-                let noted = memory.load8(self.at(position + LogRecordHeader::POSITION_OFF));
+                let noted = memory.load8(self.at(position + LogFrameHeader::POSITION_OFF));
                 // Few words are the number of their own place.
                 (noted == position).then(|| self.header(memory, position, limit)).flatten()
             };
             memory.reading(read).ok().flatten()
         })
     }
+}
+
+/// Returns the checksum of the body of a frame whose contents have `len` bytes.
+#[inline]
+pub(crate) fn body_crc(body: &[u8], len: u32) -> u32 {
+    let covered = if bugs::TABLE_NOT_COVERED.is_active() { len as usize } else { body.len() };
+    crc32c(&body[..covered])
+}
+
+/// Returns the index of the record at `position` in the frame of that header. `None` if it has no such record.
+#[inline]
+pub(crate) fn index_in(header: &LogFrameHeader, position: u64) -> Option<u32> {
+    let index = LogFrameHeader::index_of(position);
+    if bugs::INDEX_NOT_COMPARED.is_active() {
+        return Some(index.min(header.count - 1));
+    }
+    (index < header.count).then_some(index)
 }

@@ -4,7 +4,7 @@ use crate::area::Area;
 use crate::error::Damage;
 use crate::scan::{Step, find_end, step};
 use crate::{descriptor, state};
-use lode_layout::{Geometry, LogState};
+use lode_layout::{Geometry, LogFrameHeader, LogState};
 use lode_pmem::Medium;
 use lode_redo::LogArea;
 
@@ -55,16 +55,16 @@ fn check_records<M: Medium>(medium: &M, area: &Area, state: &LogState, damages: 
             state.end
         }
     };
-    let (mut position, mut content) = (state.head, Vec::new());
+    let (mut position, mut body) = (LogFrameHeader::frame_of(state.head), Vec::new());
     while position < end && damages.len() < DAMAGES_MAX {
-        position = match step(area, medium.memory(), position, end, &mut content) {
+        position = match step(area, medium.memory(), position, end, &mut body) {
             Step::Intact(header) => header.next(),
             Step::Damaged { next, fault: Some(fault) } => {
                 damages.push(fault.into());
                 next
             }
             Step::Damaged { next, fault: None } => {
-                damages.push(Damage::Records { position, len: next - position, at: area.at(position) });
+                damages.push(area.damage(position, next));
                 next
             }
         };

@@ -1,7 +1,7 @@
 //! A workload for the crash explorer: threads that append, follow, truncate and persist a small log.
 
-use crate::{AppendLog, AppendLogError, Damage, check, plan};
-use lode_layout::{Durability, Geometry, LogDescriptor, LogRecordHeader, LogRecordKind};
+use crate::{AppendLog, AppendLogError, Damage, LogRecord, check, plan};
+use lode_layout::{Durability, Geometry, LINE, LogDescriptor, LogFrameHeader, LogFrames, WORD};
 use lode_pmem::Counter;
 use lode_sim::{Actor, HistoryPrefix, Outcome, SimMedium, Subject, Ticket};
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,8 +10,16 @@ use std::sync::Arc;
 const UUID: [u8; 16] = [7; 16];
 /// The value of records that a recovery appends, to show what follows them.
 const PROBE: u64 = u64::MAX;
-/// Most words of a record's content.
+/// Most words of the records of an append, unless it has many.
 const WORDS_MAX: u64 = 24;
+/// Words of a line.
+const LINE_WORDS: u64 = LINE / WORD;
+/// Words of the header of a frame: half a line.
+const HEADER_WORDS: u64 = LogFrameHeader::LEN as u64 / WORD;
+/// Records of an append that take two frames.
+const LONG_COUNT: u64 = LogFrameHeader::RECORDS_MAX as u64 + 2;
+/// Bytes that are enough for so many records of a word.
+const LONG_LEN: u64 = LONG_COUNT * 16;
 
 /// A log that is soon full, so that its area is used many times.
 #[derive(Clone, Copy, Debug)]
@@ -73,6 +81,12 @@ pub enum Unusable {
     /// The check found damage, and a power cut is none.
     #[error("the check finds damage: {0}")]
     Damaged(Damage),
+    /// A read of one position finds what a walk does not.
+    #[error("the record at {position} is not what a walk finds there")]
+    Misread {
+        /// The position.
+        position: u64,
+    },
     /// Something followed a record that was the last one.
     #[error("records follow the last one: {0:?}")]
     Followed(Vec<(u64, u64)>),
@@ -102,30 +116,57 @@ fn value_of(content: &[u8]) -> u64 {
     if words.all(|word| word == first) { first } else { 0 }
 }
 
-/// Reads all records.
-fn found(log: &AppendLog<Arc<SimMedium>>) -> Result<Found, AppendLogError> {
+/// Reads all records: by a walk, and each by its position.
+fn found(log: &AppendLog<Arc<SimMedium>>) -> Result<Found, Unusable> {
     let head = log.head();
     let (mut walk, mut content, mut records) = (log.walk(head), Vec::new(), Vec::new());
+    let mut by_position = Vec::new();
     while let Some(record) = walk.next(&mut content)? {
-        records.push((record.position, value_of(&content)));
+        let LogRecord { position, next } = record;
+        if log.read(position, &mut by_position)? != record || by_position != content {
+            return Err(Unusable::Misread { position });
+        }
+        // After the last record of a frame there is none up to the next one.
+        if next != position + 1 && log.read(position + 1, &mut by_position).is_ok() {
+            return Err(Unusable::Misread { position: position + 1 });
+        }
+        records.push((position, value_of(&content)));
     }
     Ok(Found { head, records })
 }
 
 /// Returns the positions of records that were appended at `first`.
 fn positions(records: &[(u64, u64)], first: u64) -> impl Iterator<Item = (u64, u64)> {
-    records.iter().scan(first, |position, (value, words)| {
-        let at = *position;
-        *position += LogRecordHeader::stride(words * 8, LogRecordKind::Inner);
-        Some((at, *value))
+    let mut frames = LogFrames::default();
+    records.iter().map(move |(value, words)| {
+        frames.push(words * 8);
+        (first + frames.position(), *value)
     })
+}
+
+/// Returns the values of the records of each frame of an append.
+fn frames(records: &[(u64, u64)]) -> Vec<Vec<u64>> {
+    let placed: Vec<(u64, u64)> = positions(records, 0).collect();
+    let is_shared =
+        |a: &(u64, u64), b: &(u64, u64)| LogFrameHeader::frame_of(a.0) == LogFrameHeader::frame_of(b.0);
+    placed.chunk_by(is_shared).map(|frame| frame.iter().map(|(_, value)| *value).collect()).collect()
 }
 
 impl Engine {
     fn append(&self, actor: &mut Actor<'_, LogOperation>) {
-        let count = if actor.rng.u8(..3) == 0 { actor.rng.usize(2..4) } else { 1 };
-        let records: Vec<(u64, u64)> =
-            (0..count).map(|_| (self.value.add(1), actor.rng.u64(1..=WORDS_MAX / count as u64))).collect();
+        let count = match actor.rng.u8(..12) {
+            0 if self.log.append_max() >= LONG_LEN => LONG_COUNT,
+            ..5 => actor.rng.u64(2..7),
+            _ => 1,
+        };
+        let words_max = (WORDS_MAX / count).max(1);
+        let mut records: Vec<(u64, u64)> =
+            (0..count).map(|_| (self.value.add(1), actor.rng.u64(1..=words_max))).collect();
+        if count > 1 && actor.rng.bool() {
+            // The table begins a line, so a power cut may lose it alone.
+            let words: u64 = records.iter().map(|(_, words)| words).sum();
+            records[0].1 += (HEADER_WORDS + LINE_WORDS - words % LINE_WORDS) % LINE_WORDS;
+        }
         let contents: Vec<Vec<u8>> =
             records.iter().map(|(value, words)| value.to_le_bytes().repeat(*words as usize)).collect();
         let ticket = actor.begin(LogOperation::Append { records: records.clone(), position: None });
@@ -210,7 +251,7 @@ impl Subject for LogSubject {
         let log = LogSubject::open(medium, 2)?;
         let content = PROBE.to_le_bytes().repeat(4);
         // Until the log is full.
-        for _ in 0..self.area_len / LogRecordHeader::stride(4 * 8, LogRecordKind::Last) {
+        for _ in 0..self.area_len / LogFrameHeader::stride(1, 4 * 8) {
             log.append(&content)?;
         }
         log.rewind()?;
@@ -293,8 +334,8 @@ pub struct Legal {
     required: BTreeMap<u64, u64>,
     /// Records at known positions: those before one that is there are there.
     known: BTreeMap<u64, u64>,
-    /// The values of each append that may be there.
-    appends: Vec<Vec<u64>>,
+    /// The values of each append that may be there, by its frames.
+    appends: Vec<Vec<Vec<u64>>>,
 }
 
 impl Legal {
@@ -318,7 +359,7 @@ impl Legal {
             let has_returned = operation.outcome == Outcome::Returned;
             match &operation.what {
                 LogOperation::Append { records, position } => {
-                    legal.appends.push(records.iter().map(|(value, _)| *value).collect());
+                    legal.appends.push(frames(records));
                     let at = |first: &u64| positions(records, *first);
                     legal.known.extend(position.iter().flat_map(at));
                     let is_persisted = operation.ended.is_some_and(|end| Some(end) < persisted);
@@ -360,7 +401,7 @@ impl Legal {
         self.check_values(found)
     }
 
-    /// Checks that each value is there once, and those of an append are there in order, from the first one on.
+    /// Checks that each value is there once, and those of an append are there in order, frame by frame from the first one on.
     fn check_values(&self, found: &Found) -> Result<(), String> {
         let places: BTreeMap<u64, usize> =
             found.records.iter().enumerate().map(|(index, (_, value))| (*value, index)).collect();
@@ -368,15 +409,20 @@ impl Legal {
             return Err(format!("a record is there twice: {found:?}"));
         }
         let mut explained = 0;
-        for values in &self.appends {
-            let here: Vec<usize> = values.iter().map_while(|value| places.get(value).copied()).collect();
-            let all = values.iter().filter_map(|value| places.get(value)).count();
-            // The head may lie inside of an append.
-            let is_cut = found.records.first().is_some_and(|(_, first)| values[1..].contains(first));
-            if !is_cut && (here.len() != all || here.windows(2).any(|pair| pair[0] + 1 != pair[1])) {
-                return Err(format!("an append of {values:?} is there in part: {found:?}"));
+        for frames in &self.appends {
+            let values: Vec<u64> = frames.concat();
+            let here: Vec<usize> = values.iter().filter_map(|value| places.get(value).copied()).collect();
+            explained += here.len();
+            let Some(first) = values.iter().position(|value| places.contains_key(value)) else { continue };
+            let last = values.iter().rposition(|value| places.contains_key(value)).unwrap_or(first);
+            let is_joined =
+                here.len() == last + 1 - first && here.windows(2).all(|pair| pair[0] + 1 == pair[1]);
+            // The head may lie inside of an append, also of a frame. A torn frame is there with none of its records.
+            let begins = first == 0 || here[0] == 0;
+            let ends = frames.iter().any(|frame| frame.last() == Some(&values[last]));
+            if !is_joined || !begins || !ends {
+                return Err(format!("an append of {frames:?} is there in part: {found:?}"));
             }
-            explained += all;
         }
         if explained != found.records.len() {
             return Err(format!("a record that no operation appended is there: {found:?}"));

@@ -1,9 +1,9 @@
 //! Layer 4: the append log. Records of any length are appended with one drain, and a power cut leaves all of them up to some
 //! place.
 //!
-//! A record certifies itself: its header has the position, the checksums of header and content, and the number of the opening
-//! that wrote it. So nothing else has to be durable for an append, and an opening finds the end by reading records until there
-//! is none.
+//! Records lie in frames: a record alone, or several of one call. A frame certifies itself: its header has the position, the
+//! checksums of header and contents, and the number of the opening that wrote it. So nothing else has to be durable for an append,
+//! and an opening finds the end by reading frames until there is none.
 //!
 //! ```text
 //!   users (programs, lode log)     records by position: append, read, walk, follow, truncate
@@ -23,18 +23,19 @@
 //! thread, or print. The format, with its crash tables, is `lode-layout`'s.
 //!
 //! # Append
-//! 1. The records of the call are put into a buffer, with room for their headers, and the CRC32C of each content is computed.
-//! 2. Under a short lock the append gets its position. The headers are completed: position, epoch, and how far back all was
-//!    durable. The buffer goes to the area past the cache.
-//! 3. **The one drain** makes it durable, outside of the lock.
-//! 4. When all appends before it are durable, the durable position moves behind it, and the call returns. So no append is
+//! 1. The records of the call are put into frames in a buffer, with room for the headers.
+//! 2. Under a short lock the append gets its position.
+//! 3. The lines of a frame go to the area past the cache. Meanwhile the CRC32C of its contents is computed, and the header is
+//!    completed: position, epoch, and how far back all was durable. Its line goes last.
+//! 4. **The one drain** makes all frames durable.
+//! 5. When all appends before it are durable, the durable position moves behind it, and the call returns. So no append is
 //!    acknowledged that lies after a gap.
 //!
 //! # The end, and damage
-//! An opening begins where the last state notes an end, and goes from record to record. A record counts if its checksums fit,
-//! it names its own position, and its epoch is that of the state. Where none counts, the log ends. But a record that was durable
-//! may be rotten there. A later record that was written when that position was durable says so, and then the log goes on after the
-//! damage. [append-log.md](../../../docs/decisions/append-log.md) has the reasons.
+//! An opening begins where the last state notes an end, and goes from frame to frame. A frame counts if its checksums fit,
+//! it names its own position, and its epoch is that of the state: all of its records do then, or none. Where none counts, the log
+//! ends. But a frame that was durable may be rotten there. A later one that was written when that position was durable says so, and
+//! then the log goes on after the damage. [append-log.md](../../../docs/decisions/append-log.md) has the reasons.
 //!
 //! # Durability `commit`
 //! An append goes to the page cache. It is visible on return, and durable after the next `persist`, which takes one sync for all.
@@ -43,7 +44,8 @@
 //! # Cost
 //! | | drains | lines copied |
 //! |---|---|---|
-//! | append of a record, or of n records in one call | 1 | those of the contents and 32 bytes for each |
+//! | append of a record | 1 | those of the content and 32 bytes |
+//! | append of n records in one call | 1 | for up to 64 with at most 4096 bytes, those of the contents, 32 bytes and 2 (n - 1) |
 //! | read, walk, follow | 0 | - |
 //! | truncate, rewind | 1 | 3, of the redo record |
 //!
@@ -60,6 +62,7 @@ mod descriptor;
 mod error;
 #[cfg(feature = "explore")]
 pub mod explore;
+mod frame;
 mod open;
 mod plan;
 pub mod pmdk;

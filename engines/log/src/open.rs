@@ -7,9 +7,7 @@ use crate::error::{AppendLogError, InDoubtCause};
 use crate::plan::plan;
 use crate::scan::{Tail, find_end};
 use crate::{descriptor, state};
-use lode_layout::{
-    Durability, Geometry, LINE, LogDescriptor, LogRecordHeader, LogRecordKind, LogState, align_up,
-};
+use lode_layout::{Durability, Geometry, LogDescriptor, LogState};
 use lode_pmem::sync::{AtomicBool, AtomicU64, SpinMutex};
 use lode_pmem::{Fault, FaultScope, Medium};
 use lode_redo::{Log, LogArea, LogError};
@@ -109,40 +107,29 @@ impl<M: Medium> AppendLog<M> {
             failed: AtomicBool::new(false),
         };
         if !log.redo.is_read_only() {
-            let end = log.settle(&state, &tail)?;
+            log.settle(&state, &tail)?;
             if bugs::EPOCH_KEPT.is_active() {
                 log.epoch = state.epoch;
             }
-            let new = LogState { epoch: log.epoch, end, ..state };
+            let new = LogState { epoch: log.epoch, end: tail.end, ..state };
             log.commit_state(&new)?;
             log.state = SpinMutex::new(new);
-            log.reserved = SpinMutex::new(end);
-            (log.visible, log.durable) = (AtomicU64::new(end), AtomicU64::new(end));
         }
         let found = tail.end - state.end;
         Ok((log, LogRecovery { was_closed: recovery.was_closed, found }))
     }
 
-    /// Makes all records up to the end durable, and fills the line in which it lies. Returns the end of the filler.
-    fn settle(&self, state: &LogState, tail: &Tail) -> Result<u64, AppendLogError> {
-        let filled =
-            if bugs::TORN_LINE_NOT_FILLED.is_active() { align_up(tail.end, LINE) } else { filled(tail.end) };
+    /// Makes all records up to the end durable.
+    fn settle(&self, state: &LogState, tail: &Tail) -> Result<(), AppendLogError> {
         let proven = tail.proven.max(state.end);
-        if proven >= filled {
-            return Ok(filled);
+        if proven >= tail.end {
+            return Ok(());
         }
-        FaultScope::run(|| {
-            // A sync that failed, or a process that ended before its drain, may have left them visible only.
-            self.store_again(proven, tail.end)?;
-            if !bugs::TORN_LINE_NOT_FILLED.is_active() {
-                self.fill(tail.end, filled);
-            }
-            Ok::<(), Fault>(())
-        })??;
-        // ORDER: the records and the filler before the state that notes their end. Stop here: the filler has the new epoch, so
-        // the next opening finds the same end.
+        // A sync that failed, or a process that ended before its drain, may have left them visible only.
+        FaultScope::run(|| self.store_again(proven, tail.end))??;
+        // ORDER: the records before the state that notes their end. Stop here: the next opening finds the same end.
         self.medium().drain().map_err(|error| self.fail(InDoubtCause::Drain(error)))?;
-        Ok(filled)
+        Ok(())
     }
 
     /// Stores the bytes of records again.
@@ -154,32 +141,5 @@ impl<M: Medium> AppendLog<M> {
             self.area.copy(self.medium(), position, &part);
         }
         Ok(())
-    }
-
-    /// Fills the line from `end`, where an append was torn, to `filled`.
-    fn fill(&self, end: u64, filled: u64) {
-        if end == filled {
-            return;
-        }
-        let content = vec![0; (filled - end) as usize - LogRecordHeader::LEN];
-        let header = LogRecordHeader {
-            content_crc: crc32c::crc32c(&content),
-            position: end,
-            len: content.len() as u32,
-            epoch: self.epoch,
-            unproven: 0,
-            kind: LogRecordKind::Filler,
-        };
-        let mut bytes = header.encode(self.area.seed()).to_vec();
-        bytes.extend_from_slice(&content);
-        self.area.copy(self.medium(), end, &bytes);
-    }
-}
-
-/// Returns the position after the filler of a log that ends at `end`. There is room for it: a record began there.
-fn filled(end: u64) -> u64 {
-    match end % LINE {
-        0 => end,
-        _ => align_up(end + LogRecordHeader::LEN as u64, LINE),
     }
 }

@@ -1,20 +1,20 @@
-//! The search for the end of a log, and the steps from record to record.
+//! The search for the end of a log, and the steps from frame to frame.
 
 use crate::area::{Area, Found};
 use crate::bugs;
-use lode_layout::{LogRecordHeader, LogState, WORD};
+use lode_layout::{LINE, LogFrameHeader, LogState};
 use lode_pmem::{Fault, Memory};
 
 /// The end of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Tail {
-    /// Position after the last record.
+    /// Position after the last frame.
     pub(crate) end: u64,
-    /// Position up to which all records were durable when the last one was written.
+    /// Position up to which all records were durable when the last frame was written.
     pub(crate) proven: u64,
 }
 
-/// A position that has no intact record.
+/// A position that has no intact frame.
 #[derive(Clone, Copy, Debug)]
 struct Gap {
     position: u64,
@@ -30,12 +30,12 @@ struct Gap {
 /// # Cost
 /// Reads the records after the end that the state notes, and as many bytes after them as an append may have.
 pub(crate) fn find_end(area: &Area, memory: &Memory, state: &LogState) -> Result<Tail, Fault> {
-    let limit = state.head + area.len();
+    let limit = area.limit(state.head);
     let (mut position, mut proven) = (state.end, state.end);
     let mut gaps: Vec<Gap> = Vec::new();
-    let mut content = Vec::new();
+    let mut body = Vec::new();
     while position < limit {
-        let found = memory.reading(|memory| area.record(memory, position, limit, &mut content));
+        let found = memory.reading(|memory| area.frame(memory, position, limit, &mut body));
         let (header, fault) = match found {
             Ok(Some(found)) if found.header.epoch == state.epoch => {
                 if !found.is_sound && !bugs::CONTENT_NOT_COMPARED.is_active() {
@@ -52,8 +52,8 @@ pub(crate) fn find_end(area: &Area, memory: &Memory, state: &LogState) -> Result
             continue;
         }
         gaps.push(Gap { position, fault });
-        let window = limit.min(position + area.append_max() + WORD);
-        let later = next_of_epoch(area, memory, position + WORD, window, limit, state.epoch);
+        let window = limit.min(position + area.append_max() + LINE);
+        let later = next_of_epoch(area, memory, position + LINE, window, limit, state.epoch);
         let Some(later) = later else { break };
         position = later.position;
     }
@@ -72,21 +72,21 @@ fn next_of_epoch(
     to: u64,
     limit: u64,
     epoch: u32,
-) -> Option<LogRecordHeader> {
+) -> Option<LogFrameHeader> {
     loop {
         let header = area.search(memory, from, to, limit)?;
         if header.epoch == epoch {
             return Some(header);
         }
-        from = header.position + WORD;
+        from = header.position + LINE;
     }
 }
 
-/// A step of a walk: the record at a position before the end, or damage.
+/// A step of a walk: the frame at a position before the end, or damage.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Step {
-    /// An intact record, or a filler.
-    Intact(LogRecordHeader),
+    /// An intact frame.
+    Intact(LogFrameHeader),
     /// Damage up to `next`, where the next intact header or the end is.
     Damaged {
         /// Position after the damage.
@@ -96,9 +96,9 @@ pub(crate) enum Step {
     },
 }
 
-/// Reads the record at `position` into `content`; the log ends at `end`.
-pub(crate) fn step(area: &Area, memory: &Memory, position: u64, end: u64, content: &mut Vec<u8>) -> Step {
-    let found = memory.reading(|memory| area.record(memory, position, end, content));
+/// Reads the frame at `position`, and its body into `body`; the log ends at `end`.
+pub(crate) fn step(area: &Area, memory: &Memory, position: u64, end: u64, body: &mut Vec<u8>) -> Step {
+    let found = memory.reading(|memory| area.frame(memory, position, end, body));
     let fault = match found {
         Ok(Some(Found { header, is_sound: true })) => return Step::Intact(header),
         Ok(Some(Found { header, is_sound: false })) => {
@@ -107,6 +107,6 @@ pub(crate) fn step(area: &Area, memory: &Memory, position: u64, end: u64, conten
         Ok(None) => None,
         Err(fault) => Some(fault),
     };
-    let next = area.search(memory, position + WORD, end, end);
+    let next = area.search(memory, position + LINE, end, end);
     Step::Damaged { next: next.map_or(end, |header| header.position), fault }
 }

@@ -1,93 +1,124 @@
 //! Appends on their way: their bytes, before their position is known.
 
-use lode_layout::{LINE, LogRecordHeader, LogRecordKind, WORD, align_up};
-use lode_pmem::{checksum, crc32c_append};
+use crate::area::body_crc;
+use lode_layout::{LINE, LogFrame, LogFrameHeader, LogFrames};
+use lode_pmem::checksum;
 use std::cell::Cell;
 
 thread_local! {
     /// The buffer of the thread's last append.
-    static BUFFER: Cell<Option<Staging>> = const { Cell::new(None) };
+    static BUFFER: Cell<Option<Box<Staging>>> = const { Cell::new(None) };
 }
 
 /// Bytes of a buffer that a thread keeps.
 const KEPT_MAX: usize = 1 << 20;
+/// Bytes that a frame takes in addition to the contents, at most: header, table and the rest of a line.
+const FRAME_MAX: usize =
+    LogFrameHeader::LEN + LogFrameHeader::table_len(LogFrameHeader::RECORDS_MAX) + LINE as usize;
 
-/// The records of an append. Their headers wait for the position of the append.
+/// The frames of an append. Their headers wait for the position of the append.
 #[derive(Debug, Default)]
 pub(crate) struct Staging {
     /// The bytes of the append, and more.
     bytes: Vec<u8>,
-    /// Number of bytes of the append, whole lines.
+    /// Number of bytes of the append, whole lines; while frames are filled, of those before the last one.
     len: usize,
-    records: Vec<Staged>,
+    /// The frames that have all of their records.
+    closed: Vec<LogFrame>,
 }
 
-/// A record of an append, without what its position decides.
-#[derive(Clone, Copy, Debug)]
-struct Staged {
-    /// Distance of its header from the start of the append.
-    at: u32,
-    len: u32,
-    content_crc: u32,
+/// The ends of the records of a frame: its table, and one more.
+type Ends = [[u8; 2]; LogFrameHeader::RECORDS_MAX as usize];
+
+/// What all headers of an append say, and its place.
+pub(crate) struct Seal {
+    /// Position of the first frame.
+    pub(crate) start: u64,
+    /// Position up to which all is durable.
+    pub(crate) durable: u64,
+    pub(crate) epoch: u32,
+    /// The seed of the checksums.
+    pub(crate) seed: u32,
 }
 
 impl Staging {
-    /// Calls `with` with the records, each of some parts.
-    pub(crate) fn with<'p, R>(
-        records: impl ExactSizeIterator<Item = &'p [&'p [u8]]>,
-        with: impl FnOnce(&mut Staging) -> R,
-    ) -> R {
-        let mut staging = BUFFER.take().unwrap_or_default();
-        staging.len = 0;
-        staging.records.clear();
-        staging.records.reserve(records.len());
+    /// Returns the buffer of this thread's last append, or a new one.
+    #[inline]
+    pub(crate) fn take() -> Box<Staging> {
+        BUFFER.take().unwrap_or_default()
+    }
+
+    /// Keeps the buffer for this thread's next append.
+    #[inline]
+    pub(crate) fn keep(self: Box<Staging>) {
+        if self.bytes.capacity() <= KEPT_MAX {
+            BUFFER.set(Some(self));
+        }
+    }
+
+    /// Puts records into frames: one at least, each of some parts.
+    ///
+    /// # Errors
+    /// If they take more than `max` bytes, fails with their length, as far as it was counted.
+    #[inline]
+    pub(crate) fn fill<'p>(
+        &mut self,
+        records: impl Iterator<Item = &'p [&'p [u8]]>,
+        max: u64,
+    ) -> Result<(), u64> {
+        self.closed.clear();
+        let mut frames = LogFrames::default();
+        // Slices on the stack: the vector of bytes would be looked at again after each store.
+        let mut contents = &mut [][..];
+        let mut ends: Ends = [[0; 2]; LogFrameHeader::RECORDS_MAX as usize];
+        let mut end = 0;
         for parts in records {
-            staging.push(parts);
+            let len = parts.iter().fold(0, |len: u64, part| len.saturating_add(part.len() as u64));
+            let before = frames.push(len);
+            let LogFrame { count, .. } = frames.last();
+            if count == 1 {
+                if let Some(frame) = before {
+                    self.close_frame(frame, &ends);
+                }
+                if frames.len() > max {
+                    return Err(frames.len());
+                }
+                (contents, end) = (self.begin_frame(&frames), 0);
+            }
+            for part in parts {
+                let next = end + part.len();
+                copy(&mut contents[end..next], part);
+                end = next;
+            }
+            // The end of a long record is not used: it is alone in its frame.
+            ends[count as usize - 1] = (end as u16).to_le_bytes();
         }
-        staging.fill_line();
-        let result = with(&mut staging);
-        if staging.bytes.capacity() <= KEPT_MAX {
-            BUFFER.set(Some(staging));
-        }
-        result
+        self.close_frame(frames.last(), &ends);
+        self.len = frames.len() as usize;
+        if frames.len() > max { Err(frames.len()) } else { Ok(()) }
     }
 
-    /// Adds a record. The caller has checked that the length of all fits.
+    /// Makes room for the last of these frames, which has one record so far. Returns the place of its contents, and more.
+    fn begin_frame(&mut self, frames: &LogFrames) -> &mut [u8] {
+        self.len = frames.start() as usize;
+        let len_max = frames.last().len.max(LogFrameHeader::SHARED_MAX) as usize;
+        let end = self.len + len_max + FRAME_MAX;
+        if self.bytes.len() < end {
+            self.bytes.resize(2 * end, 0);
+        }
+        &mut self.bytes[self.len + LogFrameHeader::LEN..]
+    }
+
+    /// Writes the table of the frame that was begun last, and zeros up to its end.
     #[inline]
-    fn push(&mut self, parts: &[&[u8]]) {
-        let at = align_up(self.len as u64, LogRecordKind::Inner.alignment()) as usize;
-        let len: usize = parts.iter().fold(0, |len, part| len + part.len());
-        let content = at + LogRecordHeader::LEN;
-        self.make_room(content + len);
-        if self.len < at {
-            self.bytes[self.len..at].fill(0);
-        }
-        self.len = content + len;
-        let (mut crc, mut rest) = (0, &mut self.bytes[content..]);
-        for part in parts {
-            let (into, after) = rest.split_at_mut(part.len());
-            into.copy_from_slice(part);
-            crc = crc32c_append(crc, part);
-            rest = after;
-        }
-        self.records.push(Staged { at: at as u32, len: len as u32, content_crc: crc });
-    }
-
-    /// Makes the bytes at least `len`, and up to a line more.
-    #[inline]
-    fn make_room(&mut self, len: usize) {
-        if self.bytes.len() < len + LINE as usize {
-            self.bytes.resize((2 * len).next_multiple_of(LINE as usize) + LINE as usize, 0);
-        }
-    }
-
-    /// Fills the rest of the last line with zeros.
-    fn fill_line(&mut self) {
-        let end = align_up(self.len as u64, LINE) as usize;
-        if self.len < end {
-            self.bytes[self.len..end].fill(0);
-            self.len = end;
-        }
+    fn close_frame(&mut self, frame: LogFrame, ends: &Ends) {
+        let LogFrame { count, len } = frame;
+        let bytes = &mut self.bytes[self.len..self.len + LogFrameHeader::stride(count, len) as usize];
+        let (table, padding) =
+            bytes[LogFrameHeader::LEN + len as usize..].split_at_mut(LogFrameHeader::table_len(count));
+        table.copy_from_slice(&ends.as_flattened()[..table.len()]);
+        padding.fill(0);
+        self.closed.push(frame);
     }
 
     /// Returns the number of bytes, whole lines.
@@ -95,18 +126,49 @@ impl Staging {
         self.len as u64
     }
 
-    /// Writes the headers of an append at `start`, and returns its bytes.
-    pub(crate) fn seal(&mut self, start: u64, epoch: u32, durable: u64, seed: u32) -> &[u8] {
-        let last = self.records.len().saturating_sub(1);
-        for (index, Staged { at, len, content_crc }) in self.records.iter().copied().enumerate() {
-            let position = start + u64::from(at);
-            let unproven = u32::try_from((position - durable) / WORD)
+    /// Completes the headers, and gives all lines and their positions to `copy`. The line of a header comes after the others of
+    /// its frame: its checksum is computed while they are on their way.
+    #[inline]
+    pub(crate) fn seal(&mut self, seal: &Seal, mut copy: impl FnMut(u64, &[u8])) {
+        let Seal { start, durable, epoch, seed } = *seal;
+        let mut at = 0;
+        for LogFrame { count, len } in self.closed.iter().copied() {
+            let position = start + at as u64;
+            let stride = LogFrameHeader::stride(count, len) as usize;
+            let frame = &mut self.bytes[at..at + stride];
+            if let Some(lines) = frame.get(LINE as usize..).filter(|lines| !lines.is_empty()) {
+                copy(position + LINE, lines);
+            }
+            let (header, body) = frame.split_at_mut(LogFrameHeader::LEN);
+            let body_crc = body_crc(&body[..len as usize + LogFrameHeader::table_len(count)], len);
+            let unproven = u32::try_from((position - durable) / LINE)
                 .expect("an append that is so far ahead waits for a persist");
-            let kind = if index == last { LogRecordKind::Last } else { LogRecordKind::Inner };
-            let header = LogRecordHeader { content_crc, position, len, epoch, unproven, kind };
-            let at = at as usize;
-            self.bytes[at..at + LogRecordHeader::LEN].copy_from_slice(&header.encode_by(seed, checksum));
+            let of_frame = LogFrameHeader { body_crc, position, len, epoch, unproven, count };
+            header.copy_from_slice(&of_frame.encode_by(seed, checksum));
+            copy(position, &frame[..LINE as usize]);
+            at += stride;
         }
-        &self.bytes[..self.len]
+    }
+}
+
+/// Copies bytes, without a call if they are few.
+#[inline]
+fn copy(into: &mut [u8], from: &[u8]) {
+    match from.len() {
+        32..=64 => copy_ends::<32>(into, from),
+        16..=31 => copy_ends::<16>(into, from),
+        8..=15 => copy_ends::<8>(into, from),
+        _ => into.copy_from_slice(from),
+    }
+}
+
+/// Copies from `N` to twice as many bytes: the first `N` and the last ones, which may overlap.
+#[inline]
+fn copy_ends<const N: usize>(into: &mut [u8], from: &[u8]) {
+    if let (Some(to), Some(first)) = (into.first_chunk_mut::<N>(), from.first_chunk()) {
+        *to = *first;
+    }
+    if let (Some(to), Some(last)) = (into.last_chunk_mut::<N>(), from.last_chunk()) {
+        *to = *last;
     }
 }

@@ -1,15 +1,16 @@
 //! Dropping records, and closing.
 
 use crate::append_log::AppendLog;
+use crate::area::index_in;
 use crate::bugs;
 use crate::error::AppendLogError;
-use lode_layout::LogState;
+use lode_layout::{LogFrameHeader, LogState};
 use lode_pmem::sync::Ordering;
 use lode_pmem::{Medium, hold};
 
 impl<M: Medium> AppendLog<M> {
-    /// Drops all records before `position`, which an append or a walk returned. Their space is free then. A position before
-    /// the [head](AppendLog::head) drops nothing.
+    /// Drops all records before `position`, which an append or a walk returned. The space of frames without other
+    /// records is free then. A position before the [head](AppendLog::head) drops nothing.
     ///
     /// # Errors
     /// [`AppendLogError::NoRecord`] if no record begins there, and the log does not end there. With
@@ -25,7 +26,7 @@ impl<M: Medium> AppendLog<M> {
     pub fn truncate(&self, position: u64) -> Result<(), AppendLogError> {
         self.check_accepts()?;
         let end = self.end();
-        if position > end || !position.is_multiple_of(lode_layout::WORD) {
+        if position > end {
             return Err(AppendLogError::NoRecord { position });
         }
         if position > self.durable() {
@@ -37,8 +38,11 @@ impl<M: Medium> AppendLog<M> {
             return Ok(());
         }
         if position < end {
-            let header = self.medium().memory().reading(|memory| self.area.header(memory, position, end))?;
-            header.ok_or(AppendLogError::NoRecord { position })?;
+            let frame = LogFrameHeader::frame_of(position);
+            let header = self.medium().memory().reading(|memory| self.area.header(memory, frame, end))?;
+            header
+                .and_then(|header| index_in(&header, position))
+                .ok_or(AppendLogError::NoRecord { position })?;
         }
         self.change_state(&mut state, position)
     }

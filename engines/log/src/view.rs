@@ -1,13 +1,14 @@
 //! A view of a log that another process may have open.
 
-use crate::area::Area;
+use crate::area::{Area, index_in};
 use crate::error::{AppendLogError, Damage};
+use crate::frame::Frame;
 use crate::pool::{LogPool, LogPoolError};
 use crate::scan::{Step, find_end, step};
 use crate::state::{self, Places, Words};
 use crate::walk::LogRecord;
 use crate::{descriptor, pool};
-use lode_layout::{Geometry, LogDescriptor, LogRecordHeader, LogRecordKind, LogState, WORD};
+use lode_layout::{Geometry, LogDescriptor, LogFrameHeader, LogState};
 use lode_pmem::{Fault, Mapping, Medium};
 use lode_pool::{Headers, PoolError};
 use std::path::Path;
@@ -37,6 +38,7 @@ pub struct LogView {
     /// Position up to which there are records, or damaged ones.
     end: u64,
     position: u64,
+    frame: Frame,
 }
 
 impl LogView {
@@ -64,7 +66,8 @@ impl LogView {
         let (words, state) = read_state(&medium, &geometry, &uuid, &descriptor)?;
         let end = find_end(&area, medium.memory(), &state)?.end;
         let position = state.head;
-        Ok(LogView { medium, geometry, uuid, descriptor, places, area, state, words, end, position })
+        let frame = Frame::default();
+        Ok(LogView { medium, geometry, uuid, descriptor, places, area, state, words, end, position, frame })
     }
 
     /// Returns the position of the first live record, as it was when the view last looked.
@@ -88,10 +91,11 @@ impl LogView {
             return Err(AppendLogError::Dropped { position, head });
         }
         let is_record = || {
-            let found = self.medium.memory().reading(|memory| self.area.header(memory, position, self.end));
-            found.ok().flatten().is_some_and(|header| header.kind != LogRecordKind::Filler)
+            let frame = LogFrameHeader::frame_of(position);
+            let found = self.medium.memory().reading(|memory| self.area.header(memory, frame, self.end));
+            found.ok().flatten().is_some_and(|header| index_in(&header, position).is_some())
         };
-        if !position.is_multiple_of(WORD) || (position != self.end && !is_record()) {
+        if position != self.end && !is_record() {
             return Err(AppendLogError::NoRecord { position });
         }
         self.position = position;
@@ -105,14 +109,18 @@ impl LogView {
     /// [`AppendLogError::Dropped`] if a truncation dropped the record: the next call goes on at the head.
     ///
     /// # Cost
-    /// The checksum of the content, and the copies of the state.
+    /// The checksum of each frame, at its first record, and the copies of the state.
     #[allow(clippy::should_implement_trait, reason = "the content is lent by the caller")]
     pub fn next(&mut self, into: &mut Vec<u8>) -> Result<Option<LogRecord>, AppendLogError> {
         loop {
             let position = self.position;
-            let found = match position < self.end {
-                true => Some(step(&self.area, self.medium.memory(), position, self.end, into)),
-                false => self.appended(into)?.map(Step::Intact),
+            let frame = LogFrameHeader::frame_of(position);
+            let found = match self.frame.kept(position) {
+                Some(header) => Some(Step::Intact(header)),
+                None if position < self.end => {
+                    Some(step(&self.area, self.medium.memory(), frame, self.end, into))
+                }
+                None => self.appended(into)?.map(Step::Intact),
             };
             let is_same = !self.refresh()?;
             let head = self.state.head;
@@ -121,40 +129,39 @@ impl LogView {
                 return Err(AppendLogError::Dropped { position, head });
             }
             match found {
-                // The state changed while it was read: another opening may have put another record here.
+                // The state changed while it was read: another opening may have put another frame here.
                 _ if !is_same => {}
                 None => return Ok(None),
                 Some(Step::Damaged { next, fault }) => {
                     self.position = next;
                     return Err(match fault {
                         Some(fault) => AppendLogError::Memory(fault),
-                        None => {
-                            let (len, at) = (next - position, self.area.at(position));
-                            Damage::Records { position, len, at }.into()
-                        }
+                        None => self.area.damage(frame, next).into(),
                     });
                 }
                 Some(Step::Intact(header)) => {
-                    self.position = header.next();
-                    self.end = self.end.max(self.position);
-                    if header.kind != LogRecordKind::Filler {
-                        return Ok(Some(LogRecord { position, next: self.position }));
-                    }
+                    self.end = self.end.max(header.next());
+                    let next = self.frame.take(&header, position, into);
+                    self.position = next.unwrap_or(header.next());
+                    return match next {
+                        Some(next) => Ok(Some(LogRecord { position, next })),
+                        None => Err(AppendLogError::NoRecord { position }),
+                    };
                 }
             }
         }
     }
 
-    /// Reads the record at the position, if the writer of the last opening has appended one.
-    fn appended(&self, into: &mut Vec<u8>) -> Result<Option<LogRecordHeader>, Fault> {
-        let limit = self.state.head + self.area.len();
+    /// Reads the frame at the position, if the writer of the last opening has appended one.
+    fn appended(&self, into: &mut Vec<u8>) -> Result<Option<LogFrameHeader>, Fault> {
+        let limit = self.area.limit(self.state.head);
         if self.position >= limit {
             return Ok(None);
         }
-        let record =
-            self.medium.memory().reading(|memory| self.area.record(memory, self.position, limit, into))?;
-        let is_of_epoch = |header: &LogRecordHeader| header.epoch == self.state.epoch;
-        Ok(record.filter(|found| found.is_sound).map(|found| found.header).filter(is_of_epoch))
+        let found =
+            self.medium.memory().reading(|memory| self.area.frame(memory, self.position, limit, into))?;
+        let is_of_epoch = |header: &LogFrameHeader| header.epoch == self.state.epoch;
+        Ok(found.filter(|found| found.is_sound).map(|found| found.header).filter(is_of_epoch))
     }
 
     /// Reads the state again if a writer changed it. Returns true if so.
@@ -164,6 +171,7 @@ impl LogView {
         }
         (self.words, self.state) = read_state(&self.medium, &self.geometry, &self.uuid, &self.descriptor)?;
         self.end = self.end.max(self.state.end);
+        self.frame.forget();
         Ok(true)
     }
 }

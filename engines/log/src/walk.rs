@@ -1,10 +1,12 @@
 //! Reading: one record, or one after the other.
 
 use crate::append_log::AppendLog;
+use crate::area::Found;
 use crate::bugs;
-use crate::error::{AppendLogError, Damage};
+use crate::error::AppendLogError;
+use crate::frame::{Frame, cut};
 use crate::scan::{Step, step};
-use lode_layout::LogRecordKind;
+use lode_layout::LogFrameHeader;
 use lode_pmem::Medium;
 use lode_pmem::sync::{Ordering, fence};
 
@@ -22,6 +24,7 @@ pub struct LogRecord {
 pub struct Walk<'l, M: Medium> {
     log: &'l AppendLog<M>,
     position: u64,
+    frame: Frame,
     /// True if it reads only what is durable.
     is_follower: bool,
 }
@@ -29,13 +32,13 @@ pub struct Walk<'l, M: Medium> {
 impl<M: Medium> AppendLog<M> {
     /// Walks from the record at `position`, which an append or a walk returned, or from the [head](AppendLog::head).
     pub fn walk(&self, position: u64) -> Walk<'_, M> {
-        Walk { log: self, position, is_follower: false }
+        Walk { log: self, position, frame: Frame::default(), is_follower: false }
     }
 
     /// Walks as [`walk`](AppendLog::walk) does, and returns only records that are durable: for readers that act on what they
     /// read while others append.
     pub fn follow(&self, position: u64) -> Walk<'_, M> {
-        Walk { log: self, position, is_follower: true }
+        Walk { log: self, position, frame: Frame::default(), is_follower: true }
     }
 
     /// Reads the content of the record at `position`, which an append or a walk returned.
@@ -45,28 +48,24 @@ impl<M: Medium> AppendLog<M> {
     /// is not what was appended. The content of `into` has no meaning then.
     ///
     /// # Cost
-    /// No drain; the checksum of the content.
+    /// No drain; the checksum of the record's frame, which has at most 4096 bytes of other records.
     pub fn read(&self, position: u64, into: &mut Vec<u8>) -> Result<LogRecord, AppendLogError> {
         let end = self.end();
-        if !position.is_multiple_of(lode_layout::WORD) || position >= end {
+        if position >= end {
             return Err(AppendLogError::NoRecord { position });
         }
         self.check_live(position)?;
-        let found = self.medium().memory().reading(|memory| self.area.record(memory, position, end, into));
+        let frame = LogFrameHeader::frame_of(position);
+        let found = self.medium().memory().reading(|memory| self.area.frame(memory, frame, end, into));
         self.check_live(position)?;
         match found? {
-            Some(found) if found.header.kind == LogRecordKind::Filler => {
-                Err(AppendLogError::NoRecord { position })
-            }
-            Some(found) if found.is_sound => Ok(LogRecord { position, next: found.header.next() }),
-            Some(found) => Err(self.damage(position, found.header.next())),
+            Some(Found { header, is_sound: true }) => match cut(&header, position, into) {
+                Some(next) => Ok(LogRecord { position, next }),
+                None => Err(AppendLogError::NoRecord { position }),
+            },
+            Some(Found { header, .. }) => Err(self.area.damage(frame, header.next()).into()),
             None => Err(AppendLogError::NoRecord { position }),
         }
-    }
-
-    fn damage(&self, position: u64, next: u64) -> AppendLogError {
-        let (len, at) = (next - position, self.area.at(position));
-        Damage::Records { position, len, at }.into()
     }
 
     /// Fails if the record at `position` was dropped, perhaps while it was read.
@@ -91,40 +90,43 @@ impl<M: Medium> Walk<'_, M> {
     /// # Errors
     /// [`AppendLogError::Damaged`] with the range, or [`AppendLogError::Memory`], if records are not what was appended: the
     /// next call goes on after them. [`AppendLogError::Dropped`] if a truncation dropped the record: the next call goes on at the
-    /// head. [`AppendLogError::NoRecord`] if the walk began at a wrong position.
+    /// head. [`AppendLogError::NoRecord`] if the walk began at a wrong position: the next call goes on after its frame.
     ///
     /// # Cost
-    /// No drain; the checksum of the content. Damage whose length is not known takes a search for the next record.
+    /// No drain; the checksum of each frame, at its first record. Damage whose length is not known takes a search for the next
+    /// frame.
     #[allow(clippy::should_implement_trait, reason = "the content is lent by the caller")]
     pub fn next(&mut self, into: &mut Vec<u8>) -> Result<Option<LogRecord>, AppendLogError> {
-        loop {
-            let end = self.end();
-            let position = self.position;
-            if !position.is_multiple_of(lode_layout::WORD) {
-                return Err(AppendLogError::NoRecord { position });
-            }
-            if position >= end {
-                return Ok(None);
-            }
-            let found = step(&self.log.area, self.log.medium().memory(), position, end, into);
-            if let Err(error) = self.log.check_live(position) {
-                self.position = self.log.head();
-                return Err(error);
-            }
-            match found {
-                Step::Intact(header) => {
-                    self.position = header.next();
-                    if header.kind != LogRecordKind::Filler {
-                        return Ok(Some(LogRecord { position, next: self.position }));
-                    }
-                }
-                Step::Damaged { next, fault } => {
+        let (position, end) = (self.position, self.end());
+        if position >= end {
+            return Ok(None);
+        }
+        let frame = LogFrameHeader::frame_of(position);
+        let found = match self.frame.kept(position) {
+            Some(header) => Step::Intact(header),
+            None => step(&self.log.area, self.log.medium().memory(), frame, end, into),
+        };
+        if let Err(error) = self.log.check_live(position) {
+            self.position = self.log.head();
+            return Err(error);
+        }
+        match found {
+            Step::Intact(header) => match self.frame.take(&header, position, into) {
+                Some(next) => {
                     self.position = next;
-                    return Err(match fault {
-                        Some(fault) => AppendLogError::Memory(fault),
-                        None => self.log.damage(position, next),
-                    });
+                    Ok(Some(LogRecord { position, next }))
                 }
+                None => {
+                    self.position = header.next();
+                    Err(AppendLogError::NoRecord { position })
+                }
+            },
+            Step::Damaged { next, fault } => {
+                self.position = next;
+                Err(match fault {
+                    Some(fault) => AppendLogError::Memory(fault),
+                    None => self.log.area.damage(frame, next).into(),
+                })
             }
         }
     }

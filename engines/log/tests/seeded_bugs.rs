@@ -54,13 +54,16 @@ found! {
     epoch_kept: EPOCH_KEPT on LINE with 1, log;
     epoch_kept_with_cache: EPOCH_KEPT on COMMIT with 1, log;
     content_not_compared: CONTENT_NOT_COMPARED on LINE with 1, log;
-    proves_all_before: PROVES_ALL_BEFORE on LINE with 1, log;
+    table_not_covered: TABLE_NOT_COVERED on LINE with 1, log;
+    table_not_covered_with_cache: TABLE_NOT_COVERED on COMMIT with 1, log;
+    index_not_compared: INDEX_NOT_COMPARED on LINE with 1, log;
+    head_frame_reused: HEAD_FRAME_REUSED on LINE with 1, log;
+    proves_all_before: PROVES_ALL_BEFORE on LINE with 3, log;
     head_before_state: HEAD_BEFORE_STATE on LINE with 3, log;
     end_not_durable: END_NOT_DURABLE on COMMIT with 1, log;
     position_not_compared: POSITION_NOT_COMPARED on LINE with 1, log;
     persist_not_awaited: PERSIST_NOT_AWAITED on COMMIT with 3, log;
     followed_before_durable: FOLLOWED_BEFORE_DURABLE on COMMIT with 1, log;
-    torn_line_not_filled: TORN_LINE_NOT_FILLED on LINE with 1, log;
     full_not_checked: FULL_NOT_CHECKED on LINE with 1, log;
     pmdk_bytes_not_drained: PMDK_BYTES_NOT_DRAINED on LINE with 1, PmemLogSubject::new;
     pmdk_bytes_not_drained_with_cache: PMDK_BYTES_NOT_DRAINED on COMMIT with 1, PmemLogSubject::new;

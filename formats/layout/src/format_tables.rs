@@ -2,7 +2,7 @@
 
 use crate::format_table::FormatTable;
 use crate::{
-    blocks, checkpoint_slot, header, log_descriptor, log_record, log_state, pmdk_blk, pmdk_header, pmdk_log,
+    blocks, checkpoint_slot, header, log_descriptor, log_frame, log_state, pmdk_blk, pmdk_header, pmdk_log,
     raw_volume, record, span, tree_entry, tree_leaf, tree_node,
 };
 
@@ -25,6 +25,6 @@ pub const FORMAT_TABLES: &[FormatTable] = &[
     blocks::TABLE,
     log_descriptor::TABLE,
     log_state::TABLE,
-    log_record::TABLE,
+    log_frame::TABLE,
     raw_volume::TABLE,
 ];

@@ -1,7 +1,7 @@
 //! Layer 0: every format of pools, as bytes and as validated values.
 //!
 //! It does: encode and decode offsets, headers, checkpoint slots, log records, heap words, tree nodes and leaves,
-//! descriptors and map words of blocks, descriptors, states and records of append logs, and the headers of raw volumes and of PMDK's pools. It does not: read a file, map
+//! descriptors and map words of blocks, descriptors, states and frames of append logs, and the headers of raw volumes and of PMDK's pools. It does not: read a file, map
 //! memory, or know an instruction. So a tool can print a broken pool without opening it.
 #![forbid(unsafe_code)]
 
@@ -30,7 +30,7 @@ mod invalid_field;
 mod kv_load;
 mod layout_name;
 mod log_descriptor;
-mod log_record;
+mod log_frame;
 mod log_state;
 mod offset;
 mod pmdk_blk;
@@ -61,7 +61,7 @@ pub use invalid_field::{InvalidField, Want};
 pub use kv_load::{KV_LOAD_OFF, KV_LOAD_WORDS, KvLoad, KvLoadDamage};
 pub use layout_name::{LayoutName, LayoutNameError};
 pub use log_descriptor::{LogDescriptor, LogDescriptorError};
-pub use log_record::{LogRecordHeader, LogRecordKind};
+pub use log_frame::{LogFrame, LogFrameHeader, LogFrames};
 pub use log_state::{LogState, LogStateError};
 pub use offset::{BLOCK, LINE, PoolOffset, WORD, align_down, align_up};
 pub use pmdk_blk::PmdkBlk;

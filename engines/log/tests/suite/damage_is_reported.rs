@@ -48,6 +48,50 @@ fn torn_last_record_is_the_end() {
     assert_eq!(log.append(b"again"), Ok(3 * 64));
 }
 
+/// A frame counts with all of its records, or with none.
+#[test]
+fn rotten_frame_loses_all_of_its_records_and_no_others() {
+    // A byte of the header, of the table and of the last content.
+    for byte in [9, 33, 40 + 12] {
+        let disk = Disk::new(64 << 10, Durability::Line);
+        let log = disk.open();
+        let range = log.append_batch(&[b"one", b"two", b"three", b"four"]).unwrap();
+        disk.flip(disk.area_at() + byte);
+        let mut into = Vec::new();
+        let damage = Damage::Records { position: 0, len: 64, at: PoolOffset::new(disk.area_at()) };
+        for position in range.start..range.start + 4 {
+            let error = log.read(position, &mut into).unwrap_err();
+            let expected = match byte {
+                9 => AppendLogError::NoRecord { position },
+                _ => AppendLogError::Damaged(damage),
+            };
+            assert_eq!(error, expected);
+        }
+        let next = log.append(b"next").unwrap();
+        assert_eq!(all(&log), [Err(AppendLogError::Damaged(damage)), Ok(b"next".to_vec())], "byte {byte}");
+        assert_eq!((next, disk.check()), (64, vec![damage]));
+        drop(log);
+        assert_eq!(all(&disk.open()), [Err(AppendLogError::Damaged(damage)), Ok(b"next".to_vec())]);
+    }
+}
+
+#[test]
+fn torn_last_frame_is_the_end() {
+    let disk = Disk::new(256 << 10, Durability::Line);
+    let log = disk.open();
+    log.append(b"whole").unwrap();
+    // Two frames; the second one is torn.
+    let records = [&[1; 3000][..], &[2; 1000], &[3; 500], &[4; 100]];
+    log.append_batch(&records).unwrap();
+    drop(log);
+    disk.flip(disk.area_at() + 64 + 4096 + 100);
+    assert_eq!(disk.check(), []);
+    let log = disk.open();
+    let found: Vec<Vec<u8>> = all(&log).into_iter().map(Result::unwrap).collect();
+    assert_eq!(found, [&b"whole"[..], records[0], records[1]]);
+    assert_eq!(log.append(b"again"), Ok(64 + 4096));
+}
+
 #[test]
 fn last_record_that_was_noted_is_damage() {
     let disk = disk();

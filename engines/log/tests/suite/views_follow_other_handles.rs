@@ -55,6 +55,34 @@ fn view_follows_appends_truncations_and_openings() {
     assert_eq!(next(&mut view), Ok(Some(b"later".to_vec())));
 }
 
+#[test]
+fn view_reads_a_frame_while_its_records_are_dropped() {
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let path = folder.path().join("pool");
+    let options = CreateOptions::new(1 << 20, LogPool::layout());
+    let pool =
+        LogPool::create(&path, &CreateOptions { durability: Some(Durability::Line), ..options }).unwrap();
+    let range = pool.log().append_batch(&[b"one", b"two", b"three", b"four", b"five"]).unwrap();
+    let mut view = LogView::open(&path).unwrap();
+    assert_eq!(next(&mut view), Ok(Some(b"one".to_vec())));
+    pool.log().truncate(range.start + 1).unwrap();
+    assert_eq!(next(&mut view), Ok(Some(b"two".to_vec())), "the rest of the frame is still there");
+    pool.log().truncate(range.start + 3).unwrap();
+    let dropped = AppendLogError::Dropped { position: range.start + 2, head: range.start + 3 };
+    assert_eq!(next(&mut view), Err(dropped));
+    assert_eq!(next(&mut view), Ok(Some(b"four".to_vec())));
+    assert_eq!(LogView::open(&path).unwrap().head(), range.start + 3);
+    view.seek(range.start + 4).unwrap();
+    assert_eq!(next(&mut view), Ok(Some(b"five".to_vec())));
+    assert_eq!(next(&mut view), Ok(None));
+    let wrong = range.start + 5;
+    assert_eq!(view.seek(wrong), Err(AppendLogError::NoRecord { position: wrong }));
+    assert_eq!(
+        view.seek(range.start),
+        Err(AppendLogError::Dropped { position: range.start, head: range.start + 3 })
+    );
+}
+
 /// A record of an earlier opening that lies where the log of this one ends is none.
 #[test]
 fn record_of_another_epoch_is_not_followed() {
@@ -63,8 +91,8 @@ fn record_of_another_epoch_is_not_followed() {
     let options = CreateOptions::new(1 << 20, LogPool::layout());
     let options = CreateOptions { durability: Some(Durability::Line), ..options };
     let pool = LogPool::create(&path, &options).unwrap();
-    // Records of whole lines.
-    let contents = [[b'1'; 32], [b'2'; 32], [b'3'; 32]];
+    // Records with frames of their own.
+    let contents = [[b'1'; 4064], [b'2'; 4064], [b'3'; 4064]];
     pool.log().append_batch(&[&contents[0], &contents[1], &contents[2]]).unwrap();
     drop(pool);
     // The second record is torn, and the third one is whole: the log ends before both.
@@ -72,7 +100,7 @@ fn record_of_another_epoch_is_not_followed() {
     let mut view = LogView::open(&path).unwrap();
     let options = OpenOptions { durability: options.durability, ..OpenOptions::new(Access::ReadWrite) };
     let pool = LogPool::open(&path, &options).unwrap();
-    assert_eq!(pool.log().append(b"new"), Ok(64));
+    assert_eq!(pool.log().append(b"new"), Ok(4096));
     assert_eq!(next(&mut view), Ok(Some(contents[0].to_vec())));
     assert_eq!(next(&mut view), Ok(Some(b"new".to_vec())));
     assert_eq!(next(&mut view), Ok(None));

@@ -3,7 +3,7 @@
 use crate::durability::DurabilityOption;
 use crate::failure::Failure;
 use crate::log::{LogFormat, failed, log_error, pmem_failed, pmem_log_error};
-use lode_layout::{LINE, LogRecordHeader, LogRecordKind};
+use lode_layout::LogFrames;
 use lode_log::LogPool;
 use lode_log::pmdk::PmemLogPool;
 use lode_pool::{Access, OpenOptions};
@@ -44,31 +44,26 @@ impl Writer {
 
     /// Returns how many of these lines one append can take: at least one, which may fail.
     pub(super) fn fitting(&self, lines: &[&[u8]]) -> usize {
-        let mut left = match self {
-            // The last record of an append is rounded up to a line.
-            Writer::Log(_) => self.room().saturating_sub(LINE),
-            Writer::Pmemlog(_) => self.room(),
-        };
-        let mut count = 0;
-        for line in lines {
-            let len = match self {
-                Writer::Log(_) => LogRecordHeader::stride(line.len() as u64, LogRecordKind::Inner),
-                Writer::Pmemlog(_) => line.len() as u64,
-            };
-            if len > left {
-                break;
+        let room = self.room();
+        let (mut frames, mut bytes) = (LogFrames::default(), 0);
+        let fits = |line: &&&[u8]| match self {
+            Writer::Log(_) => {
+                frames.push(record_of(line).len() as u64);
+                frames.len() <= room
             }
-            (left, count) = (left - len, count + 1);
-        }
-        count.max(1)
+            Writer::Pmemlog(_) => {
+                bytes += line.len() as u64;
+                bytes <= room
+            }
+        };
+        lines.iter().take_while(fits).count().max(1)
     }
 
     /// Appends lines and makes them durable.
     pub(super) fn append(&self, what: &'static str, path: &Path, lines: &[&[u8]]) -> Result<(), Failure> {
         match self {
             Writer::Log(pool) => {
-                let records: Vec<&[u8]> =
-                    lines.iter().map(|line| line.strip_suffix(b"\n").unwrap_or(line)).collect();
+                let records: Vec<&[u8]> = lines.iter().map(|line| record_of(line)).collect();
                 let log = pool.log();
                 log.append_batch(&records)
                     .and_then(|_| log.persist())
@@ -97,4 +92,9 @@ impl Writer {
             Writer::Pmemlog(pool) => pool.close().map_err(pmem_failed(what)),
         }
     }
+}
+
+/// Returns the record of a line.
+fn record_of(line: &[u8]) -> &[u8] {
+    line.strip_suffix(b"\n").unwrap_or(line)
 }

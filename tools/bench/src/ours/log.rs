@@ -2,10 +2,11 @@
 
 use crate::engine::{RecordLog, stamp_of, stamp_with};
 use anyhow::Result;
-use lode_layout::LogRecordHeader;
+use lode_layout::LogFrames;
 use lode_log::LogPool;
 use lode_pmem::Durability;
 use lode_pool::CreateOptions;
+use std::array;
 use std::path::Path;
 
 /// The most records of a call, as in `c/pmemlog.c`.
@@ -37,10 +38,9 @@ impl RecordLog for Log {
                 log.append(records)?;
                 continue;
             }
-            let mut parts = [&[][..]; PARTS_MAX];
-            let parts = &mut parts[..records.len() / len];
-            parts.iter_mut().zip(records.chunks_exact(len)).for_each(|(part, record)| *part = record);
-            log.append_batch(parts)?;
+            let mut chunks = records.chunks_exact(len);
+            let parts: [&[u8]; PARTS_MAX] = array::from_fn(|_| chunks.next().unwrap_or_default());
+            log.append_batch(&parts[..records.len() / len])?;
         }
         Ok(())
     }
@@ -51,7 +51,11 @@ impl RecordLog for Log {
     }
 
     fn room(&self, len: usize) -> usize {
-        self.pool.log().capacity() as usize / (LogRecordHeader::LEN + len) * len
+        let mut frames = LogFrames::default();
+        for _ in 0..PARTS_MAX {
+            frames.push(len as u64);
+        }
+        (self.pool.log().capacity() / frames.len()) as usize * PARTS_MAX * len
     }
 
     fn digest(&self, _len: usize) -> Result<u64> {
