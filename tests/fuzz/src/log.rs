@@ -2,8 +2,7 @@
 //! them has valid checksums. Of our own format, or of PMDK's.
 
 use lode_layout::{
-    Geometry, LogDescriptor, LogRecordHeader, LogRecordKind, LogState, PmdkHeader, PmdkKind, PmdkLog,
-    PoolOffset,
+    Geometry, LINE, LogDescriptor, LogFrameHeader, LogState, PmdkHeader, PmdkKind, PmdkLog, PoolOffset,
 };
 use lode_log::pmdk::PmemLog;
 use lode_log::{AppendLog, check};
@@ -28,8 +27,10 @@ const WORD_OF_POOL: u8 = 0;
 const DESCRIPTOR: u8 = 1;
 /// First byte of an operation that stores a state.
 const STATE: u8 = 2;
-/// First byte of an operation that stores the header of a record.
-const RECORD: u8 = 3;
+/// First byte of an operation that stores the header of a frame.
+const FRAME: u8 = 3;
+/// Added to the number of records of a header whose checksum fits the bytes after it.
+const SOUND: u8 = 0x80;
 /// First byte of an operation that stores a word of PMDK's log.
 const PMDK_WORD: u8 = 4;
 const KINDS: u8 = 5;
@@ -54,7 +55,7 @@ pub fn run(data: &[u8]) {
     }
 }
 
-/// Stores what an operation says: a word, a descriptor, a state or the header of a record.
+/// Stores what an operation says: a word, a descriptor, a state or the header of a frame.
 fn store(medium: &Mapping, area: &LogDescriptor, kind: u8, [first, second, third]: [u64; 3], last: u8) {
     let place = LogDescriptor::place(&geometry().extents()[0]);
     let both = |off: u64, bytes: &[u8]| {
@@ -75,18 +76,23 @@ fn store(medium: &Mapping, area: &LogDescriptor, kind: u8, [first, second, third
             both(LogDescriptor::STATE_OFF, words.map(u64::to_le_bytes).as_flattened());
         }
         _ => {
-            let header = LogRecordHeader {
-                content_crc: (second >> 32) as u32,
-                position: first / 8 * 8,
+            let mut header = LogFrameHeader {
+                body_crc: (second >> 32) as u32,
+                position: first / LINE * LINE,
                 len: second as u32,
                 epoch: third as u32,
                 unproven: (third >> 32) as u32,
-                kind: [LogRecordKind::Inner, LogRecordKind::Last, LogRecordKind::Filler]
-                    [usize::from(last) % 3],
+                count: u32::from(last & !SOUND),
             };
-            let at = header.position % (area.area_len - LogRecordHeader::LEN as u64) / 8 * 8;
-            let bytes = header.encode(LogRecordHeader::seed(&UUID, area.key));
-            medium.copy(area.area_off.plus(at), &bytes);
+            let at = area.area_off.plus(header.position % area.area_len);
+            let mut body = vec![0; header.body_len().min(POOL_LEN as usize)];
+            let read = medium.memory().reading(|memory| {
+                memory.read(at.plus(LogFrameHeader::LEN as u64), &mut body);
+            });
+            if last & SOUND != 0 && read.is_ok() {
+                header.body_crc = crc32c::crc32c(&body);
+            }
+            medium.copy(at, &header.encode(LogFrameHeader::seed(&UUID, area.key)));
         }
     }
 }
@@ -164,8 +170,8 @@ pub fn seeds() -> Vec<(&'static str, Vec<u8>)> {
     };
     let (_, descriptor) = sound_log();
     let (area_off, area_len) = (descriptor.area_off.get(), descriptor.area_len);
-    let header = |position: u64, len: u64, epoch: u64, unproven: u64, kind: u8| {
-        operation(RECORD, [position, len, epoch | unproven << 32], kind)
+    let header = |position: u64, len: u64, epoch: u64, unproven: u64, count: u8| {
+        operation(FRAME, [position, len, epoch | unproven << 32], count)
     };
     vec![
         ("sound", Vec::new()),
@@ -176,9 +182,13 @@ pub fn seeds() -> Vec<(&'static str, Vec<u8>)> {
         ("state", operation(STATE, [64, 128, 2], 0)),
         ("last-epoch", operation(STATE, [0, 0, u64::from(u32::MAX)], 0)),
         ("far-state", operation(STATE, [LogState::POSITION_MAX, LogState::POSITION_MAX, 2], 0)),
-        ("record", header(0, 40, 2, 0, 1)),
-        ("long-record", header(64, u64::from(u32::MAX), 2, 0, 1)),
-        ("filler", header(128, 3, 2, u64::from(u32::MAX), 2)),
+        ("frame", header(0, 40, 2, 0, 1)),
+        ("long-frame", header(128, u64::from(u32::MAX), 2, 0, 1)),
+        ("far-proof", header(128, 3, 2, u64::from(u32::MAX), 2)),
+        ("wrong-table", header(128, 40, 2, 0, 3 | SOUND)),
+        ("table-past-the-frame", header(256, 8, 2, 0, 64 | SOUND)),
+        ("head-inside", operation(STATE, [1536 + 1, 1600, 2], 0)),
+        ("head-after-the-last-record", operation(STATE, [1536 + 5, 1600, 2], 0)),
         ("pmdk-sound", operation(PMDK_WORD, [0, 0, 0], 0)),
         ("pmdk-end", operation(PMDK_WORD, [PmdkLog::OFF.get() / 8 + 1, 4096, 0], 0)),
         ("pmdk-write", operation(PMDK_WORD, [PmdkLog::WRITE_OFF.get() / 8, u64::MAX, 0], 0)),
