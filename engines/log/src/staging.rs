@@ -30,7 +30,7 @@ pub(crate) struct Staging {
 /// The ends of the records of a frame: its table, and one more.
 type Ends = [[u8; 2]; LogFrameHeader::RECORDS_MAX as usize];
 
-/// What all headers of an append say, and its place.
+/// Holds what all headers of an append say, and its place.
 pub(crate) struct Seal {
     /// Position of the first frame.
     pub(crate) start: u64,
