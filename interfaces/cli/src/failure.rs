@@ -17,6 +17,8 @@ const USAGE: u8 = 2;
 pub(crate) const DAMAGED: u8 = 3;
 /// 128 + SIGINT, as in shells.
 pub(crate) const INTERRUPTED: u8 = 130;
+/// Separator of the messages of several failures.
+const NEXT: &str = "\nlode: ";
 /// 128 + SIGPIPE.
 const BROKEN_PIPE: u8 = 141;
 
@@ -45,7 +47,7 @@ impl Failure {
         let mut all = failures.into_iter();
         let mut first = all.next()?;
         for failure in all {
-            first.message += &format!("\nlode: {}", failure.message);
+            first.message += &format!("{NEXT}{}", failure.message);
             first.code = first.code.max(failure.code);
         }
         Some(first)
@@ -91,9 +93,11 @@ impl Failure {
     /// Returns the failure for arguments that clap rejects.
     pub(crate) fn from_clap(error: &clap::Error) -> Failure {
         let text = error.render().to_string();
-        // clap prints the error first, in one line or with a list below it. An empty line and help follow.
-        let lines: Vec<&str> = text.lines().take_while(|line| !line.is_empty()).map(str::trim).collect();
-        let message = lines.join(" ");
+        // clap prints the error first, in one line or with a list below it. Tips and help follow, each after an empty line.
+        let paragraphs =
+            text.split("\n\n").map(|paragraph| paragraph.split_whitespace().collect::<Vec<_>>().join(" "));
+        let told = paragraphs.enumerate().filter(|(index, text)| *index == 0 || text.starts_with("tip: "));
+        let message = told.map(|(_, text)| text).collect::<Vec<_>>().join("; ");
         Failure::usage_error(message.strip_prefix("error: ").unwrap_or(&message))
     }
 
@@ -146,7 +150,9 @@ impl Failure {
         }
         if !self.message.is_empty() {
             if json {
-                eprintln!("{}", json!({ "error": self.message, "code": self.code }));
+                for message in self.message.split(NEXT) {
+                    eprintln!("{}", json!({ "error": message, "code": self.code }));
+                }
             } else {
                 eprintln!("lode: {}", self.message);
             }

@@ -6,7 +6,7 @@ use clap::Args;
 /// Options of every command.
 #[derive(Args, Debug)]
 pub(crate) struct GlobalOptions {
-    /// Print JSON: one object, or one object per line; errors as {"error", "code"}
+    /// Print JSON: one object, or one object per line; errors as {"error", "code"}. Help stays text
     #[arg(long, global = true, display_order = 100)]
     pub(crate) json: bool,
     /// Force this durability in place of the detected one; a wrong choice may lose data.

@@ -1,6 +1,7 @@
 //! `lode`: pools, and keys and values in them, from the command line.
 //!
 //! ```text
+//!   words       the words of the command line, before arguments are parsed from them
 //!   arguments   commands and flags: help, manual pages and completions come from it
 //!   pool kv volume log platform ipmctl ndctl crash bench demo
 //!               one module for each command: calls the libraries, returns an Output
@@ -35,35 +36,42 @@ mod pool;
 mod progress;
 mod size;
 mod volume;
+mod words;
 
 use arguments::{Arguments, Command};
-use clap::Parser;
+use clap::error::ErrorKind;
+use clap::{CommandFactory, Parser};
 use failure::Failure;
 use output::Output;
-use std::ffi::OsStr;
+use std::env;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
     interrupt::ignore_sigxfsz();
-    let json_requested = std::env::args_os().any(|argument| argument == OsStr::new("--json"));
-    let arguments = match Arguments::try_parse() {
-        Ok(arguments) => arguments,
-        Err(error) if error.use_stderr() && json_requested => return Failure::from_clap(&error).report(true),
+    let (json, words) = words::take_json(env::args_os());
+    let arguments = match Arguments::try_parse_from(words::with_help_option(&Arguments::command(), words)) {
+        Ok(mut arguments) => {
+            arguments.options.json = json;
+            arguments
+        }
+        Err(error) if error.use_stderr() && json => return Failure::from_clap(&error).report(true),
         Err(error) if error.use_stderr() => error.exit(),
         Err(help) => {
-            return print_help_or_version(&help).unwrap_or_else(|failure| failure.report(json_requested));
+            return print_help_or_version(&help, json).unwrap_or_else(|failure| failure.report(json));
         }
     };
-    let json = arguments.options.json;
     match run(arguments).and_then(|output| output.print(json)) {
         Ok(code) => code,
         Err(failure) => failure.report(json),
     }
 }
 
-/// Prints help or the version, which clap returns as errors.
-fn print_help_or_version(help: &clap::Error) -> Result<ExitCode, Failure> {
+/// Prints help, which is text, or the version. clap returns both as errors.
+fn print_help_or_version(help: &clap::Error, json: bool) -> Result<ExitCode, Failure> {
+    if json && help.kind() == ErrorKind::DisplayVersion {
+        return Output::empty().with("version", env!("CARGO_PKG_VERSION")).print(true);
+    }
     help.print().and_then(|()| io::stdout().flush()).map_err(Failure::stdout)?;
     Ok(ExitCode::SUCCESS)
 }
@@ -76,7 +84,7 @@ fn run(arguments: Arguments) -> Result<Output, Failure> {
         Command::Volume(command) => volume::run(&command, options),
         Command::Log(command) => log::run(&command, options),
         Command::Platform(command) => platform::run(&command),
-        Command::Ipmctl(words) => ipmctl::run(&words),
+        Command::Ipmctl(words) => ipmctl::run(&words, options.json),
         Command::Ndctl(ndctl) => ndctl::run(&ndctl),
         Command::Daxctl(daxctl) => ndctl::run_daxctl(&daxctl),
         Command::Crash(what) => crash::run(&what, options.durability),

@@ -58,7 +58,9 @@ struct Args {
 
 /// Parses the arguments of a command.
 pub(super) fn parse(args: &[String]) -> Result<Request, Failure> {
-    let Some((verb, rest)) = args.split_first() else { return Ok(Request::Help) };
+    let Some((verb, rest)) = args.split_first().filter(|(verb, _)| !verb.eq_ignore_ascii_case("help")) else {
+        return Ok(Request::Help);
+    };
     if parse_keyword(verb, &VERBS, "verb")? != "show" {
         return Ok(Request::Change);
     }
@@ -235,7 +237,9 @@ mod test {
         let Request::Show { subject, display, .. } = sensor else { panic!("{sensor:?}") };
         assert_eq!(subject, Subject::Sensor(vec!["MediaTemperature".to_owned(), "Health".to_owned()]));
         assert_eq!(display.format, Format::Xml);
-        assert_eq!(parse_line("show -system -capabilities -h").unwrap(), Request::Help);
+        for help in ["show -system -capabilities -h", "help", "Help show"] {
+            assert_eq!(parse_line(help).unwrap(), Request::Help);
+        }
     }
 
     #[test]

@@ -4,6 +4,7 @@ mod grammar;
 
 use crate::failure::Failure;
 use crate::fields;
+use crate::ndctl::listing_value;
 use crate::output::Output;
 use crate::platform::{MachineLocation, OpenedMachine, failed, real};
 use clap::Args;
@@ -14,7 +15,8 @@ use lode_platform::ipmctl::{
     goals_to_confirm, warning_text,
 };
 use lode_platform::machine::IpmctlGeneration;
-use lode_platform::{Directory, Goal, Platform, PlatformError, Purpose};
+use lode_platform::{Directory, Format, Goal, Handle, Platform, PlatformError, Purpose};
+use serde_json::{Value, json};
 use std::io::{self, BufRead, IsTerminal, Write};
 
 /// The commands, for help and the manual page.
@@ -44,7 +46,13 @@ refuses is refused in its words, on standard output, with its exit code: 201 for
 rest. docs/ipmctl-rules.md has the rules: a goal takes all modules of a socket, or all not configured.";
 
 const FIELDS: &[(&str, &str)] = &[
-    ("output", "the text that is printed without --json"),
+    (
+        "output",
+        "an object for each module, region, goal or row, with the values of ipmctl under their names: those of the table, with -a all, \
+         with -d the named ones. Capacities are numbers of bytes, sensors numbers in the unit that the text shows, ids texts as \
+         \"0x0001\", and values that are not known null. `Sensor` has the sensors of a module, `Tables` its configuration data. \
+         `create -goal` has the goals as `show -goal` does; `delete` has the DimmID of each module",
+    ),
     ("commands", "instead, if a real machine would change: the commands to run"),
 ];
 
@@ -63,10 +71,11 @@ pub(crate) struct Ipmctl {
     command: Vec<String>,
 }
 
-pub(crate) fn run(ipmctl: &Ipmctl) -> Result<Output, Failure> {
-    let text = match parse(&ipmctl.command)? {
-        Request::Help => format!("{COMMANDS}\n"),
+pub(crate) fn run(ipmctl: &Ipmctl, json: bool) -> Result<Output, Failure> {
+    let listing = match parse(&ipmctl.command)? {
+        Request::Help => return help_output(json),
         Request::Show { subject, targets, display } => {
+            let display = in_json(display, json)?;
             let shown = match ipmctl.location.open_read_only()? {
                 OpenedMachine::Emulated(directory) => {
                     let shown = ipmctl::show(directory.platform(), &subject, &targets, &display);
@@ -81,58 +90,98 @@ pub(crate) fn run(ipmctl: &Ipmctl) -> Result<Output, Failure> {
         Request::Change if ipmctl.location.is_real() => {
             let parsed = ChangeCommand::parse(&ipmctl.command, IpmctlGeneration::Three);
             return match parsed.map_err(|refusal| refused(*refusal))? {
-                None => Ok(Output::text(format!("{COMMANDS}\n")).with("output", COMMANDS)),
+                None => help_output(json),
                 Some(_) => Ok(real::tool_commands_output(&[real::command("ipmctl", ipmctl.command.clone())])),
             };
         }
-        Request::Change => change(&mut ipmctl.location.open(Purpose::Change)?, &ipmctl.command)?,
+        Request::Change => return change(&mut ipmctl.location.open(Purpose::Change)?, &ipmctl.command, json),
     };
-    Ok(Output::text(text.clone()).with("output", text))
+    Ok(output(listing, json))
+}
+
+/// Returns the output of a command that prints `listing`, which is JSON if `json` is true.
+fn output(listing: String, json: bool) -> Output {
+    if json { Output::empty().with("output", listing_value(&listing)) } else { Output::text(listing) }
+}
+
+/// Returns the options with the format of `--json`.
+fn in_json(display: DisplayOptions, json: bool) -> Result<DisplayOptions, Failure> {
+    match display.format {
+        Format::Xml if json => Err(Failure::usage_error("--json and -output nvmxml exclude each other")),
+        _ if json => Ok(DisplayOptions { format: Format::Json, ..display }),
+        _ => Ok(display),
+    }
+}
+
+/// Prints the commands, as text like all help.
+fn help_output(json: bool) -> Result<Output, Failure> {
+    let help = Output::text(format!("{COMMANDS}\n"));
+    if json { help.print(false).map(|_| Output::empty()) } else { Ok(help) }
 }
 
 /// Carries out a command that changes modules.
-fn change(directory: &mut Directory, words: &[String]) -> Result<String, Failure> {
+fn change(directory: &mut Directory, words: &[String], json: bool) -> Result<Output, Failure> {
     let generation = directory.platform().machine.profile.ipmctl;
     let Some(command) = ChangeCommand::parse(words, generation).map_err(|refusal| refused(*refusal))? else {
-        return Ok(format!("{COMMANDS}\n"));
+        return help_output(json);
     };
     match command.prepare(directory.platform()).map_err(|refusal| refused(*refusal))? {
         Prepared::Create { goals, warnings, display, asks } => {
-            create_goal(directory, &goals, &warnings, &display, asks)
+            let listed = in_json(display.clone(), json)?;
+            if asks {
+                confirm_goals(directory.platform(), &goals, &warnings, &display, json)?;
+            }
+            Ok(output(create_goals(directory, &goals, &listed, asks)?, json))
         }
         Prepared::Delete { targets } => {
             let deleted = directory.change(|platform| goal::delete(platform, &targets));
-            Ok(deleted_text(&deleted.map_err(failed("deleting a goal"))?, generation))
+            let deleted = deleted.map_err(failed("deleting a goal"))?;
+            Ok(Output::text(deleted_text(&deleted, generation)).with("output", modules(&deleted)))
         }
         Prepared::Clear { targets, asks } => {
             let what = "deleting configuration data";
             if asks {
-                confirm("Delete the configuration data? Do you want to continue? [y/n] ", what)?;
+                confirm("Delete the configuration data? Do you want to continue? [y/n] ", what, json)?;
             }
             let cleared = directory.change(|platform| goal::clear(platform, &targets));
-            Ok(cleared_text(&cleared.map_err(failed(what))?, generation))
+            let cleared = cleared.map_err(failed(what))?;
+            Ok(Output::text(cleared_text(&cleared, generation)).with("output", modules(&cleared)))
         }
     }
 }
 
-fn create_goal(
-    directory: &mut Directory,
+/// Returns the JSON of modules that were changed.
+fn modules(handles: &[Handle]) -> Value {
+    handles.iter().map(|handle| json!({ "DimmID": handle.to_string() })).collect()
+}
+
+const CREATING: &str = "creating a goal";
+
+/// Shows the goals, and asks the user for confirmation.
+fn confirm_goals(
+    platform: &Platform,
     goals: &[Goal],
     warnings: &[GoalWarning],
     display: &DisplayOptions,
-    asks: bool,
+    json: bool,
+) -> Result<(), Failure> {
+    let table = goals_to_confirm(platform, goals, display).map_err(failed(CREATING))?;
+    let warnings: String = warnings.iter().map(|one| format!("{}\n", warning_text(*one))).collect();
+    confirm(&format!("{table}{warnings}Do you want to continue? [y/n] "), CREATING, json)
+}
+
+/// Creates goals; returns their listing.
+fn create_goals(
+    directory: &mut Directory,
+    goals: &[Goal],
+    display: &DisplayOptions,
+    asked: bool,
 ) -> Result<String, Failure> {
-    let what = "creating a goal";
-    if asks {
-        let table = goals_to_confirm(directory.platform(), goals, display).map_err(failed(what))?;
-        let warnings: String = warnings.iter().map(|one| format!("{}\n", warning_text(*one))).collect();
-        confirm(&format!("{table}{warnings}Do you want to continue? [y/n] "), what)?;
-    }
     let change = |platform: &mut Platform| {
         goal::create(platform, goals.to_vec());
-        created_goals(platform, goals, display, asks)
+        created_goals(platform, goals, display, asked)
     };
-    directory.change(change).map_err(failed(what))
+    directory.change(change).map_err(failed(CREATING))
 }
 
 /// Returns the failure of a refused command: ipmctl's output and exit code, and the reason with its objects.
@@ -140,9 +189,9 @@ fn refused(refusal: Refusal) -> Failure {
     Failure::of_tool(refusal.output, refusal.code, refusal.why)
 }
 
-/// Asks the user for confirmation. Every answer but yes is a failure.
-fn confirm(question: &str, what: &str) -> Result<(), Failure> {
-    let mut out = io::stdout().lock();
+/// Asks the user for confirmation, on standard error if standard output is for JSON. Every answer but yes is a failure.
+fn confirm(question: &str, what: &str, json: bool) -> Result<(), Failure> {
+    let mut out: Box<dyn Write> = if json { Box::new(io::stderr()) } else { Box::new(io::stdout()) };
     out.write_all(question.as_bytes()).and_then(|()| out.flush()).map_err(Failure::stdout)?;
     let mut answer = String::new();
     io::stdin().lock().read_line(&mut answer).map_err(|error| Failure::new("reading the answer", error))?;

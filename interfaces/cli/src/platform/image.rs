@@ -4,6 +4,7 @@ use super::{MachineLocation, failed};
 use crate::failure::{DAMAGED, Failure};
 use crate::fields;
 use crate::interrupt::Interrupt;
+use crate::ndctl::listing_value;
 use crate::output::Output;
 use crate::progress::Progress;
 use crate::size;
@@ -221,7 +222,7 @@ const SHOW_FIELDS: &[(&str, &str)] = &[
         "of each dev, as it is called in a virtual machine with this image alone, mode, uuid, name, offset and size in \
          bytes, usable bytes, sector_size, and file_system: null, or its kind, label, uuid, and its offset in the data",
     ),
-    ("listing", "output of ndctl list -RNDBu in that virtual machine"),
+    ("listing", "the JSON of ndctl list -RNDBu in that virtual machine"),
 ];
 
 #[derive(Args, Debug)]
@@ -274,7 +275,7 @@ fn with_contents(output: Output, contents: ImageContents) -> Output {
         .with("slot", contents.slot.map(|slot| slot.0))
         .with("faults", contents.faults.iter().map(ToString::to_string).collect::<Vec<_>>())
         .with("namespaces", namespaces)
-        .with("listing", contents.listing)
+        .with("listing", listing_value(&contents.listing))
 }
 
 /// Formats a label in human-readable form.

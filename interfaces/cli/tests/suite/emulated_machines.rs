@@ -233,6 +233,11 @@ fn namespaces_create_list_and_destroy() {
     assert_eq!(online.out, "checked 0 namespaces\n");
     let said = online.failure(1, &["namespace0.0: check aborted, namespace online"]);
     assert_eq!(said.lines().count(), 3, "{said}");
+    let said = ndctl("check-namespace all --json").failure(1, &[]);
+    let errors = said.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+    assert!(
+        errors.into_iter().all(|line| line["code"] == 1 && !line["error"].as_str().unwrap().contains('\n'))
+    );
     let all = ndctl("check-namespace all -f");
     assert_eq!(all.out, "checked 2 namespaces\n");
     let said = all.failure(1, &["namespace0.1 has no atomic sectors"]);

@@ -14,6 +14,7 @@ mod failed_sync_stops_load;
 mod images_round_trip;
 mod incompatible_versions;
 mod invalid_input_is_rejected;
+mod json_is_structured;
 mod kills_lose_no_acknowledged_key;
 mod logs_keep_their_records;
 mod manual_pages_are_current;

@@ -3,7 +3,7 @@
 use super::display::{Attributes, DisplayOptions, UNKNOWN, capacity, is_first_generation, print};
 use super::error::ShowError;
 use crate::goal::Targets;
-use crate::listing::{Column, Record, Records};
+use crate::listing::{Column, Record, Records, Value};
 use crate::machine::{Health, IpmctlGeneration, Module};
 use crate::platform::Platform;
 
@@ -26,7 +26,7 @@ pub(crate) const LATER: [Column; 5] = [
     Column("FWVersion", 13),
 ];
 
-const NOT_APPLICABLE: &str = "N/A";
+const NOT_APPLICABLE: Value = Value::absent("N/A");
 
 pub(super) fn show(
     platform: &Platform,
@@ -65,7 +65,7 @@ fn live_record(platform: &Platform, module: &Module, display: &DisplayOptions) -
     let record = record
         .with("HealthState", module.health.as_str())
         .with("HealthStateReason", health_reason(module))
-        .with("FWVersion", module.firmware.as_deref().unwrap_or(NOT_APPLICABLE))
+        .with("FWVersion", module.firmware.as_deref().map_or(NOT_APPLICABLE, Value::from))
         .with("FWAPIVersion", UNKNOWN);
     let record = since_third(platform, record, &["FWActiveAPIVersion"]);
     let record = record
@@ -75,7 +75,7 @@ fn live_record(platform: &Platform, module: &Module, display: &DisplayOptions) -
     let record = record
         .with("PhysicalID", hex(module.physical_id))
         .with("DimmHandle", module.handle)
-        .with("DimmUID", module.identity.map_or(UNKNOWN.to_owned(), |identity| identity.to_string()));
+        .with("DimmUID", module.identity.map_or(UNKNOWN, |identity| identity.to_string().into()));
     let record = with_location(record, module).with("MemoryType", "Logical Non-Volatile Device");
     let record = with_identity(record, module);
     let record = with_uses(platform, record, module, display);
@@ -92,12 +92,12 @@ fn dead_record(platform: &Platform, module: &Module, display: &DisplayOptions) -
         .with("HealthStateReason", health_reason(module))
         .with("SubsystemDeviceID", UNKNOWN)
         .with("SubsystemRevisionID", UNKNOWN);
-    let serial = module.identity.map_or(UNKNOWN.to_owned(), |identity| serial_number(identity.serial));
+    let serial = module.identity.map_or(UNKNOWN, |identity| serial_number(identity.serial).into());
     unknown(with_location(record, module), &["BootStatus", "BootStatusRegister"])
         .with("SerialNumber", serial)
-        .with("FWVersion", module.firmware.as_deref().unwrap_or(NOT_APPLICABLE))
+        .with("FWVersion", module.firmware.as_deref().map_or(NOT_APPLICABLE, Value::from))
         .with("FWAPIVersion", NOT_APPLICABLE)
-        .with("PartNumber", module.part_number.as_deref().unwrap_or(NOT_APPLICABLE))
+        .with("PartNumber", module.part_number.as_deref().map_or(NOT_APPLICABLE, Value::from))
 }
 
 /// Adds the use of the module's capacity.
@@ -118,7 +118,7 @@ fn with_states(platform: &Platform, record: Record, module: &Module) -> Record {
     let configured = platform.state.is_configured(module.handle);
     // Firmware calls a module new. It does so at a start, and not when the configuration data is deleted.
     let is_new = platform.state.partition(module.handle).is_none();
-    let record = record.with("IsNew", u8::from(is_new));
+    let record = record.with("IsNew", u16::from(is_new));
     let record = since_third(platform, record, &["AveragePowerReportingTimeConstant"]);
     let record = with_power(platform, record.with("ViralPolicy", 0).with("ViralState", 0), module);
     let record = unknown(record, &["LatchedLastShutdownStatus", "UnlatchedLastShutdownStatus"]);
@@ -130,7 +130,7 @@ fn with_states(platform: &Platform, record: Record, module: &Module) -> Record {
         .with("MasterPassphraseEnabled", 0)
         .with("ConfigurationStatus", if configured { "Valid" } else { "Not Configured" })
         .with("SKUViolation", 0)
-        .with("ARSStatus", if platform.machine.firmware_scrubs { "Completed" } else { UNKNOWN })
+        .with("ARSStatus", if platform.machine.firmware_scrubs { "Completed".into() } else { UNKNOWN })
         .with("OverwriteStatus", UNKNOWN)
         .with("AitDramEnabled", 1)
         .with("BootStatus", "Success")
@@ -155,8 +155,8 @@ fn with_states(platform: &Platform, record: Record, module: &Module) -> Record {
     let record = counters
         .into_iter()
         .fold(record, |record, counter| record.with(counter, 0))
-        .with("MaxControllerTemperature", format!("{} C", module.sensors.controller_celsius))
-        .with("MaxMediaTemperature", format!("{} C", module.sensors.media_celsius))
+        .with("MaxControllerTemperature", celsius(module.sensors.controller_celsius))
+        .with("MaxMediaTemperature", celsius(module.sensors.media_celsius))
         .with("MixedSKU", 0);
     // Firmware with an interface of before 3.5 has no such mode.
     if is_third(platform) { record.with("FIPSModeStatus", NOT_APPLICABLE) } else { record }
@@ -216,22 +216,22 @@ fn with_location(record: Record, module: &Module) -> Record {
 /// Adds manufacturer and identity of the module.
 fn with_identity(record: Record, module: &Module) -> Record {
     let vendor = module.identity.map(|identity| u16::from_be_bytes(identity.vendor));
-    let vendor_word = vendor.map_or(UNKNOWN.to_owned(), hex);
+    let vendor_word = vendor.map_or(UNKNOWN, |vendor| hex(vendor).into());
     let record = record
-        .with("Manufacturer", if vendor == Some(0x8089) { "Intel" } else { UNKNOWN })
-        .with("VendorID", &vendor_word);
-    let record = unknown(record, &["DeviceID", "RevisionID"]).with("SubsystemVendorID", &vendor_word);
-    let record =
-        unknown(record, &["SubsystemDeviceID", "SubsystemRevisionID"]).with("DeviceLocator", &module.locator);
+        .with("Manufacturer", if vendor == Some(0x8089) { "Intel".into() } else { UNKNOWN })
+        .with("VendorID", vendor_word.clone());
+    let record = unknown(record, &["DeviceID", "RevisionID"]).with("SubsystemVendorID", vendor_word.clone());
+    let record = unknown(record, &["SubsystemDeviceID", "SubsystemRevisionID"])
+        .with("DeviceLocator", module.locator.as_str());
     let made = module.identity.and_then(|identity| identity.made);
-    let location = made.map_or(NOT_APPLICABLE.to_owned(), |(location, _)| format!("{location:#04x}"));
-    let date = made.map_or(NOT_APPLICABLE.to_owned(), |(_, [year, week])| format!("{year:02x}-{week:02x}"));
+    let location = made.map_or(NOT_APPLICABLE, |(location, _)| format!("{location:#04x}").into());
+    let date = made.map_or(NOT_APPLICABLE, |(_, [year, week])| format!("{year:02x}-{week:02x}").into());
     record
-        .with("ManufacturingInfoValid", u8::from(made.is_some()))
+        .with("ManufacturingInfoValid", u16::from(made.is_some()))
         .with("ManufacturingLocation", location)
         .with("ManufacturingDate", date)
-        .with("SerialNumber", module.identity.map_or(UNKNOWN.to_owned(), |one| serial_number(one.serial)))
-        .with("PartNumber", module.part_number.as_deref().unwrap_or(UNKNOWN))
+        .with("SerialNumber", module.identity.map_or(UNKNOWN, |one| serial_number(one.serial).into()))
+        .with("PartNumber", module.part_number.as_deref().map_or(UNKNOWN, Value::from))
         .with("BankLabel", UNKNOWN)
         .with("DataWidth", "64 b")
         .with("TotalWidth", "72 b")
@@ -241,15 +241,19 @@ fn with_identity(record: Record, module: &Module) -> Record {
         .with("ControllerRevisionID", UNKNOWN)
 }
 
+fn celsius(degrees: u32) -> Value {
+    Value::number(degrees.into(), format!("{degrees} C"))
+}
+
 fn serial_number(serial: [u8; 4]) -> String {
     format!("{:#010x}", u32::from_be_bytes(serial))
 }
 
 /// Returns the reason for the module's health state.
-fn health_reason(module: &Module) -> &'static str {
+fn health_reason(module: &Module) -> Value {
     match module.health {
-        Health::Healthy => "None",
-        _ if module.sensors.remaining_percent == 0 => "Percentage remaining is 0",
+        Health::Healthy => "None".into(),
+        _ if module.sensors.remaining_percent == 0 => "Percentage remaining is 0".into(),
         _ => UNKNOWN,
     }
 }

@@ -1,11 +1,11 @@
 //! Output options of ipmctl, and the formats of its listings.
 
 use super::error::ShowError;
-use crate::listing::{Column, Format, Precision, Records, Unit};
+use crate::listing::{Column, Format, Precision, Records, Unit, Value};
 use crate::machine::{IpmctlGeneration, Machine};
 
 /// ipmctl's word for an unknown value.
-pub(crate) const UNKNOWN: &str = "Unknown";
+pub(crate) const UNKNOWN: Value = Value::absent("Unknown");
 
 /// Output options of `ipmctl show`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -31,8 +31,8 @@ pub enum Attributes {
 }
 
 /// Formats a capacity like the machine's ipmctl.
-pub(super) fn capacity(machine: &Machine, bytes: u64, display: &DisplayOptions) -> String {
-    Precision::of(machine.profile.ipmctl).show(bytes, display.unit)
+pub(super) fn capacity(machine: &Machine, bytes: u64, display: &DisplayOptions) -> Value {
+    Value::number(bytes, Precision::of(machine.profile.ipmctl).show(bytes, display.unit))
 }
 
 /// Returns true if the machine has generation 1 of ipmctl.
@@ -64,13 +64,18 @@ pub(crate) fn print(
         }
         _ => {}
     }
-    Ok(if display.format == Format::Xml { records.xml() } else { records.list() })
+    Ok(match display.format {
+        Format::Text => records.list(),
+        Format::Xml => records.xml(),
+        Format::Json => records.json(),
+    })
 }
 
 /// Formats a message that replaces an empty listing.
 pub(crate) fn empty_result(message: &str, display: &DisplayOptions) -> String {
     match display.format {
         Format::Text => format!("{message}\n"),
+        Format::Json => "[]\n".to_owned(),
         Format::Xml => {
             format!("<?xml version=\"1.0\"?>\n <Results>\n  <Result>\n{message}\n  </Result>\n </Results>\n")
         }

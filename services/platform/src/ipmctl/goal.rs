@@ -3,7 +3,7 @@
 use super::display::{DisplayOptions, capacity, empty_result, is_first_generation, print};
 use super::error::ShowError;
 use crate::goal::Targets;
-use crate::listing::{Column, Format, Record, Records};
+use crate::listing::{Column, Format, Record, Records, Value};
 use crate::platform::Platform;
 use crate::state::Goal;
 use std::collections::BTreeSet;
@@ -24,6 +24,8 @@ const SET_VALUES: [[&str; 3]; 2] = [
 
 const NO_GOALS: &str = "There are no goal configs defined in the system.\n\
                         Please use 'show -region' to display currently valid persistent memory regions.";
+
+const NOT_APPLICABLE: Value = Value::absent("N/A");
 
 const REBOOT: &str = "A reboot is required to process new memory allocation goals.\n";
 
@@ -53,7 +55,7 @@ pub fn created_goals(
     Ok(match display.format {
         Format::Text if !asked && !is_first_generation(&platform.machine) => table + REBOOT,
         Format::Text => format!("Created following region configuration goal\n{table}{REBOOT}"),
-        Format::Xml => table,
+        Format::Xml | Format::Json => table,
     })
 }
 
@@ -83,11 +85,11 @@ fn goal_table(platform: &Platform, goals: &[Goal], display: &DisplayOptions) -> 
                 let share = goal.shares.get(index);
                 record
                     .with(size, capacity(&platform.machine, share.map_or(0, |share| share.size), display))
-                    .with(number, share.map_or("N/A".to_owned(), |share| (share.set + 1).to_string()))
+                    .with(number, share.map_or(NOT_APPLICABLE, |share| set_number(share.set)))
                     .with(
                         settings,
-                        share.map_or("N/A".to_owned(), |share| {
-                            settings_text(ways(platform, share.set, goals))
+                        share.map_or(NOT_APPLICABLE, |share| {
+                            settings_text(ways(platform, share.set, goals)).into()
                         }),
                     )
             });
@@ -97,6 +99,12 @@ fn goal_table(platform: &Platform, goals: &[Goal], display: &DisplayOptions) -> 
     let head = Some("DimmID");
     let records = Records { list_tag: "ConfigGoalList", tag: "ConfigGoal", part_tag: "", head, records };
     print(records, &COLUMNS, display)
+}
+
+/// Returns the number of a set as ipmctl counts, from 1.
+fn set_number(set: u32) -> Value {
+    let number = u64::from(set) + 1;
+    Value::number(number, number.to_string())
 }
 
 /// Returns the number of modules in a set, by these goals and the pending ones.

@@ -3,7 +3,7 @@
 use super::display::{DisplayOptions, is_first_generation};
 use super::error::ShowError;
 use crate::goal::Targets;
-use crate::listing::Format;
+use crate::listing::{Format, Record, Records, Value};
 use crate::machine::{Handle, Health, Module, ModuleError};
 use crate::platform::Platform;
 use crate::state::{Goal, InterleaveSet, Member};
@@ -21,30 +21,43 @@ const FORMAT_4_KIB: u64 = 0x40;
 /// Number of ways for each bit, from the lowest on.
 const WAY_BITS: [usize; 8] = [1, 2, 3, 4, 6, 8, 12, 16];
 
-/// Lines of names and values, with the headings and empty lines of later generations.
+/// Lines of names and values. Later generations print the headings, and the empty lines, of which one ends each table.
 #[derive(Default)]
 struct Lines(Vec<Line>);
 
 enum Line {
-    Value(&'static str, String),
+    Value(&'static str, Value),
     Heading(&'static str),
     Empty,
 }
 
 impl Lines {
-    fn add(&mut self, name: &'static str, value: impl ToString) {
-        self.0.push(Line::Value(name, value.to_string()));
+    fn add(&mut self, name: &'static str, value: impl Into<Value>) {
+        self.0.push(Line::Value(name, value.into()));
     }
 
     fn hex(&mut self, name: &'static str, value: u64) {
-        self.add(name, format!("{value:#x}"));
+        self.add(name, Value::number(value, format!("{value:#x}")));
     }
 
     fn values(&self) -> impl Iterator<Item = (&'static str, &str)> {
         self.0.iter().filter_map(|line| match line {
-            Line::Value(name, value) => Some((*name, value.as_str())),
+            Line::Value(name, value) => Some((*name, value.text())),
             Line::Heading(_) | Line::Empty => None,
         })
+    }
+
+    /// Returns a record for each table.
+    fn tables(&self) -> Vec<Record> {
+        let table = |lines: &[Line]| {
+            lines.iter().fold(Record::new(), |record, line| match line {
+                Line::Value(name, value) => record.with(name, value.clone()),
+                Line::Heading(table) => record.with("Table", *table),
+                Line::Empty => record,
+            })
+        };
+        let tables = self.0.split(|line| matches!(line, Line::Empty));
+        tables.filter(|lines| !lines.is_empty()).map(table).collect()
     }
 }
 
@@ -57,23 +70,21 @@ pub(super) fn show(
     if targets.modules.is_empty() {
         modules.retain(|module| module.health != Health::NonFunctional);
     }
-    let mut text = match display.format {
-        Format::Text => String::new(),
-        Format::Xml => "<?xml version=\"1.0\"?>\n <DimmList>\n".to_owned(),
-    };
-    for module in modules {
-        if module.health == Health::NonFunctional {
-            return Err(ModuleError::DeadModule { module: module.handle }.into());
-        }
-        let later = !is_first_generation(&platform.machine);
-        let lines = if later { later_lines(platform, module) } else { pcd_lines(platform, module) };
-        text += &match display.format {
-            Format::Text if later => later_text(module, &lines),
-            Format::Text => first_text(module, &lines),
-            Format::Xml => xml(module, &lines),
-        };
+    if let Some(module) = modules.iter().find(|module| module.health == Health::NonFunctional) {
+        return Err(ModuleError::DeadModule { module: module.handle }.into());
     }
-    Ok(if display.format == Format::Xml { text + " </DimmList>\n" } else { text })
+    let later = !is_first_generation(&platform.machine);
+    let lines = |module| if later { later_lines(platform, module) } else { pcd_lines(platform, module) };
+    let data = modules.into_iter().map(|module| (module, lines(module)));
+    Ok(match display.format {
+        Format::Text if later => data.map(|(module, lines)| later_text(module, &lines)).collect(),
+        Format::Text => data.map(|(module, lines)| first_text(module, &lines)).collect(),
+        Format::Xml => {
+            let list: String = data.map(|(module, lines)| xml(module, &lines)).collect();
+            format!("<?xml version=\"1.0\"?>\n <DimmList>\n{list} </DimmList>\n")
+        }
+        Format::Json => json(data.map(|(module, lines)| record(module, &lines)).collect()),
+    })
 }
 
 /// Returns true if the tables of the current configuration were deleted. Firmware writes them again at the next start.
@@ -100,6 +111,7 @@ fn pcd_lines(platform: &Platform, module: &Module) -> Lines {
         lines.hex("ConfigStatus", if configured { VALID } else { NOT_CONFIGURED });
         lines.hex("VolatileMemSizeIntoSpa", uses.memory);
         lines.hex("PersistentMemSizeIntoSpa", uses.app_direct);
+        lines.0.push(Line::Empty);
         for (number, set) in sets(platform, module) {
             set_lines(platform, &mut lines, number, set.share, &set.members);
         }
@@ -114,16 +126,19 @@ fn set_lines(platform: &Platform, lines: &mut Lines, index: u64, share: u64, mem
     lines.add("PcatTable", "PCD Interleave Info");
     lines.hex("InterleaveSetIndex", index);
     lines.hex("NumOfDimmsInInterleaveSet", members.len() as u64);
+    lines.0.push(Line::Empty);
     for member in members {
         lines.add("DimmUniqueIdentifier", identity_text(platform, member));
         lines.hex("PartitionOffset", member.offset);
         lines.hex("PmPartitionSize", share);
+        lines.0.push(Line::Empty);
     }
 }
 
 fn goal_lines(platform: &Platform, lines: &mut Lines, goal: &Goal) {
     lines.add("Table", "PCD Config Input");
     lines.hex("PartitionSize", goal.shares.iter().map(|share| share.size).sum());
+    lines.0.push(Line::Empty);
     for share in &goal.shares {
         let members = goal_members(platform, share.set);
         set_lines(platform, lines, u64::from(share.set) + 1, share.size, &members);
@@ -224,13 +239,22 @@ fn later_text(module: &Module, lines: &Lines) -> String {
             Line::Heading(table) => format!("   ---Table: {table}---\n"),
             // ipmctl pads names of tables by three columns, independent of their length. One name has a column more.
             Line::Value(name @ ("PcatTable" | "IdentificationInfoTable"), value) => {
-                format!("      {name}   : {value}\n")
+                format!("      {name}   : {}\n", value.text())
             }
-            Line::Value(name @ "SequenceNumber", value) => format!("      {name:27}: {value}\n"),
-            Line::Value(name, value) => format!("      {name:NAME_WIDTH$}: {value}\n"),
+            Line::Value(name @ "SequenceNumber", value) => format!("      {name:27}: {}\n", value.text()),
+            Line::Value(name, value) => format!("      {name:NAME_WIDTH$}: {}\n", value.text()),
             Line::Empty => "\n".to_owned(),
         }
     })
+}
+
+fn record(module: &Module, lines: &Lines) -> Record {
+    Record::new().with("DimmID", module.handle).with_parts(lines.tables())
+}
+
+fn json(records: Vec<Record>) -> String {
+    let head = Some("DimmID");
+    Records { list_tag: "DimmList", tag: "Dimm", part_tag: "Tables", head, records }.json()
 }
 
 fn xml(module: &Module, lines: &Lines) -> String {

@@ -3,7 +3,7 @@
 use super::display::{Attributes, DisplayOptions, capacity, empty_result, print};
 use super::error::ShowError;
 use crate::goal::Targets;
-use crate::listing::{Column, Format, Record, Records};
+use crate::listing::{Column, Format, Record, Records, Value};
 use crate::machine::{Health, Security};
 use crate::namespace::free;
 use crate::platform::Platform;
@@ -34,8 +34,8 @@ pub(super) fn show(
     }
     let head = Some("ISetID");
     let records = Records { list_tag: "RegionList", tag: "Region", part_tag: "", head, records };
-    // XML always has all values of a region.
-    let all = display.format == Format::Xml && display.attributes == Attributes::Default;
+    // XML always has all values of a region, and so has JSON.
+    let all = display.format != Format::Text && display.attributes == Attributes::Default;
     let attributes = if all { Attributes::All } else { display.attributes.clone() };
     print(records, &COLUMNS, &DisplayOptions { attributes, ..*display })
 }
@@ -48,18 +48,18 @@ fn region_record(
 ) -> Option<Record> {
     let Origin::Set { id, members, .. } = &region.origin else { return None };
     let kind = if members.len() == 1 { "AppDirectNotInterleaved" } else { "AppDirect" };
-    let dimms: Vec<String> = members.iter().map(|member| member.module.to_string()).collect();
+    let dimms = Value::list(members.iter().map(|member| member.module.to_string()));
     let record = Record::new()
         .with("SocketID", format!("{:#06x}", region.socket))
         .with("PersistentMemoryType", kind)
         .with("Capacity", capacity(&platform.machine, region.size, display))
         .with("FreeCapacity", capacity(&platform.machine, free(platform, region), display))
         .with("HealthState", region_health(platform, region))
-        .with("DimmID", dimms.join(", "));
+        .with("DimmID", dimms);
     // Text does not have the numbers of regions.
     let record = match display.format {
         Format::Text => record,
-        Format::Xml => record.with("RegionID", format!("{number:#06x}")),
+        Format::Xml | Format::Json => record.with("RegionID", format!("{number:#06x}")),
     };
     Some(record.with("ISetID", format!("{id:#018x}")))
 }

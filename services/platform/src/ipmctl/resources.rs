@@ -2,7 +2,7 @@
 
 use super::display::{DisplayOptions, capacity, is_first_generation, print};
 use super::error::ShowError;
-use crate::listing::{Column, Record, Records};
+use crate::listing::{Column, Record, Records, Value};
 use crate::platform::Platform;
 
 /// The columns of the table of later generations.
@@ -47,7 +47,7 @@ fn resource_table(platform: &Platform, display: &DisplayOptions) -> Result<Strin
         ("Physical", Some(dram), Some(uses.total)),
     ];
     let capacity = |bytes: Option<u64>| {
-        bytes.map_or("-".to_owned(), |bytes| capacity(&platform.machine, bytes, display))
+        bytes.map_or(Value::absent("-"), |bytes| capacity(&platform.machine, bytes, display))
     };
     let record = |(kind, dram, modules): (&str, Option<u64>, Option<u64>)| {
         let total = dram.unwrap_or(0) + modules.unwrap_or(0);

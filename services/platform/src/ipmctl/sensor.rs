@@ -3,7 +3,7 @@
 use super::display::{DisplayOptions, UNKNOWN, is_first_generation, print};
 use super::error::ShowError;
 use crate::goal::Targets;
-use crate::listing::{Column, Record, Records};
+use crate::listing::{Column, Record, Records, Value};
 use crate::machine::{Health, IpmctlGeneration, Module, ModuleError};
 use crate::platform::Platform;
 
@@ -32,7 +32,7 @@ pub(super) fn show(
         }
         let asked = |name: &str| kinds.is_empty() || kinds.iter().any(|kind| is(kind, name));
         let readings = readings.into_iter().filter(|(name, _)| asked(name));
-        let sensor = |(name, value): (&'static str, String)| {
+        let sensor = |(name, value): (&'static str, Value)| {
             with_thresholds(
                 platform,
                 module,
@@ -49,24 +49,24 @@ pub(super) fn show(
 }
 
 /// Returns the sensors of a module with their values, in ipmctl's order.
-fn readings(platform: &Platform, module: &Module) -> Vec<(&'static str, String)> {
+fn readings(platform: &Platform, module: &Module) -> Vec<(&'static str, Value)> {
     let sensors = &module.sensors;
     let mut readings = vec![
-        ("Health", module.health.as_str().to_owned()),
-        ("MediaTemperature", format!("{}C", sensors.media_celsius)),
-        ("ControllerTemperature", format!("{}C", sensors.controller_celsius)),
-        ("PercentageRemaining", format!("{}%", sensors.remaining_percent)),
-        ("LatchedDirtyShutdownCount", sensors.latched_dirty_shutdowns.to_string()),
-        ("PowerOnTime", format!("{}s", sensors.power_on_seconds)),
-        ("UpTime", format!("{}s", sensors.up_seconds)),
-        ("PowerCycles", (sensors.power_cycles + platform.state.boots).to_string()),
-        ("FwErrorCount", sensors.firmware_errors.to_string()),
-        ("UnlatchedDirtyShutdownCount", sensors.unlatched_dirty_shutdowns.to_string()),
+        ("Health", module.health.as_str().into()),
+        ("MediaTemperature", measured(sensors.media_celsius, "C")),
+        ("ControllerTemperature", measured(sensors.controller_celsius, "C")),
+        ("PercentageRemaining", measured(sensors.remaining_percent, "%")),
+        ("LatchedDirtyShutdownCount", measured(sensors.latched_dirty_shutdowns, "")),
+        ("PowerOnTime", measured(sensors.power_on_seconds, "s")),
+        ("UpTime", measured(sensors.up_seconds, "s")),
+        ("PowerCycles", measured(sensors.power_cycles + platform.state.boots, "")),
+        ("FwErrorCount", measured(sensors.firmware_errors, "")),
+        ("UnlatchedDirtyShutdownCount", measured(sensors.unlatched_dirty_shutdowns, "")),
     ];
     if platform.machine.profile.ipmctl == IpmctlGeneration::Two {
         // Temperatures are constant here.
-        readings.push(("MaxMediaTemperature", format!("{}C", sensors.media_celsius)));
-        readings.push(("MaxControllerTemperature", format!("{}C", sensors.controller_celsius)));
+        readings.push(("MaxMediaTemperature", measured(sensors.media_celsius, "C")));
+        readings.push(("MaxControllerTemperature", measured(sensors.controller_celsius, "C")));
     }
     readings
 }
@@ -92,9 +92,15 @@ fn with_thresholds(platform: &Platform, module: &Module, sensor: &'static str, r
     let record = thresholds.into_iter().fold(record, |record, name| record.with(name, UNKNOWN));
     match platform.machine.profile.ipmctl {
         // Temperatures are constant here.
-        IpmctlGeneration::Three => record.with("MaxTemperature", format!("{celsius}C")),
+        IpmctlGeneration::Three => record.with("MaxTemperature", measured(celsius, "C")),
         _ => record,
     }
+}
+
+/// Returns the value of a sensor, in a unit.
+fn measured(number: impl Into<u64>, unit: &str) -> Value {
+    let number = number.into();
+    Value::number(number, format!("{number}{unit}"))
 }
 
 fn is(asked: &str, name: &str) -> bool {

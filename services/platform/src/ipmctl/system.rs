@@ -65,5 +65,5 @@ fn with_settings(record: Record) -> Record {
         ways => format!("x{ways} - 4KB iMC x 4KB Channel (4KB_4KB)"),
     });
     let ways = ways.collect::<Vec<_>>().join(", ");
-    record.with("SupportedAppDirectSettings", &ways).with("RecommendedAppDirectSettings", &ways)
+    record.with("SupportedAppDirectSettings", ways.as_str()).with("RecommendedAppDirectSettings", ways)
 }

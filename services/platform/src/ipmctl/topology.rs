@@ -3,7 +3,7 @@
 use super::display::{DisplayOptions, UNKNOWN, capacity, print};
 use super::error::ShowError;
 use crate::goal::Targets;
-use crate::listing::{Column, Record, Records};
+use crate::listing::{Column, Record, Records, Value};
 use crate::platform::Platform;
 use lode_layout::align_down;
 
@@ -33,7 +33,7 @@ pub(super) fn show(
             .with("MemoryType", "Logical Non-Volatile Device")
             .with("Capacity", capacity(&platform.machine, rounded, display))
             .with("PhysicalID", hex(module.physical_id))
-            .with("DeviceLocator", &module.locator)
+            .with("DeviceLocator", module.locator.as_str())
             .with("SocketID", hex(handle.socket()))
             .with("MemControllerID", hex(handle.controller()))
             .with("ChannelID", hex(handle.channel()))
@@ -47,13 +47,14 @@ pub(super) fn show(
         dram.iter().filter(|dram| targets.sockets.is_empty() || targets.sockets.contains(&dram.socket))
     {
         let record = Record::new()
-            .with("DimmID", "N/A")
+            .with("DimmID", Value::absent("N/A"))
             .with("MemoryType", "DDR4")
             .with("Capacity", capacity(&platform.machine, dram.capacity, display))
             .with("PhysicalID", hex(dram.physical_id))
-            .with("DeviceLocator", &dram.locator);
+            .with("DeviceLocator", dram.locator.as_str());
         let places = ["SocketID", "MemControllerID", "ChannelID", "ChannelPos", "NodeControllerID"];
-        let record = places.into_iter().fold(record, |record, place| record.with(place, "N/A"));
+        let record =
+            places.into_iter().fold(record, |record, place| record.with(place, Value::absent("N/A")));
         records.push(record.with("BankLabel", UNKNOWN));
     }
     let head = Some("DimmID");

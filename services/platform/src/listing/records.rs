@@ -1,4 +1,7 @@
-//! Records of named values, and the three formats in which ipmctl prints them.
+//! Records of named values, the three formats in which ipmctl prints them, and JSON.
+
+use super::json::Json;
+use super::value::Value;
 
 /// Output format of records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -6,14 +9,16 @@ pub enum Format {
     /// Text for users.
     #[default]
     Text,
-    /// XML for programs.
+    /// ipmctl's XML for programs.
     Xml,
+    /// JSON for programs, which ipmctl does not have: an array of objects, in which capacities are numbers of bytes.
+    Json,
 }
 
 /// An object with named values, in the order in which they are printed.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Record {
-    values: Vec<(&'static str, String)>,
+    values: Vec<(&'static str, Value)>,
     /// Parts of the object, such as the sensors of a module.
     parts: Vec<Record>,
 }
@@ -44,8 +49,8 @@ impl Record {
     }
 
     /// Adds a value.
-    pub(crate) fn with(mut self, name: &'static str, value: impl ToString) -> Record {
-        self.values.push((name, value.to_string()));
+    pub(crate) fn with(mut self, name: &'static str, value: impl Into<Value>) -> Record {
+        self.values.push((name, value.into()));
         self
     }
 
@@ -58,13 +63,28 @@ impl Record {
     /// Replaces the values by those of `other`, and by N/A where `other` has none.
     pub(crate) fn limited_to(mut self, other: &Record) -> Record {
         for (name, value) in &mut self.values {
-            *value = other.value(name).unwrap_or("N/A").to_owned();
+            *value = other.value(name).cloned().unwrap_or(Value::absent("N/A"));
         }
         self
     }
 
-    fn value(&self, name: &str) -> Option<&str> {
-        self.values.iter().find(|(known, _)| *known == name).map(|(_, value)| value.as_str())
+    fn value(&self, name: &str) -> Option<&Value> {
+        self.values.iter().find(|(known, _)| *known == name).map(|(_, value)| value)
+    }
+
+    /// Returns ipmctl's text of a value.
+    fn text(&self, name: &str) -> Option<&str> {
+        self.value(name).map(Value::text)
+    }
+
+    fn json(&self, part_tag: &'static str) -> Json {
+        let mut fields: Vec<(&'static str, Json)> =
+            self.values.iter().map(|(name, value)| (*name, value.json())).collect();
+        if !part_tag.is_empty() {
+            let parts = self.parts.iter().map(|part| part.json(""));
+            fields.push((part_tag, Json::Array(parts.collect())));
+        }
+        Json::Object(fields)
     }
 
     /// Returns true if the record or one of its parts has a value of this name, ignoring case.
@@ -92,7 +112,7 @@ impl Records {
         for record in &self.records {
             let part_rows = record.parts.iter().map(Some).collect::<Vec<_>>();
             for part in if part_rows.is_empty() { vec![None] } else { part_rows } {
-                let value = |name| record.value(name).or_else(|| part.and_then(|part| part.value(name)));
+                let value = |name| record.text(name).or_else(|| part.and_then(|part| part.text(name)));
                 rows.push(columns.iter().map(|Column(name, _)| value(name).unwrap_or("N/A")).collect());
             }
         }
@@ -118,23 +138,29 @@ impl Records {
         let mut text = String::new();
         for record in &self.records {
             if let Some(head) = self.head {
-                text += &format!("---{head}={}---\n", record.value(head).unwrap_or("N/A"));
+                text += &format!("---{head}={}---\n", record.text(head).unwrap_or("N/A"));
             }
             let indent = if self.head.is_some() { "   " } else { "" };
             for (name, value) in &record.values {
                 if Some(*name) != self.head {
-                    text += &format!("{indent}{name}={value}\n");
+                    text += &format!("{indent}{name}={}\n", value.text());
                 }
             }
             for part in &record.parts {
                 let mut values = part.values.iter();
                 if let Some((name, value)) = values.next() {
-                    text += &format!("   ---{name}={value}\n");
+                    text += &format!("   ---{name}={}\n", value.text());
                 }
-                values.for_each(|(name, value)| text += &format!("      {name}={value}\n"));
+                values.for_each(|(name, value)| text += &format!("      {name}={}\n", value.text()));
             }
         }
         text
+    }
+
+    /// Formats a JSON array of all records. Parts are an array named after their tag.
+    pub(crate) fn json(&self) -> String {
+        let records = self.records.iter().map(|record| record.json(self.part_tag));
+        Json::Array(records.collect()).print(false) + "\n"
     }
 
     /// Formats XML.
@@ -160,7 +186,7 @@ fn element(text: &mut String, depth: usize, tag: &str, record: &Record, part_tag
 fn values(text: &mut String, depth: usize, record: &Record, part_tag: &str) {
     let indent = " ".repeat(depth);
     for (name, value) in &record.values {
-        *text += &format!("{indent}<{name}>{}</{name}>\n", escaped(value));
+        *text += &format!("{indent}<{name}>{}</{name}>\n", escaped(value.text()));
     }
     for part in &record.parts {
         element(text, depth, part_tag, part, "");
@@ -203,5 +229,20 @@ mod test {
                 .starts_with("<?xml version=\"1.0\"?>\n <DimmList>\n  <Dimm>\n   <DimmID>0x0001</DimmID>\n")
         );
         assert!(records.xml().contains("<Note>a&lt;b</Note>"));
+    }
+
+    #[test]
+    fn json_has_numbers_lists_and_null() {
+        let sensor = Record::new().with("Type", "UpTime").with("CurrentValue", Value::number(9, "9s"));
+        let record = Record::new()
+            .with("DimmID", Value::list(["0x0001", "0x0101"].map(str::to_owned)))
+            .with("Note", Value::absent("N/A"))
+            .with_parts(vec![sensor]);
+        let records = Records { part_tag: "Sensor", records: vec![record], ..records() };
+        assert!(records.list().contains("---DimmID=0x0001, 0x0101---\n   Note=N/A\n"), "{}", records.list());
+        let json: String = records.json().split_whitespace().collect();
+        let expected =
+            r#"[{"DimmID":["0x0001","0x0101"],"Note":null,"Sensor":[{"Type":"UpTime","CurrentValue":9}]}]"#;
+        assert_eq!(json, expected);
     }
 }

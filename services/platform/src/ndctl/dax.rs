@@ -1,9 +1,9 @@
 //! Character devices in the format of daxctl.
 
 use super::inventory::{DaxDevice, DaxRegion, Inventory};
-use super::json::{Fields, Json};
 use super::list::print_array;
 use super::order::sort_as_listed;
+use crate::listing::{Fields, Json};
 
 /// Devices to list with a region, and the context of the listing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

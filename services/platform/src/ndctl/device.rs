@@ -2,9 +2,9 @@
 
 use super::dax::{ListedDevices, dax_region};
 use super::inventory::{NdCapabilities, NdHealth, NdMapping, NdModule, NdNamespace, NdPersonality, NdRegion};
-use super::json::{Fields, Json};
 use super::list::Included;
 use super::media_errors::{Errors, namespace_errors, region_errors};
+use crate::listing::{Fields, Json};
 use crate::namespace::{MapLocation, Mode};
 
 impl NdModule {

@@ -2,8 +2,8 @@
 
 use super::device_number::device_number;
 use super::inventory::{Inventory, NdBus, NdModule, NdNamespace, NdRegion};
-use super::json::{Fields, Json};
 use super::order::sort_as_listed;
+use crate::listing::{Fields, Json};
 use crate::namespace::Mode;
 
 /// Objects to include in a listing.

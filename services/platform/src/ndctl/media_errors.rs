@@ -1,7 +1,7 @@
 //! Bad blocks of regions and namespaces, as ndctl counts and lists them.
 
 use super::inventory::{BadBlocks, NdNamespace, NdPersonality, NdRegion, SECTOR};
-use super::json::{Fields, Json};
+use crate::listing::{Fields, Json};
 use std::ops::Range;
 
 /// Bad blocks in a listing.

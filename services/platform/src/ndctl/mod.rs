@@ -5,7 +5,6 @@ mod device;
 mod device_number;
 mod emulated;
 pub(crate) mod inventory;
-mod json;
 mod list;
 mod media_errors;
 pub(crate) mod order;

@@ -6,11 +6,11 @@ use crate::goal::Targets;
 use crate::ipmctl::{
     DIMM_COLUMNS, DisplayOptions, REGION_COLUMNS, ShowError, Subject, TOPOLOGY_COLUMNS, empty_result, print,
 };
-use crate::listing::{Precision, Record, Records};
+use crate::listing::{Precision, Record, Records, Value};
 use crate::machine::{Handle, IpmctlGeneration, ModuleError};
 use crate::ndctl::{Inventory, NdModule, NdRegion};
 
-const UNKNOWN: &str = "N/A";
+const UNKNOWN: Value = Value::absent("N/A");
 
 impl Sysfs {
     /// Returns ipmctl's output for the subject. Values that sysfs does not have are `N/A`.
@@ -76,8 +76,8 @@ fn with_location(record: Record, handle: Handle) -> Record {
         .with("ChannelPos", handle.slot())
 }
 
-fn physical_id(module: &NdModule) -> String {
-    module.physical_id.map_or(UNKNOWN.to_owned(), hex)
+fn physical_id(module: &NdModule) -> Value {
+    module.physical_id.map_or(UNKNOWN, |id| hex(id).into())
 }
 
 fn topology(inventory: &Inventory, targets: &Targets, display: &DisplayOptions) -> Result<String, ShowError> {
@@ -113,9 +113,8 @@ fn dimms(inventory: &Inventory, targets: &Targets, display: &DisplayOptions) -> 
             .with("FWVersion", UNKNOWN)
             .with("PhysicalID", physical_id(module))
             .with("DimmHandle", handle)
-            .with("DimmUID", module.id.as_deref().unwrap_or(UNKNOWN));
-        with_location(record, handle)
-            .with("AppDirectCapacity", Precision::of(IpmctlGeneration::Three).show(mapped, display.unit))
+            .with("DimmUID", module.id.as_deref().map_or(UNKNOWN, Value::from));
+        with_location(record, handle).with("AppDirectCapacity", capacity(mapped, display))
     };
     let records: Vec<Record> = targeted(inventory, targets)?.into_iter().map(record).collect();
     if records.is_empty() {
@@ -125,13 +124,18 @@ fn dimms(inventory: &Inventory, targets: &Targets, display: &DisplayOptions) -> 
     print(records, &DIMM_COLUMNS, display)
 }
 
+/// Formats a capacity like the newest ipmctl.
+fn capacity(bytes: u64, display: &DisplayOptions) -> Value {
+    Value::number(bytes, Precision::of(IpmctlGeneration::Three).show(bytes, display.unit))
+}
+
 /// Returns ipmctl's word for the kernel's security state.
-fn lock_state(module: &NdModule) -> &'static str {
+fn lock_state(module: &NdModule) -> Value {
     match module.security.as_deref() {
-        Some("disabled") => "Disabled",
-        Some("unlocked") => "Unlocked",
-        Some("locked") => "Locked",
-        Some("frozen") => "Frozen",
+        Some("disabled") => "Disabled".into(),
+        Some("unlocked") => "Unlocked".into(),
+        Some("locked") => "Locked".into(),
+        Some("frozen") => "Frozen".into(),
         _ => UNKNOWN,
     }
 }
@@ -142,10 +146,7 @@ fn regions(inventory: &Inventory, targets: &Targets, display: &DisplayOptions) -
         let module = |number: u32| inventory.modules().into_iter().find(|module| module.number == number);
         region.mappings.iter().filter_map(|part| handle(module(part.module)?)).collect()
     };
-    let capacity = |bytes: Option<u64>| {
-        let digits = Precision::of(IpmctlGeneration::Three);
-        bytes.map_or(UNKNOWN.to_owned(), |bytes| digits.show(bytes, display.unit))
-    };
+    let known = |bytes: Option<u64>| bytes.map_or(UNKNOWN, |bytes| capacity(bytes, display));
     let mut records = Vec::new();
     for region in inventory.regions() {
         let handles = numbers(region);
@@ -154,15 +155,14 @@ fn regions(inventory: &Inventory, targets: &Targets, display: &DisplayOptions) -
             continue;
         }
         let kind = if region.mappings.len() == 1 { "AppDirectNotInterleaved" } else { "AppDirect" };
-        let dimms: Vec<String> = handles.iter().map(ToString::to_string).collect();
         records.push(
             Record::new()
                 .with("SocketID", hex(first.socket()))
                 .with("PersistentMemoryType", kind)
-                .with("Capacity", capacity(region.size))
-                .with("FreeCapacity", capacity(region.available))
+                .with("Capacity", known(region.size))
+                .with("FreeCapacity", known(region.available))
                 .with("HealthState", "Unknown")
-                .with("DimmID", dimms.join(", "))
+                .with("DimmID", Value::list(handles.iter().map(ToString::to_string)))
                 .with("ISetID", format!("{id:#018x}")),
         );
     }

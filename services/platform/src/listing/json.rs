@@ -4,7 +4,8 @@ use std::fmt::Write;
 
 /// A JSON value.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Json {
+pub(crate) enum Json {
+    Null,
     Text(String),
     Number(i64),
     /// A boolean.
@@ -21,15 +22,15 @@ pub(super) enum Json {
 
 /// Fields of an object, in insertion order.
 #[derive(Debug, Default)]
-pub(super) struct Fields(Vec<(&'static str, Json)>);
+pub(crate) struct Fields(Vec<(&'static str, Json)>);
 
 impl Fields {
-    pub(super) fn add(&mut self, name: &'static str, value: Json) {
+    pub(crate) fn add(&mut self, name: &'static str, value: Json) {
         self.0.push((name, value));
     }
 
     /// Adds a field if it has a value.
-    pub(super) fn add_some(&mut self, name: &'static str, value: Option<Json>) {
+    pub(crate) fn add_some(&mut self, name: &'static str, value: Option<Json>) {
         self.0.extend(value.map(|value| (name, value)));
     }
 }
@@ -41,12 +42,12 @@ impl From<Fields> for Vec<(&'static str, Json)> {
 }
 
 impl Json {
-    pub(super) fn text(value: impl ToString) -> Json {
+    pub(crate) fn text(value: impl ToString) -> Json {
         Json::Text(value.to_string())
     }
 
     /// Formats the value for users or for programs.
-    pub(super) fn print(&self, human: bool) -> String {
+    pub(crate) fn print(&self, human: bool) -> String {
         let mut text = String::new();
         self.write(&mut text, human, 0);
         text
@@ -54,6 +55,7 @@ impl Json {
 
     fn write(&self, text: &mut String, human: bool, depth: usize) {
         match self {
+            Json::Null => *text += "null",
             Json::Text(value) => quote(text, value),
             Json::Number(value) => *text += &value.to_string(),
             Json::Flag(value) => *text += &value.to_string(),
