@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 use lode_heap::explore::{self as heap, GrowingSubject, HeapSubject, LogSubject};
 use lode_index::explore::{self as index, ShrinkingSubject, TreeSubject, TreesSubject};
 use lode_pool::explore::PoolSubject;
-use lode_sim::{Budget, Machine, Report, Setup, explore};
+use lode_sim::{Budget, Machine, Report, Setup, Violation, explore};
 use serde_json::{Value, json};
 
 /// Seconds after which one exploration ends, even if images are left.
@@ -18,7 +18,10 @@ pub(crate) const FIELDS: &[(&str, &str)] = &[
     ("engine", "the explored engine"),
     ("seed", "seed of the runs"),
     ("images", "different states of the medium that were recovered from, twice each"),
-    ("violations", "for each way to lose data: {machine, workload, history}; the exit code is then 3"),
+    (
+        "violations",
+        "for each way to lose data: {machine, workload, failure, replay, history}, the history in lines; the exit code is then 3",
+    ),
     (
         "machines",
         "for each machine and workload: {machine, workload, images, nested_images, checks, crash_points, \
@@ -208,9 +211,10 @@ pub(crate) fn run(crash: &Crash, durability: DurabilityOption) -> Result<Output,
         return Err(Failure::new("exploring", no_machine(crash)));
     }
     let workloads = crash.workloads()?;
-    let progress = Progress::spinner("exploring");
+    let progress = Progress::of_items("images", crash.images);
     let share = crash.images.div_ceil((machines.len() * workloads.len()) as u64);
-    let (mut text, mut rows, mut violations, mut images) = (String::new(), Vec::new(), Vec::new(), 0);
+    let (mut text, mut rows, mut violations) = (String::new(), Vec::new(), Vec::new());
+    let mut total = Report::default();
     for machine in machines {
         for Workload { name, operations, explore } in workloads {
             let setup = Setup {
@@ -224,23 +228,52 @@ pub(crate) fn run(crash: &Crash, durability: DurabilityOption) -> Result<Output,
                 ..Setup::default()
             };
             let report = explore(&setup);
-            images += report.images;
+            progress.add(report.images);
+            total.images += report.images;
+            total.checks += report.checks;
+            total.crash_points += report.crash_points;
+            total.seconds += report.seconds;
             text += &format!("{machine}, {name}: {report}\n");
             rows.push(row(machine, name, &report));
             if let Some(violation) = &report.violation {
-                violations.push(json!({ "machine": machine.to_string(), "workload": name, "history": violation.to_string() }));
+                violations.push(violation_json(machine, name, violation));
             }
         }
     }
     drop(progress);
+    text += &total_line(&total, violations.len());
     let code = if violations.is_empty() { 0 } else { crate::failure::DAMAGED };
     Ok(Output::text(text)
         .with("engine", crash.engine.to_possible_value().map(|value| value.get_name().to_owned()))
         .with("seed", crash.seed)
-        .with("images", images)
+        .with("images", total.images)
         .with("violations", violations)
         .with("machines", rows)
         .with_exit_code(code))
+}
+
+/// Formats the sum of all explorations.
+fn total_line(total: &Report, violations: usize) -> String {
+    let Report { images, checks, crash_points, seconds, .. } = total;
+    let found = match violations {
+        0 => "no violation".to_owned(),
+        1 => "1 violation".to_owned(),
+        count => format!("{count} violations"),
+    };
+    format!(
+        "total: {images} images, each recovered from twice ({checks} checks), at {crash_points} crash points, in \
+         {seconds:.1} s: {found}\n"
+    )
+}
+
+fn violation_json(machine: Machine, workload: &str, violation: &Violation) -> Value {
+    json!({
+        "machine": machine.to_string(),
+        "workload": workload,
+        "failure": violation.failure.to_string(),
+        "replay": violation.replay.to_string(),
+        "history": violation.history.lines().collect::<Vec<_>>(),
+    })
 }
 
 fn row(machine: Machine, workload: &str, report: &Report) -> Value {

@@ -196,6 +196,7 @@ fn next_commands(pool: &Path) -> String {
         "{lode} kv get {pool} lodestone\n\
          {lode} kv scan {pool} --prefix magnet\n\
          {lode} kv put {pool} greeting 'hello, persistent world'\n\
+         {lode} kv delete {pool} --prefix anti\n\
          {lode} pool info {pool}\n\
          {lode} pool stats {pool}\n\
          {lode} crash heap --images 20000 --seed 1      # power cuts, simulated: a report\n\

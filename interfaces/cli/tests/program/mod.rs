@@ -69,6 +69,14 @@ pub(crate) fn lode<A: AsRef<OsStr>>(arguments: impl IntoIterator<Item = A>) -> R
     RunResult::of(command(arguments).output().unwrap())
 }
 
+/// Runs the program in a shell, after the shell's command `limit`.
+pub(crate) fn limited(limit: &str, arguments: &[&str]) -> RunResult {
+    let run = format!("{limit}; exec \"$@\"");
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &run, "sh", env!("CARGO_BIN_EXE_lode")]).args(arguments);
+    RunResult::of(shell.stdin(Stdio::null()).output().unwrap())
+}
+
 /// Runs the program with this text as its standard input, a pipe.
 pub(crate) fn lode_with_stdin<A: AsRef<OsStr>>(
     arguments: impl IntoIterator<Item = A>,

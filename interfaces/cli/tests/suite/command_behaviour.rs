@@ -216,29 +216,6 @@ fn put_get_and_delete() {
 }
 
 #[test]
-fn ranges_are_deleted() {
-    let fixture = PoolFixture::new();
-    let pool = fixture.pool();
-    let input = fixture.file("in.tsv", "b\t1\na\t2\nab\t3\n\\xff\t4\nA\nac\t5\n");
-    let load = || lode(["kv", "load", pool, text(&input)]).success();
-    load();
-    let delete = |arguments: &[&str]| lode([&["kv", "delete", pool], arguments].concat());
-    assert_eq!(delete(&["--prefix", "a", "--from", "ab"]).success(), "2 keys deleted\n");
-    assert_eq!(lode(["kv", "scan", pool]).success(), "A\t\na\t2\nb\t1\n\\xff\t4\n");
-    assert_eq!(delete(&["--to", "b", "--json"]).json()["deleted"], 2);
-    assert_eq!(delete(&["--prefix", "zz"]).success(), "0 keys deleted\n", "no key is no error");
-    assert_eq!(delete(&["--from", "b"]).success(), "2 keys deleted\n");
-    assert_eq!(lode(["kv", "count", pool]).success(), "0\n");
-    // Loading the same input again puts what was deleted.
-    load();
-    assert_eq!(lode(["kv", "count", pool]).success(), "6\n");
-    delete(&[]).failure(2, &["required", "--prefix", "KEY"]);
-    delete(&["a", "--prefix", "a"]).failure(2, &["cannot be used with"]);
-    assert_eq!(lode(["kv", "count", pool]).success(), "6\n");
-    assert_eq!(delete(&["--prefix", ""]).success(), "6 keys deleted\n");
-}
-
-#[test]
 fn scans_respect_byte_order_and_bounds() {
     let fixture = PoolFixture::new();
     let pool = fixture.pool();
@@ -475,6 +452,11 @@ fn completions_and_manual_pages_are_generated() {
     assert!(page.contains("acknowledged"), "JSON fields are in the page");
 }
 
+/// Returns the number that stands before `word` in a line.
+fn number_before(line: &str, word: &str) -> u64 {
+    line.split(word).next().unwrap().rsplit(' ').next().unwrap().parse().unwrap()
+}
+
 #[test]
 fn crash_options_select_exploration() {
     // The others are explored by tests of their own, for longer.
@@ -495,6 +477,12 @@ fn crash_options_select_exploration() {
         let again = lode(arguments).json();
         assert_eq!(again["images"], crash["images"], "the same seed explores the same");
     }
+    // The last line has the sum of the lines above.
+    let text = lode(["crash", "tree", "--images", "40", "--machine", "x86-line"]).success();
+    let images: Vec<u64> = text.lines().map(|line| number_before(line, " images")).collect();
+    let (total, lines) = images.split_last().unwrap();
+    assert!(text.lines().last().unwrap().starts_with("total: "), "{text}");
+    assert_eq!((lines.len(), lines.iter().sum::<u64>()), (3, *total), "{text}");
     lode(["crash", "log", "--durability", "none"]).failure(1, &["nothing to explore"]);
 }
 

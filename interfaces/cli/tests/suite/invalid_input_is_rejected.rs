@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-use crate::program::{PoolFixture, RunResult, command, lode, lode_with_stdin, text};
+use crate::program::{PoolFixture, RunResult, command, limited, lode, lode_with_stdin, text};
 use lode_testing::{SmallDisk, scaled, seed};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -345,14 +345,6 @@ fn thread_limit_is_reported() {
     let ran = std::process::Command::new("env").args(words).output().unwrap();
     RunResult::of(ran).failure(1, &["threads can't be started", "--threads 1"]);
     lode(["kv", "load", fixture.pool(), text(&input)]).success();
-}
-
-/// Runs the program in a shell, after the shell's command `limit`.
-fn limited(limit: &str, arguments: &[&str]) -> RunResult {
-    let run = format!("{limit}; exec \"$@\"");
-    let mut shell = std::process::Command::new("sh");
-    shell.args(["-c", &run, "sh", env!("CARGO_BIN_EXE_lode")]).args(arguments);
-    RunResult::of(shell.stdin(Stdio::null()).output().unwrap())
 }
 
 #[test]

@@ -22,6 +22,7 @@ mod plans_are_applied;
 mod pools_in_use_are_read;
 #[path = "../program/mod.rs"]
 mod program;
+mod ranges_are_deleted;
 mod real_machine_listings;
 mod real_machine_plans;
 mod real_machines_are_rehearsed;
