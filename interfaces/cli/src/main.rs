@@ -89,7 +89,7 @@ fn run(arguments: Arguments) -> Result<Output, Failure> {
         Command::Daxctl(daxctl) => ndctl::run_daxctl(&daxctl),
         Command::Crash(what) => crash::run(&what, options.durability),
         Command::Demo(what) => demo::run(&what, options.durability.forced(), options.json),
-        Command::Bench(what) => bench::run(&what),
+        Command::Bench(what) => bench::run(&what, options.json),
         Command::Completions { shell } => manual::print_completions(shell),
         Command::Manual { folder } => manual::write_pages(&folder),
     }

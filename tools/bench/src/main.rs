@@ -11,10 +11,12 @@
 //! with `file-` run on an ordinary file; all others run on tmpfs, with cache-line flushes forced on both engines.
 
 mod clock;
+mod duration;
 mod engine;
 mod figure;
 mod group;
 mod keys;
+mod lacks;
 mod machine;
 mod ours;
 mod pairs;
@@ -44,7 +46,7 @@ use std::time::Duration;
 struct Arguments {
     /// Tables (foundation, volumes), groups and rows to run; without a name, all but the rows that take longest
     names: Vec<String>,
-    /// Run every row once, in seconds, to see that all still run; measures nothing
+    /// Run every row once, all of them in about a minute, to see that they run; measures nothing
     #[arg(long)]
     quick: bool,
     /// Laps of each engine
@@ -63,6 +65,9 @@ struct Arguments {
     /// Size of the rows store-*; 1 is that of redb's own bench [default: 0.1, and 0.001 with --quick]
     #[arg(long)]
     scale: Option<f64>,
+    /// Print one JSON object in place of the table
+    #[arg(long)]
+    json: bool,
     /// Folder for the outputs, and for the files of the workloads on an ordinary file
     #[arg(long, default_value = "target/bench")]
     out: PathBuf,
@@ -138,6 +143,6 @@ fn main() -> Result<ExitCode> {
         laps.write(&out)?;
         laps
     };
-    report::write(&laps, &out)?;
+    report::write(&laps, &out, arguments.json)?;
     Ok(if laps.failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

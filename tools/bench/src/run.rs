@@ -1,6 +1,8 @@
 //! Runs the groups, each in a process of its own, and keeps every lap.
 
+use crate::duration::Schedule;
 use crate::group::Durability;
+use crate::lacks::lacking;
 use crate::machine::Machine;
 use crate::plan::{Selection, Size};
 use crate::workloads::Findings;
@@ -11,6 +13,7 @@ use std::fs::{self, File};
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Instant;
 use tempfile::TempDir;
 
 /// All that a run measured.
@@ -24,6 +27,9 @@ pub(crate) struct Laps {
     pub(crate) quick: bool,
     /// Laps of each engine.
     pub(crate) rounds: usize,
+    /// The rows that were to run; none in the laps of older versions, where all were.
+    #[serde(default)]
+    pub(crate) rows: Vec<String>,
     /// True if the pools of trees were touched before they were timed.
     pub(crate) touched: bool,
     /// The results of the groups.
@@ -42,6 +48,7 @@ impl Laps {
             seed: 1,
             quick: true,
             rounds: 1,
+            rows: Vec::new(),
             touched: false,
             findings: Findings::default(),
             failed: Vec::new(),
@@ -66,7 +73,7 @@ impl Laps {
     }
 }
 
-/// A folder for the files of the groups on one durability, removed at the end, and on SIGINT too.
+/// A folder for the files of the groups on one durability, removed at the end, and on SIGINT and SIGTERM.
 fn folders(out: &Path) -> Result<(TempDir, TempDir)> {
     let make = |parent: &Path| {
         let folder = tempfile::Builder::new().prefix("lode-bench-").tempdir_in(parent);
@@ -89,9 +96,13 @@ pub(crate) fn run(selections: &[Selection], quick: bool, size: &Size, seed: u64,
     let (tmpfs, disk) = folders(out)?;
     let mut machine = Machine::detect(tmpfs.path(), disk.path())?;
     eprintln!("seed {seed}, {} rounds, {}", size.rounds, machine.summary());
+    let mut schedule = Schedule::new(selections, quick, size.rounds);
+    let hint = if quick { "" } else { "; --quick runs each row once, and measures nothing" };
+    eprintln!("this takes {}{hint}", schedule.left());
+    lacking(selections).iter().for_each(|line| eprintln!("{line}"));
     let mut findings = Findings::default();
     let mut failed = Vec::new();
-    for selection in selections {
+    for (number, selection) in (1..).zip(selections) {
         let parent = match selection.group.durability() {
             Durability::Line => &tmpfs,
             Durability::Commit => &disk,
@@ -99,6 +110,9 @@ pub(crate) fn run(selections: &[Selection], quick: bool, size: &Size, seed: u64,
         let name = selection.group.to_possible_value().context("every group has a name")?;
         let folder = parent.path().join(name.get_name());
         fs::create_dir(&folder)?;
+        let (count, left) = (selections.len(), schedule.left());
+        eprintln!("{number} of {count}: {}, {left} left", name.get_name());
+        let begin = Instant::now();
         match run_group(selection, quick, size, seed, &folder) {
             Ok(found) => {
                 findings.comparisons.extend(found.comparisons);
@@ -110,10 +124,12 @@ pub(crate) fn run(selections: &[Selection], quick: bool, size: &Size, seed: u64,
                 failed.push(format!("{}: {error:#}", name.get_name()));
             }
         }
+        schedule.end(begin.elapsed());
         fs::remove_dir_all(&folder)?;
     }
+    let rows = selections.iter().flat_map(|selection| &selection.rows).map(ToString::to_string).collect();
     machine.record_final_load()?;
-    Ok(Laps { machine, seed, quick, rounds: size.rounds, touched: size.touched, findings, failed })
+    Ok(Laps { machine, seed, quick, rounds: size.rounds, rows, touched: size.touched, findings, failed })
 }
 
 /// Runs one group in a process of its own.

@@ -2,6 +2,7 @@
 //!
 //! One program, because each program of tests compiles the engine anew.
 
+mod bench_is_found;
 mod command_behaviour;
 mod corrupt_pools;
 mod damaged_stores;

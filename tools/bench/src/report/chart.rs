@@ -1,5 +1,6 @@
-//! Charts as inline SVG, on logarithmic axes, because what is compared spans powers of ten.
+//! Charts of single workloads as inline SVG.
 
+use super::axis::{Axis, HEAD, Layout, open};
 use super::number::show;
 use super::table::required_figure;
 use crate::engine::Engine;
@@ -7,69 +8,8 @@ use crate::rounds::{Comparison, EngineLaps, ratio};
 use crate::targets;
 use std::fmt::Write;
 
-/// Width of all charts; they are scaled to the page.
-const WIDTH: f64 = 860.0;
-/// Left end of the axis.
-const LEFT: f64 = 118.0;
-/// Right end of the axis.
-const RIGHT: f64 = 742.0;
-/// Height of a row.
-const ROW: f64 = 40.0;
-/// Height above the first row, where goals are named.
-const HEAD: f64 = 24.0;
-
-/// A logarithmic axis.
-struct Axis {
-    from: f64,
-    to: f64,
-}
-
-impl Axis {
-    /// An axis with room around all values.
-    fn around(values: impl Iterator<Item = f64>) -> Axis {
-        let (from, to) =
-            values.fold((f64::INFINITY, 0.0_f64), |(low, high), value| (low.min(value), high.max(value)));
-        Axis { from: from / 1.6, to: to * 1.25 }
-    }
-
-    fn x(&self, value: f64) -> f64 {
-        LEFT + (value / self.from).ln() / (self.to / self.from).ln() * (RIGHT - LEFT)
-    }
-
-    /// 1, 2 and 5 times the powers of ten that lie on the axis; only the powers where those would be a crowd.
-    fn ticks(&self) -> Vec<f64> {
-        let steps: &[f64] = if self.to / self.from > 300.0 { &[1.0] } else { &[1.0, 2.0, 5.0] };
-        let powers = self.from.log10().floor() as i32..=self.to.log10().ceil() as i32;
-        let all = powers.flat_map(|power| steps.iter().map(move |step| step * 10_f64.powi(power)));
-        all.filter(|tick| (self.from..=self.to).contains(tick)).collect()
-    }
-
-    fn draw(&self, svg: &mut String, bottom: f64, caption: &str) {
-        for tick in self.ticks() {
-            let x = self.x(tick);
-            let _ =
-                write!(svg, r#"<line class="grid" x1="{x:.1}" x2="{x:.1}" y1="{HEAD}" y2="{bottom:.1}"/>"#);
-            let label =
-                if tick >= 1.0 { show(tick).replace(".00", "").replace(".0", "") } else { show(tick) };
-            let y = bottom + 15.0;
-            let _ = write!(
-                svg,
-                r#"<text class="small" text-anchor="middle" x="{x:.1}" y="{y:.1}">{label}</text>"#
-            );
-        }
-        let (x, y) = ((LEFT + RIGHT) / 2.0, bottom + 32.0);
-        let _ =
-            write!(svg, r#"<text class="small" text-anchor="middle" x="{x:.1}" y="{y:.1}">{caption}</text>"#);
-    }
-}
-
-fn open(label: &str, bottom: f64) -> String {
-    let height = bottom + 38.0;
-    format!(r#"<svg viewBox="0 0 {WIDTH} {height:.0}" role="img" aria-label="{label}">"#)
-}
-
 /// One workload: a row for each engine with its median as a bar and each lap as a dot, and the goals of Lodestone.
-pub(super) fn comparison(comparison: &Comparison) -> String {
+pub(super) fn comparison(layout: &Layout, comparison: &Comparison) -> String {
     let unit = comparison.unit();
     let goals: Vec<(&EngineLaps, f64)> = comparison
         .peers()
@@ -77,46 +17,50 @@ pub(super) fn comparison(comparison: &Comparison) -> String {
         .filter_map(|peer| Some((*peer, required_figure(comparison, peer)?.0)))
         .collect();
     let laps = comparison.entries.iter().flat_map(|entry| entry.values(unit));
-    let axis = Axis::around(laps.chain(goals.iter().map(|(_, goal)| *goal)));
+    let axis = Axis::around(layout, laps.chain(goals.iter().map(|(_, goal)| *goal)));
     let rows = comparison.entries.len() + usize::from(comparison.ours().is_none());
-    let bottom = HEAD + ROW * rows as f64;
-    let mut svg = open(&comparison.workload, bottom);
-    let better = if unit.is_rate() { "more is better →" } else { "← less is better" };
-    let name = if unit.is_rate() { unit.name().to_owned() } else { format!("{} an operation", unit.name()) };
-    axis.draw(&mut svg, bottom, &format!("{name} · {better}"));
+    let bottom = HEAD + layout.bar_row * rows as f64;
+    let mut svg = open(layout, &comparison.workload, bottom);
+    axis.draw(&mut svg, bottom);
     let mut row = 0;
     if comparison.ours().is_none() {
-        let y = HEAD + ROW / 2.0;
+        let (y, width) = (HEAD + 17.0, layout.width);
         let _ = write!(
             svg,
-            r#"<text class="ours-text" x="0" y="{:.1}">lodestone</text><text class="small" x="{:.1}" y="{:.1}">did not run</text>"#,
-            y + 4.5,
-            LEFT + 6.0,
-            y + 4.0,
+            r#"<text class="ours-text" x="0" y="{y:.1}">lodestone</text><text class="value small" x="{width}" y="{y:.1}">did not run</text>"#
         );
         row = 1;
     }
     for entry in &comparison.entries {
-        engine_row(&mut svg, &axis, comparison, entry, HEAD + ROW * f64::from(row));
+        engine_row(&mut svg, layout, &axis, comparison, entry, HEAD + layout.bar_row * f64::from(row));
         row += 1;
     }
-    goal_marks(&mut svg, &axis, unit.is_rate(), &goals);
+    goal_marks(&mut svg, layout, &axis, unit.is_rate(), &goals);
     svg + "</svg>"
 }
 
 /// One engine of a workload, in a row whose top is `top`.
-fn engine_row(svg: &mut String, axis: &Axis, comparison: &Comparison, entry: &EngineLaps, top: f64) {
+fn engine_row(
+    svg: &mut String,
+    layout: &Layout,
+    axis: &Axis<'_>,
+    comparison: &Comparison,
+    entry: &EngineLaps,
+    top: f64,
+) {
+    let Layout { width, left, bar_row, text, .. } = layout;
     let unit = comparison.unit();
-    let (median, middle) = (entry.median(unit), top + ROW / 2.0);
+    let (median, middle) = (entry.median(unit), top + text + (bar_row - text) / 2.0);
     let class = if entry.engine == Engine::Ours { "ours" } else { "" };
     let text_class = if entry.engine == Engine::Ours { "ours-text" } else { "" };
-    let (end, text_y) = (axis.x(median), middle + 4.5);
+    let is_stacked = *text > 0.0;
+    let (end, text_y) = (axis.x(median), if is_stacked { top + text - 2.0 } else { middle + 4.5 });
     let _ = write!(
         svg,
-        r#"<text class="{text_class}" x="0" y="{text_y:.1}">{}</text><rect class="bar {class}" x="{LEFT}" y="{:.1}" width="{:.1}" height="18" rx="3"/>"#,
+        r#"<text class="{text_class}" x="0" y="{text_y:.1}">{}</text><rect class="bar {class}" x="{left}" y="{:.1}" width="{:.1}" height="18" rx="3"/>"#,
         entry.engine,
         middle - 9.0,
-        end - LEFT,
+        end - left,
     );
     for (index, value) in entry.values(unit).iter().enumerate() {
         // Dots of like laps would hide each other: they are spread over the height of the bar, in the same way always.
@@ -138,20 +82,21 @@ fn engine_row(svg: &mut String, axis: &Axis, comparison: &Comparison, entry: &En
         middle + 13.0,
     );
     let verdict = comparison.ours().and_then(|ours| verdict(comparison, ours, entry));
-    let value_y = if verdict.is_some() { text_y - 7.0 } else { text_y };
-    let _ = write!(
-        svg,
-        r#"<text class="value {text_class}" x="{WIDTH}" y="{value_y:.1}">{}</text>"#,
-        show(median)
-    );
-    if let Some((ratio, class)) = verdict {
-        let y = text_y + 8.0;
-        let _ = write!(
+    let ratio = verdict.map(|(ratio, class)| (format!("{} ×", show(ratio)), class));
+    let value = show(median);
+    let _ = match ratio {
+        Some((ratio, class)) if is_stacked => write!(
             svg,
-            r#"<text class="value small {class}" x="{WIDTH}" y="{y:.1}">{} ×</text>"#,
-            show(ratio)
-        );
-    }
+            r#"<text class="value {text_class}" x="{width}" y="{text_y:.1}">{value} <tspan class="small {class}">{ratio}</tspan></text>"#
+        ),
+        Some((ratio, class)) => write!(
+            svg,
+            r#"<text class="value {text_class}" x="{width}" y="{:.1}">{value}</text><text class="value small {class}" x="{width}" y="{:.1}">{ratio}</text>"#,
+            text_y - 7.0,
+            text_y + 8.0,
+        ),
+        None => write!(svg, r#"<text class="value {text_class}" x="{width}" y="{text_y:.1}">{value}</text>"#),
+    };
 }
 
 /// Returns the ratio of Lodestone to a peer, and the CSS class that shows if it meets the goal. `None` if the peer does
@@ -165,7 +110,13 @@ fn verdict(comparison: &Comparison, ours: &EngineLaps, peer: &EngineLaps) -> Opt
 }
 
 /// The goals of Lodestone, in its row, which is the first. The hardest is named.
-fn goal_marks(svg: &mut String, axis: &Axis, is_rate: bool, goals: &[(&EngineLaps, f64)]) {
+fn goal_marks(
+    svg: &mut String,
+    layout: &Layout,
+    axis: &Axis<'_>,
+    is_rate: bool,
+    goals: &[(&EngineLaps, f64)],
+) {
     let harder = |a: f64, b: f64| if is_rate { a > b } else { a < b };
     let Some(hardest) = goals.iter().copied().reduce(|a, b| if harder(a.1, b.1) { a } else { b }) else {
         return;
@@ -175,13 +126,13 @@ fn goal_marks(svg: &mut String, axis: &Axis, is_rate: bool, goals: &[(&EngineLap
         let _ = write!(
             svg,
             r#"<line class="goal" x1="{x:.1}" x2="{x:.1}" y1="{HEAD}" y2="{:.1}"><title>goal against {}: {}</title></line>"#,
-            HEAD + ROW,
+            HEAD + layout.bar_row,
             peer.engine,
             show(*goal),
         );
     }
     let x = axis.x(hardest.1);
-    let anchor = if x > (LEFT + RIGHT) / 2.0 { "end" } else { "start" };
+    let anchor = if axis.is_left(x) { "start" } else { "end" };
     let sign = if is_rate { "≥" } else { "≤" };
     let _ = write!(
         svg,
@@ -190,61 +141,4 @@ fn goal_marks(svg: &mut String, axis: &Axis, is_rate: bool, goals: &[(&EngineLap
         show(hardest.1),
         hardest.0.engine.peer(),
     );
-}
-
-/// All ratios at a glance: a dot for each pair, and the mark that it has to reach.
-pub(super) fn ratios(comparisons: &[Comparison]) -> Option<String> {
-    let mut pairs = Vec::new();
-    for comparison in comparisons {
-        let Some(ours) = comparison.ours() else { continue };
-        let unit = comparison.unit();
-        for peer in comparison.peers() {
-            let ratio = ratio(unit, ours.median(unit), peer.median(unit));
-            let Some(goal) = targets::ratio(&comparison.workload, peer.engine.peer()) else { continue };
-            pairs.push((comparison.workload.as_str(), peer.engine.peer(), ratio, goal));
-        }
-    }
-    if pairs.is_empty() {
-        return None;
-    }
-    let row_height = 24.0;
-    let axis = Axis::around(pairs.iter().flat_map(|pair| [pair.2, pair.3, 1.0]));
-    let bottom = HEAD + row_height * pairs.len() as f64;
-    let mut svg = open("ratios", bottom);
-    axis.draw(&mut svg, bottom, "times as good as the peer; dashed: the goal; hollow: not reached");
-    for (index, (workload, peer, ratio, goal)) in pairs.iter().enumerate() {
-        let middle = HEAD + row_height * (index as f64 + 0.5);
-        let class = if ratio >= goal { "good" } else { "bad" };
-        let (goal_x, ratio_x) = (axis.x(*goal), axis.x(*ratio));
-        let _ = write!(
-            svg,
-            r#"<text class="small" x="0" y="{:.1}">{workload}</text><line class="goal" x1="{goal_x:.1}" x2="{goal_x:.1}" y1="{:.1}" y2="{:.1}"/><circle class="{class}" cx="{ratio_x:.1}" cy="{middle:.1}" r="5"><title>{workload} against {peer}: {} (goal {})</title></circle><text class="value small" x="{WIDTH}" y="{:.1}">{} × {peer}</text>"#,
-            middle + 4.0,
-            middle - 9.0,
-            middle + 9.0,
-            show(*ratio),
-            show(*goal),
-            middle + 4.0,
-            show(*ratio),
-        );
-    }
-    Some(svg + "</svg>")
-}
-
-#[cfg(test)]
-mod test {
-    use super::*;
-
-    #[test]
-    fn axis_covers_all_values() {
-        let axis = Axis::around([10.0, 1000.0].into_iter());
-        assert!(axis.x(10.0) > LEFT && axis.x(1000.0) < RIGHT);
-        assert!((axis.x(axis.from) - LEFT).abs() < 1e-9 && (axis.x(axis.to) - RIGHT).abs() < 1e-9);
-        assert_eq!(axis.ticks(), [10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0]);
-    }
-
-    #[test]
-    fn wide_axis_ticks_are_powers_of_ten() {
-        assert_eq!(Axis { from: 0.5, to: 20_000.0 }.ticks(), [1.0, 10.0, 100.0, 1000.0, 10_000.0]);
-    }
 }

@@ -1,11 +1,13 @@
-//! `foundation.json` and `volumes.json`: a list of rows, medians, one row a pair.
+//! `foundation.json` and `volumes.json`: a list of rows, medians, one row a pair. With `--json` both are in one object.
 
 use super::number::round;
 use crate::group::Table;
+use crate::rounds::{Absent, Comparison};
 use crate::run::Laps;
 use crate::targets::{Goal, workload};
 use anyhow::Result;
 use serde_json::{Value, json};
+use std::path::PathBuf;
 
 /// The rows of a table. A workload whose engine did not run has none. A figure that could not be had is null.
 pub(super) fn rows(laps: &Laps, table: Table) -> Result<Vec<Value>> {
@@ -45,6 +47,26 @@ pub(super) fn rows(laps: &Laps, table: Table) -> Result<Vec<Value>> {
     Ok(rows)
 }
 
+/// Returns the object that `--json` prints.
+pub(super) fn object(laps: &Laps, files: &[PathBuf]) -> Result<Value> {
+    let absent = |comparison: &Comparison| {
+        let of = |absent: &Absent| json!({"work": comparison.workload, "engine": absent.engine.to_string(), "reason": absent.reason});
+        comparison.absent.iter().map(of).collect::<Vec<_>>()
+    };
+    Ok(json!({
+        "machine": laps.machine,
+        "seed": laps.seed,
+        "quick": laps.quick,
+        "rounds": laps.rounds,
+        "foundation": rows(laps, Table::Foundation)?,
+        "volumes": rows(laps, Table::Volumes)?,
+        "absent": laps.findings.comparisons.iter().flat_map(absent).collect::<Vec<_>>(),
+        "notes": laps.findings.notes,
+        "failed": laps.failed,
+        "files": files.iter().map(|file| file.display().to_string()).collect::<Vec<_>>(),
+    }))
+}
+
 /// The text of a file with these rows.
 pub(super) fn render(rows: &[Value]) -> Result<String> {
     Ok(serde_json::to_string_pretty(rows)? + "\n")
@@ -56,7 +78,7 @@ mod test {
     use crate::clock::Lap;
     use crate::engine::Engine;
     use crate::figure::Figure;
-    use crate::rounds::{Absent, Comparison, EngineLaps};
+    use crate::rounds::EngineLaps;
 
     #[test]
     fn one_row_per_compared_pair() {
@@ -101,5 +123,8 @@ mod test {
         let wanted =
             json!([{"work": "atomic-open", "ours": 20.0, "limit": 200.0, "unit": "ms", "met": true}]);
         assert_eq!(of(Table::Volumes), wanted);
+        let object = object(&laps, &[PathBuf::from("a.json")]).unwrap();
+        assert_eq!((&object["volumes"], &object["files"][0]), (&wanted, &"a.json".into()));
+        assert_eq!(object["absent"][0]["work"], "tx-puts-1m");
     }
 }

@@ -5,7 +5,8 @@ pub(crate) fn show(value: f64) -> String {
     let places = match value.abs() {
         v if v >= 100.0 => 0,
         v if v >= 10.0 => 1,
-        _ => 2,
+        v if v >= 0.1 || v == 0.0 => 2,
+        _ => 4,
     };
     let text = format!("{value:.places$}");
     let (whole, fraction) = text.split_once('.').map_or((text.as_str(), None), |(w, f)| (w, Some(f)));
@@ -39,8 +40,21 @@ mod test {
 
     #[test]
     fn show_rounds_to_three_digits() {
-        let shown = [0.0, 0.866, 9.994, 10.04, 99.94, 100.4, 999.6, 1234.5, 12345.0, 1_234_567.0].map(show);
-        let wanted = ["0.00", "0.87", "9.99", "10.0", "99.9", "100", "1,000", "1,234", "12,345", "1,234,567"];
+        let shown =
+            [0.0, 0.0012, 0.866, 9.994, 10.04, 99.94, 100.4, 999.6, 1234.5, 12345.0, 1_234_567.0].map(show);
+        let wanted = [
+            "0.00",
+            "0.0012",
+            "0.87",
+            "9.99",
+            "10.0",
+            "99.9",
+            "100",
+            "1,000",
+            "1,234",
+            "12,345",
+            "1,234,567",
+        ];
         assert_eq!(shown, wanted);
         assert_eq!(show(-123_456.0), "-123,456");
     }

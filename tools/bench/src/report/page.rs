@@ -1,7 +1,8 @@
 //! `foundation.html`: one page that needs nothing else.
 
+use super::axis::{NARROW, WIDE};
 use super::number::{show, show_or_absent};
-use super::{chart, missing, table};
+use super::{chart, missing, ratios, table};
 use crate::rounds::Comparison;
 use crate::run::Laps;
 use crate::targets::{Goal, WORKLOADS, workload};
@@ -22,15 +23,18 @@ pub(super) fn render(laps: &Laps) -> Result<String> {
     writeln!(
         page,
         "<h2>By workload</h2><p class=\"quiet\">The bar ends at the median, each dot is one round; axes \
-        are logarithmic. Dashed: what Lodestone has to reach. Under a peer's figure: how many times as good Lodestone is.</p>"
+        are logarithmic. Dashed: the goal. With a peer's figure: how many times as good Lodestone is.</p>"
     )?;
     for comparison in laps.findings.comparisons.iter().filter(|comparison| !comparison.entries.is_empty()) {
         let what = workload(&comparison.workload).map(|workload| workload.what).unwrap_or_default();
-        let svg = chart::comparison(comparison);
+        let [wide, narrow] = [WIDE, NARROW].map(|layout| chart::comparison(&layout, comparison));
+        let unit = comparison.unit();
+        let scale = if unit.is_rate() { "more is better →" } else { "an operation · ← less is better" };
         writeln!(
             page,
-            "<section class=\"card\"><h3><code>{}</code></h3><p>{what}</p>{svg}",
-            comparison.workload
+            "<section class=\"card\"><h3><code>{}</code></h3><p>{what}</p>{wide}{narrow}<p>{} {scale}</p>",
+            comparison.workload,
+            unit.name(),
         )?;
         for absent in &comparison.absent {
             writeln!(page, "<p class=\"quiet\">N/A: {}: {}</p>", absent.engine, escape(&absent.reason))?;
@@ -87,8 +91,14 @@ fn pairs(page: &mut String, laps: &Laps) -> Result<()> {
             left_out.join("</code>, <code>")
         )?;
     }
-    let Some(svg) = chart::ratios(comparisons) else { return Ok(()) };
-    writeln!(page, "<section class=\"card\">{svg}</section>")?;
+    let charts = [WIDE, NARROW].map(|layout| ratios::chart(&layout, comparisons));
+    let [Some(wide), Some(narrow)] = charts else { return Ok(()) };
+    verdicts(page, comparisons)?;
+    writeln!(
+        page,
+        "<section class=\"card\">{wide}{narrow}<p>Times as good as the peer. Dashed: the goal. Hollow: the goal is not \
+         reached, or without a goal, the peer is better.</p></section>"
+    )?;
     writeln!(
         page,
         "<div class=\"scroll\"><table><thead><tr><th>workload<th>peer<th class=\"number\">ours<th class=\"number\">theirs\
@@ -97,6 +107,36 @@ fn pairs(page: &mut String, laps: &Laps) -> Result<()> {
     )?;
     comparisons.iter().try_for_each(|comparison| pair_rows(page, comparison))?;
     writeln!(page, "</tbody></table></div>")?;
+    Ok(())
+}
+
+/// Writes what a goal is, how many are reached, and which pairs Lodestone loses.
+fn verdicts(page: &mut String, comparisons: &[Comparison]) -> Result<()> {
+    let pairs = ratios::measured(comparisons);
+    let met: Vec<bool> = pairs.iter().filter_map(|(_, pair, _)| pair.met()).collect();
+    writeln!(
+        page,
+        "<p>A goal is how many times as good as a peer Lodestone has to be in a workload: a number that was set before the \
+         measurement. Some pairs have none, and are only shown. Reached: {} of {}.</p>",
+        met.iter().filter(|met| **met).count(),
+        met.len()
+    )?;
+    let lost = pairs.iter().filter(|(.., ratio)| *ratio < 1.0);
+    let lost: Vec<String> = lost
+        .map(|(workload, pair, ratio)| {
+            format!("<code>{workload}</code> {} × {}", show(*ratio), pair.peer.peer())
+        })
+        .collect();
+    match lost.as_slice() {
+        [] => writeln!(page, "<p>No peer is better in any pair.</p>")?,
+        lost => writeln!(
+            page,
+            "<details><summary>The peer is better in {} of {} pairs</summary><p>{}</p></details>",
+            lost.len(),
+            pairs.len(),
+            lost.join(", ")
+        )?,
+    }
     Ok(())
 }
 
@@ -146,7 +186,7 @@ fn figures(page: &mut String, laps: &Laps) -> Result<()> {
         };
         writeln!(
             page,
-            "<tr><td><code>{}</code><td>{}<td class=\"number\">{}<td>{}<td class=\"number\">{limit}\
+            "<tr><td><code>{}</code><td class=\"text\">{}<td class=\"number\">{}<td>{}<td class=\"number\">{limit}\
              <td class=\"{class}\">{verdict}</tr>",
             figure.workload,
             workload(&figure.workload).map(|workload| workload.what).unwrap_or_default(),
@@ -206,4 +246,44 @@ fn method(page: &mut String, laps: &Laps) -> Result<()> {
 
 fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+    use crate::clock::Lap;
+    use crate::engine::Engine;
+    use crate::rounds::EngineLaps;
+
+    #[test]
+    fn page_shows_lost_pairs_with_and_without_goal() {
+        let entry = |engine, cycles| EngineLaps {
+            engine,
+            laps: vec![Lap { ops: 1, cycles, ns: cycles, ..Lap::default() }],
+        };
+        let comparison = |workload: &str, theirs| Comparison {
+            workload: workload.to_owned(),
+            entries: vec![entry(Engine::Ours, 100), entry(Engine::Libpmemobj, theirs)],
+            absent: Vec::new(),
+            digest: 1,
+        };
+        let mut laps = Laps::sample();
+        laps.rows = ["tx-1", "tx-4", "tx-16-wide"].map(str::to_owned).to_vec();
+        laps.findings.comparisons = vec![comparison("tx-1", 600), comparison("tx-16-wide", 50)];
+        let page = render(&laps).unwrap();
+        for part in [
+            "Reached: 1 of 1.",
+            "The peer is better in 1 of 2 pairs",
+            "<code>tx-16-wide</code> 0.50 × libpmemobj",
+            "<title>tx-16-wide against libpmemobj: 0.50 (no goal)</title>",
+            "class=\"plain behind\"",
+            "<p>Left out, because Lodestone did not run: <code>tx-4</code>.</p>",
+        ] {
+            assert!(page.contains(part), "no {part} in {page}");
+        }
+        assert_eq!(
+            page.matches("<svg class=\"narrow\"").count(),
+            page.matches("<svg class=\"wide\"").count()
+        );
+    }
 }
