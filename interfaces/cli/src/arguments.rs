@@ -1,6 +1,7 @@
 //! The command line: the source of help, manual pages and completions.
 
 use crate::bench::Bench;
+use crate::completions::{self, Completions};
 use crate::crash::{self, Crash};
 use crate::demo::{self, Demo};
 use crate::failure::EXIT_CODES;
@@ -14,7 +15,6 @@ use crate::platform::PlatformCommand;
 use crate::pool::PoolCommand;
 use crate::volume::VolumeCommand;
 use clap::{Parser, Subcommand};
-use clap_complete::Shell;
 use lode_pmem::MASK_VARIABLE;
 use std::path::PathBuf;
 
@@ -68,10 +68,8 @@ pub(crate) enum Command {
     #[command(after_long_help = fields::help(demo::FIELDS))]
     Demo(Demo),
     /// Print completions for a shell
-    Completions {
-        /// The shell
-        shell: Shell,
-    },
+    #[command(after_long_help = completions::help())]
+    Completions(Completions),
     /// Write the manual pages into a folder
     #[command(hide = true)]
     Manual {

@@ -16,6 +16,7 @@
 
 mod arguments;
 mod bench;
+mod completions;
 mod crash;
 mod demo;
 mod durability;
@@ -90,7 +91,7 @@ fn run(arguments: Arguments) -> Result<Output, Failure> {
         Command::Crash(what) => crash::run(&what, options.durability),
         Command::Demo(what) => demo::run(&what, options.durability.forced(), options.json),
         Command::Bench(what) => bench::run(&what, options.json),
-        Command::Completions { shell } => manual::print_completions(shell),
+        Command::Completions(what) => manual::print_completions(what.shell),
         Command::Manual { folder } => manual::write_pages(&folder),
     }
 }

@@ -17,9 +17,18 @@ const EXAMPLES: &str = "Examples";
 /// Prints the completions for a shell.
 pub(crate) fn print_completions(shell: Shell) -> Result<Output, Failure> {
     let mut script = Vec::new();
-    clap_complete::generate(shell, &mut Arguments::command(), "lode", &mut script);
+    clap_complete::generate(shell, &mut visible(&Arguments::command()), "lode", &mut script);
     let text = String::from_utf8_lossy(&script).into_owned();
     Ok(Output::text(script).with("script", text))
+}
+
+/// Returns the program's command without hidden subcommands, which clap_complete would offer.
+fn visible(program: &Command) -> Command {
+    let subcommands = program.get_subcommands().filter(|below| !below.is_hide_set());
+    Command::new("lode")
+        .version(env!("CARGO_PKG_VERSION"))
+        .args(program.get_arguments())
+        .subcommands(subcommands)
 }
 
 /// Writes a page for each command: lode.1, lode-pool.1, lode-pool-create.1, ...

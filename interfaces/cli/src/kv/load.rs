@@ -2,13 +2,15 @@
 
 use crate::failure::Failure;
 use crate::global_options::GlobalOptions;
+use crate::input::STREAM;
 use crate::interrupt::Interrupt;
 use crate::kv::{close_after, open_to_write};
 use crate::output::Output;
 use crate::progress::Progress;
 use clap::{Args, ValueEnum, value_parser};
 use lode_kv::{
-    Format, Input, LineEnd, LineError, LoadEvents, LoadOptions, LoadReport, OnError, Transactions, escape,
+    Format, Input, KvError, LineEnd, LineError, LoadEvents, LoadOptions, LoadReport, OnError, Transactions,
+    escape,
 };
 use lode_layout::Durability;
 use lode_pmem::Medium;
@@ -155,6 +157,21 @@ impl LoadEvents for Reporter {
     }
 }
 
+impl Load {
+    /// Returns the file in which an error is: the input or the pool.
+    fn file_of(&self, error: &KvError) -> &Path {
+        match error {
+            KvError::Line { .. } | KvError::InputTruncated { .. } | KvError::Input(_) => {
+                match self.file.as_path() {
+                    stream if stream == Path::new(STREAM) => Path::new("standard input"),
+                    file => file,
+                }
+            }
+            _ => &self.pool,
+        }
+    }
+}
+
 pub(crate) fn run(load: &Load, options: &GlobalOptions) -> Result<Output, Failure> {
     let what = "loading";
     // Opening a pipe blocks until a writer opens it. Until then a signal must end the process, so `listen` comes after.
@@ -198,7 +215,8 @@ pub(crate) fn run(load: &Load, options: &GlobalOptions) -> Result<Output, Failur
     };
     let loaded = store.load(input, &load_options, &reporter);
     drop(reporter);
-    let report = close_after(store, loaded).map_err(Failure::of_pool(what, &load.pool))?;
+    let report =
+        close_after(store, loaded).map_err(|error| Failure::of_pool(what, load.file_of(&error))(error))?;
     let resume = "what was loaded stays; the same command goes on from there";
     if !report.complete {
         return Err(Failure::interrupted(format!("interrupted after {} lines: {resume}", report.lines)));
@@ -215,7 +233,7 @@ pub(crate) fn run(load: &Load, options: &GlobalOptions) -> Result<Output, Failur
 
 /// Opens the input. Returns the number of bytes in it, too, if it is a file.
 fn open_input(path: &Path) -> Result<(Input<'static>, Option<u64>), Failure> {
-    let opened = if path == Path::new("-") {
+    let opened = if path == Path::new(STREAM) {
         io::stdin().as_fd().try_clone_to_owned().map(File::from)
     } else {
         File::open(path)

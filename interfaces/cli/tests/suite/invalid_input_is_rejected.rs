@@ -175,7 +175,8 @@ fn malformed_lines_stop_load_or_are_skipped() {
     let tsv = "a\t1\nb\t\\q\nc\t3\n\\x4\nlast\\";
     let input = fixture.file("in.tsv", tsv);
     let stopped = lode(["kv", "load", fixture.pool(), text(&input)]);
-    stopped.failure(1, &["line 2", "byte 2", "--on-error skip"]);
+    let said = stopped.failure(1, &[text(&input), "line 2", "byte 2", "--on-error skip"]);
+    assert!(!said.contains(fixture.pool()), "the line is one of the input: {said}");
     assert_eq!(lode(["kv", "export", fixture.pool()]).success(), "a\t1\n", "what comes before is there");
     let skipped = lode(["kv", "load", fixture.pool(), text(&input), "--on-error", "skip"]);
     for line in ["line 2 is skipped", "line 4 is skipped", "line 5 is skipped"] {
@@ -186,7 +187,7 @@ fn malformed_lines_stop_load_or_are_skipped() {
 
     let jsonl = "{\"key\":\"k\",\"value\":\"v\"}\nnonsense\n{\"key\":\"k\"}\n";
     let json = lode_with_stdin(["kv", "load", fixture.pool(), "--format", "jsonl"], jsonl.as_bytes());
-    json.failure(1, &["line 2", "key_b64"]);
+    json.failure(1, &["standard input: line 2", "key_b64"]);
 }
 
 #[test]

@@ -4,6 +4,7 @@
 
 mod bench_is_found;
 mod command_behaviour;
+mod completions_complete;
 mod corrupt_pools;
 mod damaged_stores;
 mod damaged_tables;
