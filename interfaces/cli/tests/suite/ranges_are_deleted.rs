@@ -57,7 +57,10 @@ fn signals_leave_whole_parts() {
         let ended = child.wait_with_output().unwrap();
         let (left, said) = (count(&fixture), String::from_utf8(ended.stderr).unwrap());
         let gone = COUNT - left;
-        assert!(left == 0 || gone % PART == 0, "{signal:?} after {delay_ms} ms: {gone} keys are gone");
+        assert!(
+            left == 0 || gone.is_multiple_of(PART),
+            "{signal:?} after {delay_ms} ms: {gone} keys are gone"
+        );
         match ended.status.code() {
             Some(130) => assert!(said.contains(&format!("interrupted after {gone} keys")), "{said}"),
             Some(0) => assert_eq!(left, 0),
