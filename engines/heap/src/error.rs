@@ -1,6 +1,6 @@
 //! The errors of a heap.
 
-use lode_layout::PoolOffset;
+use lode_layout::{PoolOffset, TypeDifference, TypeTableError};
 use lode_pmem::{Fault, SyncError};
 use lode_redo::{InDoubtCause, LogError};
 
@@ -16,6 +16,24 @@ impl From<LogError> for HeapError {
     }
 }
 
+impl HeapError {
+    /// Returns the error of a [conversion](crate::Migrate) that has no value for an object.
+    pub const fn not_converted(reason: &'static str) -> HeapError {
+        HeapError::NotConverted { at: PoolOffset::NULL, reason }
+    }
+
+    /// Returns the error of a conversion with the offset of the object.
+    pub(crate) fn of_object(self, at: PoolOffset) -> HeapError {
+        match self {
+            HeapError::NotConverted { reason, .. } => HeapError::NotConverted { at, reason },
+            HeapError::InvalidValue { name, at: null } if null.is_null() => {
+                HeapError::InvalidValue { name, at }
+            }
+            error => error,
+        }
+    }
+}
+
 impl From<SyncError> for HeapError {
     fn from(error: SyncError) -> HeapError {
         LogError::from(error).into()
@@ -24,7 +42,7 @@ impl From<SyncError> for HeapError {
 
 /// The reason why an operation on a heap failed. Unless a variant says otherwise, nothing was changed and the heap
 /// stays usable.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum HeapError {
     /// No free space of that size is left. Freeing objects or growing the pool helps.
@@ -117,22 +135,55 @@ pub enum HeapError {
         /// The alignment that was asked for, in bytes.
         align: u64,
     },
-    /// The root has another type than the program asked for.
+    /// The pool's root object is not one of typed data.
     #[error(
-        "the root at {at} has the type number {found:#018x}, and the program asks for {want:#018x}; \
-         open the pool with the program that made it"
+        "the root at {at} has the type number {found:#018x} and is not typed data; open the pool with the program \
+         that made it"
     )]
-    WrongType {
-        /// Offset of the root.
+    NotTyped {
+        /// Offset of the root object.
         at: PoolOffset,
-        /// The number of the type that was asked for.
-        want: u64,
-        /// The number on the medium.
+        /// Its type number.
         found: u64,
     },
-    /// A heap is open under the brand already.
-    #[error("another heap is open under this brand; close it first, or declare a brand for each pool")]
-    BrandTaken,
+    /// The pool holds other types than the program declares: an older or newer program made it.
+    #[error(
+        "the pool holds other types than this program: {0}\nopen it with the program that made it, or tell this \
+         one how to convert them (`Migrate`)"
+    )]
+    OtherTypes(Box<TypeDifference>),
+    /// The pool holds older types of the program, or a migration of it is not finished.
+    #[error(
+        "the pool holds data of older types, or its migration is not finished; the program that knows them all migrates it \
+         (`TypedPool::migrate`)"
+    )]
+    NotMigrated,
+    /// A value has a pointer that a migration has moved out of an object, and no object can be made with it.
+    #[error(
+        "the value has a pointer or vector that was kept from a migration, where it belongs to another object"
+    )]
+    StrayPointer,
+    /// An object of an older type can't become one of the new. A conversion returns it with the null offset, and the migration
+    /// puts in that of the object.
+    #[error("the object of an older type at {at} can't be converted: {reason}")]
+    NotConverted {
+        /// Offset of the object.
+        at: PoolOffset,
+        /// The reason.
+        reason: &'static str,
+    },
+    /// The table of the pool's types can't be used; or that of the program's types, if the offset is null.
+    #[error("the type table at {at}: {error}")]
+    TypeTable {
+        /// Offset of the table.
+        at: PoolOffset,
+        /// The reason.
+        error: Box<TypeTableError>,
+    },
+    /// A cell, pointer, vector, queue, string, lock or object was used with a transaction or guard of a pool in which it does
+    /// not lie: it is one of another pool of the same brand, or of none.
+    #[error("what is used does not lie in the pool of the transaction or guard")]
+    OtherPool,
     /// The snapshot kept so much memory or space from use that transactions needed it. Open another one.
     #[error(
         "the snapshot was ended, because transactions needed the memory or the space that it kept back; \

@@ -62,18 +62,23 @@ pub use reservation::{NotPublished, Reservation, Reservations, Reserved};
 pub use shrink::Shrunk;
 pub use snapshot::{OwnedSnapshot, Snapshot, SnapshotStats, SnapshotView};
 pub use tx::{Tx, WORDS_UNCHECKED_MAX};
-pub use typed::brand::{Brand, Claim};
+pub use typed::brand::Brand;
 pub use typed::deque::PDeque;
 pub use typed::guard::Guard;
 pub use typed::heap::TypedHeap;
+#[doc(hidden)]
+pub use typed::migration;
+pub use typed::migration::{Migrate, Migrated};
 pub use typed::mutex::PMutex;
 pub use typed::owners::Owners;
 pub use typed::pool::TypedPool;
 pub use typed::string::PString;
-pub use typed::trace::visit_owned_by;
+pub use typed::survey::{TypedDamage, TypedPlace, TypedSurvey, TypedVisitor};
 pub use typed::tx::TypedTx;
 #[doc(hidden)]
 pub use typed::type_hash;
+#[doc(hidden)]
+pub use typed::types;
 pub use typed::value::CellValue;
 pub use typed::vec::PVec;
 pub use walk::{ClassStats, HeapStats, Object};

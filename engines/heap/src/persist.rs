@@ -2,10 +2,12 @@
 //! SAFETY comments rest is at the head of `ptr.rs`.
 #![allow(unsafe_code)]
 
+use crate::error::HeapError;
 use crate::typed::brand::Brand;
-use crate::typed::owners::{Edge, Owners, Walk};
+use crate::typed::owners::{Edge, OldObject, Owners, Renewed, Target, Version};
 use crate::typed::type_hash;
-use lode_layout::PoolOffset;
+use crate::typed::types::Types;
+use lode_layout::{NumberKind, PoolOffset, Shape, TypeId};
 use lode_pmem::{Fault, FaultKind, Memory};
 use std::mem::{MaybeUninit, size_of};
 use std::slice;
@@ -36,6 +38,36 @@ pub unsafe trait Persist<B: Brand>: Sized + Send + Sync + 'static {
     /// Visits the words inside that own other objects.
     fn visit_owned(&self, owners: &mut Owners<'_>);
 
+    /// Adds the type, and all to which it leads, to those of a pool.
+    fn describe(types: &mut Types) -> TypeId;
+
+    /// Returns the type as it was `age` changes ago; `None` if it has not changed so often.
+    fn version(age: u32) -> Option<Version> {
+        (age == 0).then_some(Version {
+            name: Self::NAME,
+            number: Self::TYPE_NUMBER,
+            size: size_of::<Self>() as u64,
+        })
+    }
+
+    /// Makes a value of the one in an older object that is `age` changes older, and lies at this offset in it.
+    ///
+    /// # Errors
+    /// [`HeapError::Fault`]; those of a conversion.
+    fn from_version(object: &mut OldObject<'_>, offset: u64, age: u32) -> Result<Self, HeapError> {
+        let _ = age;
+        object.read::<Self, B>(offset)
+    }
+
+    /// Visits the words by which the value at an offset, which is `age` changes older, owns other objects.
+    ///
+    /// # Errors
+    /// The fault of a value that can't be read.
+    fn visit_version(at: PoolOffset, owners: &mut Owners<'_>, age: u32) -> Result<(), Fault> {
+        let _ = age;
+        walk::<Self, B>(at, owners)
+    }
+
     /// Copies the bytes of the value to `into`, which is as long, and leaves those of its padding out. The borrow is exclusive, so
     /// no object of a pool is meant: those are lent for reading only.
     fn copy_to(&mut self, into: &mut [u8]) {
@@ -46,7 +78,7 @@ pub unsafe trait Persist<B: Brand>: Sized + Send + Sync + 'static {
 }
 
 macro_rules! persist_numbers {
-    ($($number:ty),*) => {$(
+    ($($number:ty: $kind:ident),*) => {$(
         // SAFETY: - numbers have no padding, all their bit patterns are values, and they own nothing.
         unsafe impl<B: Brand> Persist<B> for $number {
             const NAME: u64 = type_hash::of_name(stringify!($number));
@@ -54,11 +86,14 @@ macro_rules! persist_numbers {
             const OWNS: bool = false;
             const PADDED: bool = false;
             fn visit_owned(&self, _: &mut Owners<'_>) {}
+            fn describe(types: &mut Types) -> TypeId {
+                types.number(<Self as Persist<B>>::TYPE_NUMBER, NumberKind::$kind)
+            }
         }
     )*};
 }
 
-persist_numbers!(u8, u16, u32, u64, i8, i16, i32, i64, f32, f64);
+persist_numbers!(u8: U8, u16: U16, u32: U32, u64: U64, i8: I8, i16: I16, i32: I32, i64: I64, f32: F32, f64: F64);
 
 // SAFETY: - an array is its elements one after the other; each is visited, and copied.
 unsafe impl<T: Persist<B>, B: Brand, const N: usize> Persist<B> for [T; N] {
@@ -71,6 +106,25 @@ unsafe impl<T: Persist<B>, B: Brand, const N: usize> Persist<B> for [T; N] {
         if T::OWNS {
             self.iter().for_each(|element| element.visit_owned(owners));
         }
+    }
+    fn describe(types: &mut Types) -> TypeId {
+        let shape = Shape::Array { element: T::describe(types), len: N as u64 };
+        types.add(<Self as Persist<B>>::TYPE_NUMBER, size_of::<Self>(), shape)
+    }
+    fn version(age: u32) -> Option<Version> {
+        let Version { name, number, size } = T::version(age)?;
+        let name = type_hash::with_number(type_hash::with_number(type_hash::of_name("[]"), name), N as u64);
+        Some(Version { name, number: type_hash::with_number(name, number), size: size * N as u64 })
+    }
+    fn from_version(object: &mut OldObject<'_>, offset: u64, age: u32) -> Result<Self, HeapError> {
+        let size = T::version(age).map_or(0, |version| version.size);
+        let element = |index| T::from_version(object, offset + index * size, age);
+        let elements: Vec<T> = (0..N as u64).map(element).collect::<Result<_, _>>()?;
+        Ok(elements.try_into().unwrap_or_else(|_| unreachable!("there are so many elements")))
+    }
+    fn visit_version(at: PoolOffset, owners: &mut Owners<'_>, age: u32) -> Result<(), Fault> {
+        let size = T::version(age).map_or(0, |version| version.size);
+        (0..N as u64).try_for_each(|index| T::visit_version(at.plus(index * size), owners, age))
     }
     fn copy_to(&mut self, into: &mut [u8]) {
         let parts = into.chunks_exact_mut(size_of::<T>().max(1));
@@ -115,10 +169,75 @@ pub(crate) unsafe fn get_ref<T: Persist<B>, B: Brand>(memory: &Memory, at: PoolO
     Ok(unsafe { address.as_ref() })
 }
 
+/// Visits the words by which the `T` at an offset owns others. Only this crate makes `Owners`, so it is called as below.
+pub fn walk<T: Persist<B>, B: Brand>(at: PoolOffset, owners: &mut Owners<'_>) -> Result<(), Fault> {
+    // SAFETY: - the walk is called with the offset in a pointer to a `T`, in the transaction that frees or renews the object
+    //           or under a pin: its space can't be used again before the reference ends.
+    let object: &T = unsafe { get_ref::<T, B>(owners.memory, at) }?;
+    object.visit_owned(owners);
+    Ok(())
+}
+
+impl OldObject<'_> {
+    /// Returns the value at an offset of the object. Its pointers lead nowhere: each has the number of the pointer in the object
+    /// in its place, so that it can be told where it went.
+    ///
+    /// # Errors
+    /// [`HeapError::Fault`].
+    pub fn read<T: Persist<B>, B: Brand>(&mut self, offset: u64) -> Result<T, HeapError> {
+        let at = self.at.plus(offset);
+        let mut value = MaybeUninit::<T>::uninit();
+        // SAFETY: - the place of one value is written.
+        unsafe { value.as_mut_ptr().write_bytes(0, 1) };
+        // SAFETY: - the slice has as many bytes as the value, all initialised and borrowed exclusively.
+        let bytes = unsafe { slice::from_raw_parts_mut(value.as_mut_ptr().cast::<u8>(), size_of::<T>()) };
+        self.memory.reading(|memory| memory.read(at, bytes))?;
+        let mut owners = Owners::new(self.memory);
+        // SAFETY: - a migration alone makes old objects: one of this size lies at `at`, and its transaction is pinned.
+        unsafe { get_ref::<T, B>(self.memory, at) }?.visit_owned(&mut owners);
+        for edge in owners.edges {
+            let word = &mut bytes[edge.word.get().wrapping_sub(at.get()) as usize..][..size_of::<u64>()];
+            if word != [0; 8] {
+                word.copy_from_slice(&self.next_tag()?.to_le_bytes());
+            }
+            self.edges.push(Some(edge));
+        }
+        // SAFETY: - all bytes are initialised, and every bit pattern is a value.
+        Ok(unsafe { value.assume_init() })
+    }
+}
+
+/// Makes an object of the type `T` of the one at `at`, which is `age` changes older.
+pub(crate) fn renewed<T: Persist<B>, B: Brand>(
+    memory: &Memory,
+    at: PoolOffset,
+    age: u32,
+) -> Result<Renewed<'_>, HeapError> {
+    let mut old = OldObject::new(memory, at);
+    let mut new = T::from_version(&mut old, 0, age)?;
+    let mut owners = Owners::new(memory);
+    new.visit_owned(&mut owners);
+    let start = offset_of(memory, &new);
+    let bytes = with_bytes::<T, B, _>(&mut new, <[u8]>::to_vec);
+    let offset = |Edge { word, target }| (word.get().wrapping_sub(start.get()), target);
+    let pointers = owners.edges.into_iter().map(offset).collect();
+    Ok(Renewed { bytes, align: align_of::<T>() as u64, number: T::TYPE_NUMBER, pointers, old })
+}
+
 /// Returns the offset of a place in the pool. The offset of any other place is outside of the pool.
 #[inline]
 pub(crate) fn offset_of<T>(memory: &Memory, place: &T) -> PoolOffset {
     memory.offset_of((&raw const *place).cast())
+}
+
+/// Returns the offset of a place in the pool.
+///
+/// # Errors
+/// [`HeapError::OtherPool`] when it lies elsewhere.
+#[inline]
+pub(crate) fn place_of<T>(memory: &Memory, place: &T) -> Result<PoolOffset, HeapError> {
+    let at = offset_of(memory, place);
+    if at.get() < memory.len() { Ok(at) } else { Err(HeapError::OtherPool) }
 }
 
 /// A word in the pool that is stored through the log only.
@@ -139,9 +258,9 @@ impl Word {
         self.0.load(Ordering::Acquire)
     }
 
-    pub(crate) fn visit(&self, owners: &mut Owners<'_>, walk: Option<Walk>) {
+    pub(crate) fn visit(&self, owners: &mut Owners<'_>, target: &'static Target) {
         let word = offset_of(owners.memory, self);
-        owners.edges.push(Edge { word, walk });
+        owners.add(Edge { word, target }, self.load());
     }
 }
 

@@ -5,11 +5,14 @@
 //! * **Valid.** A persistent type has a fixed layout and no invalid bit pattern. So the bytes at any aligned offset inside
 //!   of the memory are a value of the type. Types with invalid bit patterns lie in cells and vectors, as [`Bits`].
 //! * **In place.** The address of a pool is the same while it is open.
-//! * **Reached.** A pointer that is not null exists in the pool only: none can be copied, or made outside. Its target
+//! * **Reached.** A pointer that is followed lies in the pool of the transaction or guard, which is compared. None can be copied, or
+//!   made outside. A migration takes values out, and puts a tag in place of each pointer in them: a tag counts only in the new object
+//!   that is made of the same old one, and no other object is made with one. Its target
 //!   is lent for a lifetime during which a pin is held, made when the pointer was reached. A block that is freed
 //!   later is not used again before that pin is gone.
 //! * **Owned once.** An object has one owner: a pointer in the pool, or an [`Owned`] of a running transaction. Moving
-//!   between the two happens under the pointer's lock, which is kept to the end of the transaction.
+//!   between the two happens under the pointer's lock, which is kept to the end of the transaction. A migration borrows the heap
+//!   exclusively, and lets each pointer of an object that it replaces go to one place.
 //! * **Still.** After an object was linked, its bytes change only inside of cells, pointers and vectors. Those
 //!   consist of words that are accessed atomically. A new object is stored in place at once, while only its
 //!   transaction can reach the block, so that transaction can lend references to it. The object is in the record too,
@@ -19,24 +22,28 @@
 use crate::bits::{Bits, bytes_of};
 use crate::error::HeapError;
 use crate::heap::Heap;
-use crate::persist::{Persist, Word, get_ref, offset_of, with_bytes};
+use crate::persist::{Persist, Word, get_ref, place_of, renewed, walk, with_bytes};
 use crate::typed::brand::Brand;
 use crate::typed::deque::PDeque;
+use crate::typed::free::free_owned;
 use crate::typed::guard::Guard;
 use crate::typed::mutex::PMutex;
-use crate::typed::owners::{Owners, Walk, free_owned};
+use crate::typed::owners::{ObjectType, OldObject, Owners, Target, Version};
+use crate::typed::root::{ComparedTypes, committed_root, read_type_table, root_in, type_table_in};
 use crate::typed::string::PString;
 use crate::typed::tx::TypedTx;
 use crate::typed::type_hash;
+use crate::typed::types::Types;
 use crate::typed::value::{CellValue, with_values};
 use crate::typed::vec::PVec;
-use lode_layout::PoolOffset;
+use lode_layout::{PoolOffset, Shape, TypeId};
 use lode_pmem::{Fault, Mapping, Medium};
 use std::cell::UnsafeCell;
 use std::fmt;
 use std::marker::PhantomData;
 use std::mem::{ManuallyDrop, align_of, size_of};
 use std::ops::Deref;
+use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -47,7 +54,11 @@ unsafe impl<T: CellValue, B: Brand> Persist<B> for PVec<T, B> {
     const OWNS: bool = true;
     const PADDED: bool = false;
     fn visit_owned(&self, owners: &mut Owners<'_>) {
-        self.buffer().visit(owners, None);
+        self.buffer().visit(owners, const { &Target::Buffer(Self::BUFFER_TYPE) });
+    }
+    fn describe(types: &mut Types) -> TypeId {
+        let shape = Shape::Vec { element: T::describe(types), buffer: Self::BUFFER_TYPE };
+        types.add(<Self as Persist<B>>::TYPE_NUMBER, size_of::<Self>(), shape)
     }
 }
 
@@ -58,7 +69,11 @@ unsafe impl<T: CellValue, B: Brand> Persist<B> for PDeque<T, B> {
     const OWNS: bool = true;
     const PADDED: bool = false;
     fn visit_owned(&self, owners: &mut Owners<'_>) {
-        self.buffer().visit(owners, None);
+        self.buffer().visit(owners, const { &Target::Buffer(Self::BUFFER_TYPE) });
+    }
+    fn describe(types: &mut Types) -> TypeId {
+        let shape = Shape::Deque { element: T::describe(types), buffer: Self::BUFFER_TYPE };
+        types.add(<Self as Persist<B>>::TYPE_NUMBER, size_of::<Self>(), shape)
     }
 }
 
@@ -71,6 +86,10 @@ unsafe impl<B: Brand> Persist<B> for PString<B> {
     fn visit_owned(&self, owners: &mut Owners<'_>) {
         self.bytes().visit_owned(owners);
     }
+    fn describe(types: &mut Types) -> TypeId {
+        let shape = Shape::String { buffer: PVec::<u8, B>::BUFFER_TYPE };
+        types.add(<Self as Persist<B>>::TYPE_NUMBER, size_of::<Self>(), shape)
+    }
 }
 
 // SAFETY: - a mutex is the value that it guards: the lock itself is in DRAM.
@@ -81,6 +100,21 @@ unsafe impl<T: Persist<B>, B: Brand> Persist<B> for PMutex<T, B> {
     const PADDED: bool = T::PADDED;
     fn visit_owned(&self, owners: &mut Owners<'_>) {
         self.guarded().visit_owned(owners);
+    }
+    fn describe(types: &mut Types) -> TypeId {
+        let shape = Shape::Mutex(T::describe(types));
+        types.add(<Self as Persist<B>>::TYPE_NUMBER, size_of::<Self>(), shape)
+    }
+    fn version(age: u32) -> Option<Version> {
+        let Version { name, number, size } = T::version(age)?;
+        let name = type_hash::with_number(type_hash::of_name("PMutex"), name);
+        Some(Version { name, number: type_hash::with_number(name, number), size })
+    }
+    fn from_version(object: &mut OldObject<'_>, offset: u64, age: u32) -> Result<Self, HeapError> {
+        T::from_version(object, offset, age).map(PMutex::new)
+    }
+    fn visit_version(at: PoolOffset, owners: &mut Owners<'_>, age: u32) -> Result<(), Fault> {
+        T::visit_version(at, owners, age)
     }
     fn copy_to(&mut self, into: &mut [u8]) {
         self.guarded_mut().copy_to(into);
@@ -117,6 +151,10 @@ unsafe impl<T: CellValue, B: Brand> Persist<B> for PCell<T, B> {
     const OWNS: bool = false;
     const PADDED: bool = !Self::IS_SMALL && size_of::<T::Bits>() != size_of::<Self>();
     fn visit_owned(&self, _: &mut Owners<'_>) {}
+    fn describe(types: &mut Types) -> TypeId {
+        let shape = Shape::Cell(T::describe(types));
+        types.add(<Self as Persist<B>>::TYPE_NUMBER, size_of::<Self>(), shape)
+    }
     fn copy_to(&mut self, into: &mut [u8]) {
         let cell = self.bits.get_mut();
         if Self::IS_SMALL {
@@ -139,6 +177,16 @@ impl<T: CellValue, B> PCell<T, B> {
         let mut bits = CellBits { word: 0 };
         bits.value = value.to_bits();
         PCell { bits: UnsafeCell::new(bits), brand: PhantomData }
+    }
+
+    /// Returns the value of a cell that is not in a pool, as a [migration](crate::Migrate) has it.
+    ///
+    /// # Errors
+    /// [`HeapError::InvalidValue`], with the null offset.
+    pub fn into_value(self) -> Result<T, HeapError> {
+        // SAFETY: - the bits are initialised, and every bit pattern is one.
+        let bits = unsafe { self.bits.into_inner().value };
+        T::from_bits(bits).ok_or(HeapError::InvalidValue { name: T::TYPE_NAME, at: PoolOffset::NULL })
     }
 
     /// Returns the first word as it was last written back.
@@ -187,20 +235,24 @@ unsafe impl<T: Persist<B>, B: Brand> Persist<B> for PBox<T, B> {
     const OWNS: bool = true;
     const PADDED: bool = false;
     fn visit_owned(&self, owners: &mut Owners<'_>) {
-        self.word.visit(owners, walk_of::<T, B>());
+        self.word.visit(owners, TargetOf::<T, B>::TARGET);
+    }
+    fn describe(types: &mut Types) -> TypeId {
+        let shape = Shape::Box(T::describe(types));
+        types.add(<Self as Persist<B>>::TYPE_NUMBER, size_of::<Self>(), shape)
     }
 }
 
-/// Returns the function that visits the objects that a `T` owns; `None` if it owns none.
-pub(crate) fn walk_of<T: Persist<B>, B: Brand>() -> Option<Walk> {
-    fn walk<T: Persist<B>, B: Brand>(at: PoolOffset, owners: &mut Owners<'_>) -> Result<(), Fault> {
-        // SAFETY: - the walk is called with the offset in a pointer to a `T`, in the transaction that frees the object
-        //           or under a pin: its space can't be used again before the reference ends.
-        let object: &T = unsafe { get_ref::<T, B>(owners.memory, at) }?;
-        object.visit_owned(owners);
-        Ok(())
-    }
-    T::OWNS.then_some(walk::<T, B> as Walk)
+/// The kind of the owned objects that are a `T`.
+pub(crate) struct TargetOf<T, B>(PhantomData<(T, B)>);
+
+impl<T: Persist<B>, B: Brand> TargetOf<T, B> {
+    pub(crate) const TARGET: &'static Target = &Target::Object(ObjectType {
+        walk: if T::OWNS { Some(walk::<T, B>) } else { None },
+        version: T::version,
+        visit_version: T::visit_version,
+        renew: renewed::<T, B>,
+    });
 }
 
 impl<T, B> fmt::Debug for PBox<T, B> {
@@ -227,11 +279,12 @@ impl<T: Persist<B>, B: Brand> PBox<T, B> {
     /// pointer is validated.
     ///
     /// # Errors
-    /// [`HeapError::Conflict`] as [`PCell::get`]; [`HeapError::Fault`] when the pointer is damaged, or when the object's memory is known to be lost.
+    /// [`HeapError::Conflict`] as [`PCell::get`]; [`HeapError::Fault`] when the pointer is damaged, or when the object's
+    /// memory is known to be lost; [`HeapError::OtherPool`].
     #[inline]
     pub fn get<'t, M: Medium>(&'t self, tx: &'t TypedTx<'_, B, M>) -> Result<Option<&'t T>, HeapError> {
         let memory = tx.raw().heap().memory();
-        let at = PoolOffset::new(tx.raw().read8(offset_of(memory, &self.word))?);
+        let at = PoolOffset::new(tx.raw().read8(place_of(memory, &self.word)?)?);
         // SAFETY: - the pointer was reached in this transaction, which is pinned until it is over.
         (!at.is_null()).then(|| unsafe { get_ref(memory, at) }).transpose().map_err(HeapError::from)
     }
@@ -242,9 +295,10 @@ impl<T: Persist<B>, B: Brand> PBox<T, B> {
     /// As [`get`](PBox::get).
     ///
     /// # Cost
-    /// A load, and a check of the range.
+    /// A load, and a check of both ranges.
     #[inline]
     pub fn load<'g, M: Medium>(&'g self, guard: &'g Guard<'_, B, M>) -> Result<Option<&'g T>, HeapError> {
+        place_of(guard.memory(), &self.word)?;
         let at = PoolOffset::new(self.word.load());
         // SAFETY: - this pointer is borrowed for `'g` from under a pin that is held so long and protects its object;
         //           `guard` protects the objects that are reached through a pointer of the root.
@@ -265,7 +319,10 @@ impl<T: Persist<B>, B: Brand> PBox<T, B> {
         new: Option<Owned<'_, T, B, M>>,
     ) -> Result<Option<Owned<'t, T, B, M>>, HeapError> {
         let raw = tx.raw();
-        let word = offset_of(raw.heap().memory(), &self.word);
+        let word = place_of(raw.heap().memory(), &self.word)?;
+        if new.as_ref().is_some_and(|new| !ptr::eq(new.tx.raw().heap(), raw.heap())) {
+            return Err(HeapError::OtherPool);
+        }
         raw.lock(word)?;
         let old = PoolOffset::new(raw.load8(word));
         // SAFETY: - the pointer's lock is kept until the transaction ends, so no other transaction comes to own the
@@ -321,6 +378,13 @@ impl<'t, T: Persist<B>, B: Brand, M: Medium> Owned<'t, T, B, M> {
     pub(crate) fn make(tx: &'t TypedTx<'_, B, M>, mut value: T) -> Result<Self, HeapError> {
         let () = Self::FITS;
         let raw = tx.raw();
+        if T::OWNS {
+            let mut owners = Owners::looking(raw.heap().memory());
+            value.visit_owned(&mut owners);
+            if owners.has_pointer {
+                return Err(HeapError::StrayPointer);
+            }
+        }
         let at = raw.alloc(size_of::<T>() as u64, align_of::<T>() as u64, T::TYPE_NUMBER)?;
         with_bytes::<T, B, _>(&mut value, |bytes| {
             raw.store(at, bytes);
@@ -352,7 +416,7 @@ impl<'t, T: Persist<B>, B: Brand, M: Medium> Owned<'t, T, B, M> {
     /// 16 bytes of the record for each object, and for each pointer on the way, which is locked.
     pub fn free(self) -> Result<(), HeapError> {
         let tx = self.tx;
-        free_owned(tx, self.into_offset(), walk_of::<T, B>())
+        free_owned(tx, self.into_offset(), TargetOf::<T, B>::TARGET.walk())
     }
 
     pub(crate) fn into_offset(self) -> PoolOffset {
@@ -389,7 +453,7 @@ impl<T: Persist<B>, B: Brand, M: Medium> Drop for Owned<'_, T, B, M> {
         // panic: the panic may be another's, or be caught in this one. An error rolls the transaction back, so the
         // object is not lost.
         if !self.tx.raw().will_roll_back() {
-            let _ = free_owned(self.tx, self.at, walk_of::<T, B>());
+            let _ = free_owned(self.tx, self.at, TargetOf::<T, B>::TARGET.walk());
         }
     }
 }
@@ -400,25 +464,32 @@ impl<T: Persist<B>, B: Brand, M: Medium> fmt::Debug for Owned<'_, T, B, M> {
     }
 }
 
-/// Returns the root, if there is one. It is never freed, so the reference is good for as long as the heap is open. A
+/// Returns the root, if there is one. Only a migration frees it, which borrows the heap exclusively, so the reference is good for
+/// as long as the heap is borrowed. A
 /// root that the running transaction makes does not count, since it may be rolled back.
 ///
 /// # Errors
-/// [`HeapError::WrongType`] when the root is not a `T`; [`HeapError::Corrupt`] and [`HeapError::Fault`].
-pub(crate) fn root<T: Persist<B>, B: Brand, M: Medium>(heap: &Heap<M>) -> Result<Option<&T>, HeapError> {
-    let at = heap.root()?;
-    if at.is_null() {
-        return Ok(None);
-    }
-    let object = heap.object(at)?;
-    check_root::<T, B>(at, object.size, object.type_number)?;
-    // SAFETY: - the object is a `T`, as just checked; no pointer owns the root, so no transaction can free it.
-    unsafe { get_ref(heap.memory(), at) }.map(Some).map_err(HeapError::from)
+/// [`HeapError::OtherTypes`] when the pool's types are not those of a root `T`; [`HeapError::NotTyped`],
+/// [`HeapError::TypeTable`], [`HeapError::Corrupt`] and [`HeapError::Fault`].
+pub(crate) fn root<'h, T: Persist<B>, B: Brand, M: Medium>(
+    heap: &'h Heap<M>,
+    compared: &ComparedTypes,
+) -> Result<Option<&'h T>, HeapError> {
+    let Some(typed) = committed_root(heap)? else { return Ok(None) };
+    compared.compare::<T, B>(&typed, || read_type_table(heap, typed.types))?;
+    compared.note::<T, B>(&typed);
+    let root = typed.root;
+    let object = heap.object(root)?;
+    check_object::<T, B>(root, object.size, object.type_number)?;
+    // SAFETY: - the object is a `T`, as just checked; no pointer owns the root, so no transaction can free it but those of a
+    //           migration, which borrows the heap exclusively.
+    unsafe { get_ref(heap.memory(), root) }.map(Some).map_err(HeapError::from)
 }
 
-fn check_root<T: Persist<B>, B: Brand>(at: PoolOffset, size: u64, found: u64) -> Result<(), HeapError> {
+/// Returns an error unless an object is a `T`.
+fn check_object<T: Persist<B>, B: Brand>(at: PoolOffset, size: u64, found: u64) -> Result<(), HeapError> {
     let is_right = found == T::TYPE_NUMBER && size >= size_of::<T>() as u64;
-    if is_right { Ok(()) } else { Err(HeapError::WrongType { at, want: T::TYPE_NUMBER, found }) }
+    if is_right { Ok(()) } else { Err(HeapError::Corrupt { what: "the type of the object", at }) }
 }
 
 impl<B: Brand, M: Medium> TypedTx<'_, B, M> {
@@ -426,17 +497,17 @@ impl<B: Brand, M: Medium> TypedTx<'_, B, M> {
     /// transaction starts again if another one makes the root before this one commits.
     ///
     /// # Errors
-    /// [`HeapError::Conflict`] as [`PCell::get`]; [`HeapError::WrongType`] when the root is not a `T`;
-    /// [`HeapError::Corrupt`] and [`HeapError::Fault`].
+    /// [`HeapError::Conflict`] as [`PCell::get`]; [`HeapError::OtherTypes`] when the pool's types are not those of a root
+    /// `T`; [`HeapError::NotMigrated`], [`HeapError::NotTyped`], [`HeapError::TypeTable`], [`HeapError::Corrupt`] and [`HeapError::Fault`].
     pub fn root<T: Persist<B>>(&self) -> Result<Option<&T>, HeapError> {
-        let at = self.raw().root()?;
-        if at.is_null() {
-            return Ok(None);
-        }
-        let (size, type_number) = self.raw().object(at)?;
-        check_root::<T, B>(at, size, type_number)?;
+        let raw = self.raw();
+        let Some(typed) = root_in(raw)? else { return Ok(None) };
+        self.compared().compare::<T, B>(&typed, || type_table_in(raw, typed.types))?;
+        let root = typed.root;
+        let (size, type_number) = raw.object(root)?;
+        check_object::<T, B>(root, size, type_number)?;
         // SAFETY: - the object is a `T`, as just checked; no pointer owns the root, so no transaction can free it. If
         //           this transaction made it, its content is in place.
-        unsafe { get_ref(self.raw().heap().memory(), at) }.map(Some).map_err(HeapError::from)
+        unsafe { get_ref(raw.heap().memory(), root) }.map(Some).map_err(HeapError::from)
     }
 }

@@ -217,7 +217,10 @@ impl<M: Medium> Heap<M> {
                     reservations.finish(false);
                     return Ok(value);
                 }
-                Err(RunError::Heap(error)) => (error.into(), matches!(error, HeapError::InDoubt(_))),
+                Err(RunError::Heap(error)) => {
+                    let in_doubt = matches!(error, HeapError::InDoubt(_));
+                    (error.into(), in_doubt)
+                }
                 Err(RunError::Closure(error)) => (error, false),
             };
         if in_doubt {

@@ -361,7 +361,7 @@ impl<M: Medium> Committing<'_, '_, M> {
             }
             Ok(None) => Words::Unchanged,
             Err(error) => {
-                self.abort(*error);
+                self.abort(error);
                 // Only a record that may be durable changes words.
                 if matches!(error, HeapError::InDoubt(_)) { self.heap.in_doubt() } else { Words::Unchanged }
             }
@@ -421,7 +421,7 @@ impl<M: Medium> Committing<'_, '_, M> {
 
     /// Gives up the transaction, whose commit failed.
     #[cold]
-    fn abort(&mut self, error: HeapError) {
+    fn abort(&mut self, error: &HeapError) {
         let allocator = self.heap.allocator(self.session);
         let (space, _) = self.attempt.space_and_writes();
         match error {

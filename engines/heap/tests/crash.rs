@@ -1,8 +1,11 @@
 //! No power cut loses what a transaction promised.
 
+mod migrating;
+
 use lode_heap::explore::{GrowingSubject, HeapSubject, IsolationSubject, LaterSubject, LogSubject};
 use lode_sim::{Budget, Machine, Report, Setup, Subject, explore, explore_poison};
 use lode_testing::seed;
+use migrating::MigratingSubject;
 
 fn clean(name: &str, subject: &impl Subject, setup: Setup) {
     let report: Report = explore(subject, &setup);
@@ -98,6 +101,17 @@ fn later_transactions_leave_a_prefix() {
             clean("later", &LaterSubject { size: 0x30000 }, setup);
             clean("later heap", &HeapSubject { size: 0x30000, sizes: 5, later: true }, setup);
         }
+    }
+}
+
+/// Stopped by a power cut at any moment, a migration goes on, and loses and leaks nothing.
+#[test]
+fn migrations_survive_power_cuts() {
+    for machine in Machine::ALL {
+        let failing_drains = machine.durability == lode_pmem::Durability::Commit;
+        let budget = Budget::scaled(2_000, 100.0);
+        let setup = Setup { machine, threads: 1, operations: 1, budget, failing_drains, ..Setup::default() };
+        clean("migration", &MigratingSubject { size: 0x30000 }, setup);
     }
 }
 

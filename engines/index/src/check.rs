@@ -19,7 +19,7 @@ use lode_pmem::{FaultScope, Medium, Memory, Readable};
 use std::collections::HashSet;
 
 /// A finding of a check.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Finding {
     /// An object that belongs to the tree. It is reported twice if two slots lead to it.
     Object(Object),

@@ -5,7 +5,7 @@ use lode_layout::{KEY_LEN_MAX, PoolOffset, TREE_NAME_LEN_MAX};
 use lode_pmem::Fault;
 
 /// Reason why an operation on a tree failed. Unless a variant says otherwise, nothing was changed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum IndexError {
     /// The key is too long.

@@ -109,8 +109,8 @@ pub(crate) fn copy<M: Medium>(
     view: &impl View,
     leaf: PoolOffset,
 ) -> Result<PoolOffset, IndexError> {
-    let damaged = IndexError::Corrupt { what: "the header of the leaf", at: leaf };
-    let len = header(view, leaf).leaf_len().filter(|len| *len <= view.len()).ok_or(damaged)?;
+    let damaged = || IndexError::Corrupt { what: "the header of the leaf", at: leaf };
+    let len = header(view, leaf).leaf_len().filter(|len| *len <= view.len()).ok_or_else(damaged)?;
     let mut words = vec![0; (len / WORD) as usize];
     view.read(leaf, words.as_mut_bytes());
     Ok(tx.alloc_with(&words, LEAF_ALIGN, TYPE_LEAF)?)
@@ -149,10 +149,10 @@ pub(crate) fn value_range(
     pool_len: u64,
 ) -> Result<(PoolOffset, u64), IndexError> {
     let header = header(view, leaf);
-    let damaged = IndexError::Corrupt { what: "the header of the leaf", at: leaf };
-    let len = header.leaf_len().ok_or(damaged)?;
+    let damaged = || IndexError::Corrupt { what: "the header of the leaf", at: leaf };
+    let len = header.leaf_len().ok_or_else(damaged)?;
     if leaf.get() > pool_len || len > pool_len - leaf.get() {
-        return Err(damaged);
+        return Err(damaged());
     }
     Ok((leaf.plus(header.value_off()), header.value_len))
 }

@@ -3,7 +3,7 @@
 use crate::format_table::FormatTable;
 use crate::{
     blocks, checkpoint_slot, header, log_descriptor, log_frame, log_state, pmdk_blk, pmdk_header, pmdk_log,
-    raw_volume, record, span, tree_entry, tree_leaf, tree_node,
+    raw_volume, record, span, tree_entry, tree_leaf, tree_node, type_table_header, typed_root,
 };
 
 /// Every format that has a table.
@@ -19,6 +19,8 @@ pub const FORMAT_TABLES: &[FormatTable] = &[
     tree_node::TABLE_256,
     tree_node::TABLE_TREE,
     tree_entry::TABLE,
+    typed_root::TABLE,
+    type_table_header::TABLE,
     pmdk_header::TABLE,
     pmdk_blk::TABLE,
     pmdk_log::TABLE,

@@ -1,6 +1,6 @@
 //! Layer 0: every format of pools, as bytes and as validated values.
 //!
-//! It does: encode and decode offsets, headers, checkpoint slots, log records, heap words, tree nodes and leaves,
+//! It does: encode and decode offsets, headers, checkpoint slots, log records, heap words, tree nodes and leaves, type tables,
 //! descriptors and map words of blocks, descriptors, states and frames of append logs, and the headers of raw volumes and of PMDK's pools. It does not: read a file, map
 //! memory, or know an instruction. So a tool can print a broken pool without opening it.
 #![forbid(unsafe_code)]
@@ -43,6 +43,9 @@ mod tree_entry;
 mod tree_leaf;
 mod tree_node;
 mod tree_slot;
+mod type_table;
+mod type_table_header;
+mod typed_root;
 mod word;
 
 pub use blocks::{BlockMapWord, BlocksDescriptor, BlocksDescriptorError};
@@ -82,4 +85,9 @@ pub use tree_node::{
     tree_meta,
 };
 pub use tree_slot::{NodeKind, PREFIX_LEN_MAX, SLOT_REACH, SlotKind, TreeSlot};
+pub use type_table::{
+    NumberKind, PoolType, ProgramTypes, Shape, TYPE_TABLE_LEN_MAX, TYPE_TYPE_TABLE, TypeComparison,
+    TypeDifference, TypeField, TypeId, TypeRow, TypeTable, TypeTableBuilder, TypeTableError, TypeVariant,
+};
+pub use typed_root::{TYPE_TYPED_ROOT, TypedRoot};
 pub use word::{CHECKED_BITS, checked, payload, unchecked};

@@ -32,7 +32,7 @@ pub use key_range::{KeyBounds, KeyRange};
 pub use later::Ticket;
 pub use lode_heap::CellValue;
 #[doc(hidden)]
-pub use lode_heap::{bits, type_hash};
+pub use lode_heap::{bits, type_hash, types};
 pub use lode_pmem::Durability;
 pub use malformed::Malformed;
 pub use options::Options;

@@ -8,6 +8,7 @@
 //! nothing of its log. So a check reports what it could not examine.
 
 use crate::layout::{Layout, Trace};
+use crate::typed::trace_typed;
 use lode_heap::check::{Finding, Report, SpaceMap, check_log, check_slots};
 use lode_heap::{Heap, HeapError};
 use lode_layout::{Geometry, Header, PoolOffset};
@@ -17,7 +18,8 @@ use std::sync::Arc;
 
 /// Checks the pool in `view`, in whatever state it is. The view must be private, like one that
 /// `lode_pool::map_unchecked` maps for reading. A log that was not closed is replayed into the view, which does not
-/// change the pool. If the pool's layout is one of `layouts`, its objects are checked, and leaks are looked for.
+/// change the pool. If the pool's layout is one of `layouts`, or if it holds typed data, its objects are checked, and leaks
+/// are looked for.
 ///
 /// # Cost
 /// Reads the log, all tables and bitmaps and, if the layout is registered, every object.
@@ -62,11 +64,13 @@ pub(crate) fn check_content<M: Medium>(
     report: &mut Report,
 ) {
     let mut map = SpaceMap::read(heap.memory(), geometry, report);
-    let Some(layout) = layout else { return };
     // A damaged root word is in the report already.
     let Ok(root) = heap.root() else { return };
-    let traced_all =
-        root.is_null() || layout.trace(heap, root, &mut Trace::new(heap.memory(), &mut map, report));
+    let mut trace = Trace::new(heap.memory(), &mut map, report);
+    let traced_all = match layout {
+        Some(layout) => root.is_null() || layout.trace(heap, root, &mut trace),
+        None => trace_typed(heap, &mut trace),
+    };
     if traced_all {
         // Lost bitmaps are in the report already.
         let _ = heap.memory().reading(|memory| map.report_leaks(memory, report));

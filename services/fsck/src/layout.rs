@@ -2,7 +2,7 @@
 
 use crate::moves::{ShrinkError, ShrinkEvents};
 use crate::outcome::{Repair, RepairError};
-use lode_heap::check::{Finding, MarkResult, Report, SpaceMap};
+use lode_heap::check::{Finding, MarkResult, Report, Severity, SpaceMap};
 use lode_heap::{Heap, HeapError};
 use lode_layout::{Geometry, PoolOffset};
 use lode_pmem::{Medium, Memory};
@@ -90,6 +90,16 @@ impl<'a> Trace<'a> {
     /// Marks the object at `at` as reached; `what` names it in a finding. Returns true if it is allocated and was not
     /// reached before.
     pub fn object(&mut self, what: &'static str, at: PoolOffset) -> bool {
+        self.object_on(what, at, || None)
+    }
+
+    /// Marks an object as [`object`](Trace::object) does. A finding has the way from the root to it.
+    pub(crate) fn object_on(
+        &mut self,
+        what: &'static str,
+        at: PoolOffset,
+        path: impl FnOnce() -> Option<String>,
+    ) -> bool {
         self.report.counts.reached += 1;
         let map = &mut *self.map;
         let means = match self.memory.reading(|memory| map.mark(memory, at)) {
@@ -99,7 +109,7 @@ impl<'a> Trace<'a> {
                 "it is not allocated, so it may be overwritten"
             }
         };
-        self.report.add(Finding::damage(what, at, means));
+        self.report.add(Finding { path: path(), ..Finding::damage(what, at, means) });
         false
     }
 
@@ -111,6 +121,22 @@ impl<'a> Trace<'a> {
     /// Reports damage of the content.
     pub fn damage(&mut self, what: &'static str, at: PoolOffset, means: &'static str) {
         self.report.add(Finding::damage(what, at, means));
+    }
+
+    /// Reports damage of the content, with the way from the root to it.
+    pub(crate) fn damage_on(
+        &mut self,
+        what: &'static str,
+        at: PoolOffset,
+        means: &'static str,
+        path: String,
+    ) {
+        self.report.add(Finding { path: Some(path), ..Finding::damage(what, at, means) });
+    }
+
+    /// Reports a state that is no damage.
+    pub(crate) fn note(&mut self, what: &'static str, at: PoolOffset, means: &'static str) {
+        self.report.add(Finding { severity: Severity::Note, ..Finding::damage(what, at, means) });
     }
 
     /// Notes the number of keys that the content has.

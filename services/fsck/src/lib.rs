@@ -5,7 +5,8 @@
 //!   repair_pool   the same order, each step durable before the next                       --> Repair
 //!   shrink_pool   objects move down -> log closed -> headers -> file                    --> Shrunk
 //!                                                     ^
-//!   Layout        names the layout, traces its objects, salvages and moves them    (TypedLayout, and the crates of the layouts)
+//!   Layout        names the layout, traces its objects, salvages and moves them    (the crates of the layouts)
+//!   typed data    traced by its type table, whatever its layout's name
 //! ```
 //!
 //! It does: compose the checks of headers ([`lode_pool`]), of log and space ([`lode_heap::check`]) and of registered
@@ -26,4 +27,3 @@ pub use moves::{ShrinkError, ShrinkEvents};
 pub use outcome::{LostRange, Repair, RepairError};
 pub use repair::repair_pool;
 pub use shrink::shrink_pool;
-pub use typed::TypedLayout;

@@ -57,7 +57,7 @@ fn check_undamaged(
     let report = check_pool(Arc::clone(view.medium()), layouts);
     let worst = report.findings.iter().max_by_key(|finding| finding.severity);
     match worst.filter(|_| report.is_damaged()) {
-        Some(finding) => Err(ShrinkError::Damaged { finding: Box::new(*finding) }),
+        Some(finding) => Err(ShrinkError::Damaged { finding: Box::new(finding.clone()) }),
         None => Ok(()),
     }
 }

@@ -1,92 +1,74 @@
-//! Typed pools as a layout: every object has one owner, and the types say where the owners are.
+//! Pools of typed data: every object has one owner, and the pool's type table says where the owners are.
 
-use crate::layout::{Layout, Trace};
-use lode_heap::{Brand, Heap, Persist, visit_owned_by};
+use crate::layout::Trace;
+use lode_heap::{Heap, HeapError, TypedDamage, TypedPlace, TypedSurvey, TypedVisitor};
 use lode_layout::PoolOffset;
 use lode_pmem::Medium;
-use std::fmt;
-use std::marker::PhantomData;
-use std::sync::Arc;
 
-/// The layout of typed pools whose root is a `T`. A check looks for damaged pointers, objects with two owners and
-/// leaks. A repair leaves the objects alone.
-///
-/// ```
-/// # use lode_heap::{Access, CreateOptions, LayoutName, OpenOptions, PCell, Persist, Durability, TypedPool};
-/// # use lode_fsck::{TypedLayout, check_pool};
-/// # use std::sync::Arc;
-/// lode_heap::brand!(Shelf);
-///
-/// #[derive(Persist)]
-/// #[persist(brand = Shelf)]
-/// #[repr(C)]
-/// struct Root {
-///     count: PCell<u64, Shelf>,
-/// }
-///
-/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let folder = tempfile::tempdir()?;
-/// # let path = folder.path().join("shelf.pool");
-/// # let options = CreateOptions { durability: Some(Durability::None), ..CreateOptions::new(1 << 20, LayoutName::new("shelf")?) };
-/// # let pool = TypedPool::<Shelf>::create(&path, &options)?;
-/// # pool.root_or_init(|_| Ok(Root { count: PCell::new(1) }))?;
-/// # pool.close()?;
-/// let view = lode_pool::map_unchecked(&path, &OpenOptions::new(Access::ReadOnly))?;
-/// let report = check_pool(Arc::new(view), &[&TypedLayout::<Root, Shelf>::new("shelf")]);
-/// assert!(report.is_clean() && report.traced, "{report}");
-/// # Ok(())
-/// # }
-/// ```
-pub struct TypedLayout<T, B> {
-    name: &'static str,
-    root: PhantomData<fn() -> (T, B)>,
-}
-
-impl<T: Persist<B>, B: Brand> TypedLayout<T, B> {
-    /// Returns the layout with this name.
-    pub const fn new(name: &'static str) -> TypedLayout<T, B> {
-        TypedLayout { name, root: PhantomData }
-    }
-}
-
-impl<T: Persist<B>, B: Brand, M: Medium> Layout<M> for TypedLayout<T, B> {
-    fn name(&self) -> &str {
-        self.name
-    }
-
-    fn trace(&self, heap: &Heap<Arc<M>>, root: PoolOffset, trace: &mut Trace<'_>) -> bool {
-        match trace.object_info(root) {
-            Some((_, type_number)) if type_number == T::TYPE_NUMBER => {}
-            Some(_) => {
-                trace.damage(
-                    "the root",
-                    root,
-                    "it has another type than this layout's, so nothing is traced",
-                );
-                return false;
-            }
-            None => {
-                trace.damage("the root", root, "no object is there");
-                return false;
-            }
+/// Traces a pool of typed data, whatever program made it. Returns true if it was traced as a whole: false if it is not
+/// one, or if a part can't be read.
+pub(crate) fn trace_typed<M: Medium>(heap: &Heap<M>, trace: &mut Trace<'_>) -> bool {
+    let mut survey = match TypedSurvey::open(heap) {
+        Ok(Some(survey)) => survey,
+        Ok(None) | Err(HeapError::NotTyped { .. }) => return false,
+        Err(error) => {
+            report(&error, trace);
+            return false;
         }
-        let mut is_whole = trace.object("the root", root);
-        if is_whole {
-            visit_owned_by::<T, B, Arc<M>>(heap, root, &mut |found| match found {
-                Ok(at) => trace.object("the object that a pointer leads to", at),
-                Err(fault) => {
-                    trace.damage("the range", fault.at, "it can't be read");
-                    is_whole = false;
-                    false
-                }
-            });
+    };
+    for (what, at) in ["the root object", "the type table"].into_iter().zip(survey.frame()) {
+        trace.object(what, at);
+    }
+    if survey.is_half_migrated() {
+        trace.note(
+            "the type table",
+            survey.frame()[1],
+            "a migration is not finished, so nothing is traced; the program goes on with it",
+        );
+        return false;
+    }
+    let mut visitor = Visitor { trace, is_whole: true };
+    survey.visit(&mut visitor).is_ok() && visitor.is_whole
+}
+
+fn report(error: &HeapError, trace: &mut Trace<'_>) {
+    let means = "it is damaged, so nothing is traced";
+    match *error {
+        HeapError::TypeTable { at, .. } => trace.damage("the type table", at, means),
+        HeapError::Corrupt { what, at } => trace.damage(what, at, means),
+        HeapError::NoObject { at } => {
+            trace.damage("the object", at, "no object is there, so nothing is traced")
         }
-        is_whole
+        HeapError::Fault(fault) => {
+            trace.damage("the range", fault.at, "it can't be read, so nothing is traced")
+        }
+        _ => trace.damage("the root", PoolOffset::NULL, means),
     }
 }
 
-impl<T, B> fmt::Debug for TypedLayout<T, B> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Typed").field("name", &self.name).finish()
+struct Visitor<'a, 'b> {
+    trace: &'a mut Trace<'b>,
+    is_whole: bool,
+}
+
+impl TypedVisitor for Visitor<'_, '_> {
+    fn object(&mut self, place: &TypedPlace<'_>) -> bool {
+        self.trace.object_on("the object that a pointer leads to", place.at(), || Some(place.path()))
+    }
+
+    fn damage(&mut self, place: &TypedPlace<'_>, damage: TypedDamage) {
+        self.is_whole &= damage != TypedDamage::Unreadable;
+        self.trace.damage_on(what(damage), place.at(), damage.means(), place.path());
+    }
+}
+
+/// Returns what a finding is about.
+const fn what(damage: TypedDamage) -> &'static str {
+    match damage {
+        TypedDamage::NoObject | TypedDamage::OtherType => "the object that a pointer leads to",
+        TypedDamage::NoValue => "the value",
+        TypedDamage::TooLong => "the buffer",
+        TypedDamage::NoText => "the text",
+        _ => "the range",
     }
 }

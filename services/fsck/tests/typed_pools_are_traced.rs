@@ -1,13 +1,14 @@
 //! A check of a typed pool finds leaks, and pointers that lead nowhere or to an object with another owner.
 #![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
 
-use lode_fsck::{TypedLayout, check_pool};
-use lode_heap::check::{Report, Severity};
+use lode_fsck::check_pool;
+use lode_heap::check::{Finding, Report, Severity};
 use lode_heap::{Access, CreateOptions, Durability, HeapError, LayoutName, OpenOptions};
-use lode_heap::{PBox, PCell, PString, PVec, Persist, Pool, TypedPool};
-use lode_layout::PoolOffset;
+use lode_heap::{PBox, PCell, PDeque, PString, PVec, Persist, Pool, TypedPool};
+use lode_layout::{PoolOffset, TypedRoot, decode_root, encode_root};
 use lode_pmem::Medium;
 use lode_pool::UncheckedPool;
+use std::mem::offset_of;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tempfile::TempDir;
@@ -22,15 +23,22 @@ struct House {
     next: PBox<House, Town>,
     names: PString<Town>,
     years: PVec<u32, Town>,
+    kind: PCell<Option<bool>, Town>,
+    wishes: PDeque<(bool, u8), Town>,
 }
-
-const LAYOUT: TypedLayout<House, Town> = TypedLayout::new("town");
 
 fn house(number: u64) -> House {
-    House { number: PCell::new(number), next: PBox::null(), names: PString::new(), years: PVec::new() }
+    House {
+        number: PCell::new(number),
+        next: PBox::null(),
+        names: PString::new(),
+        years: PVec::new(),
+        kind: PCell::new(None),
+        wishes: PDeque::new(),
+    }
 }
 
-/// Makes a pool with a chain of three houses, each with a string and a vector: nine objects.
+/// Makes a pool with a chain of three houses, each with a string, a vector and a queue: with the root object and the types, fourteen objects.
 fn town() -> (TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("pool");
@@ -45,6 +53,8 @@ fn town() -> (TempDir, PathBuf) {
         for house in [root, second, second.next.get(tx)?.unwrap()] {
             house.names.set(tx, "a name that takes some room")?;
             house.years.push(tx, 1900)?;
+            house.wishes.push_back(tx, (true, 1))?;
+            house.wishes.push_back(tx, (false, 2))?;
         }
         Ok::<_, HeapError>(())
     })
@@ -58,15 +68,27 @@ fn view(path: &Path) -> Arc<UncheckedPool> {
 }
 
 fn check(view: Arc<UncheckedPool>) -> Report {
-    check_pool(view, &[&LAYOUT])
+    check_pool(view, &[])
 }
 
-fn root_of(view: &UncheckedPool) -> PoolOffset {
+fn load(view: &UncheckedPool, at: PoolOffset) -> u64 {
+    view.memory().reading(|memory| memory.load8(at)).unwrap()
+}
+
+/// Offset of the root object.
+fn typed_root_of(view: &UncheckedPool) -> PoolOffset {
     let geometry = *lode_pool::Headers::read(view).unwrap().geometry();
-    lode_layout::decode_root(
-        view.memory().reading(|memory| memory.load8(geometry.extents()[0].start)).unwrap(),
-    )
-    .unwrap()
+    decode_root(load(view, geometry.extents()[0].start)).unwrap()
+}
+
+/// The root object.
+fn typed_root(view: &UncheckedPool) -> TypedRoot {
+    TypedRoot::decode([0, 8, 16].map(|word| load(view, typed_root_of(view).plus(word)))).unwrap()
+}
+
+/// Offset of the first house.
+fn root_of(view: &UncheckedPool) -> PoolOffset {
+    typed_root(view).root
 }
 
 /// Offset of the pointer `next` of the root.
@@ -79,7 +101,7 @@ fn sound_pool_has_no_leak() {
     let (_folder, path) = town();
     let report = check(view(&path));
     assert!(report.is_clean() && report.traced, "{report}");
-    assert_eq!((report.counts.reached, report.counts.objects), (9, 9));
+    assert_eq!((report.counts.reached, report.counts.objects), (14, 14));
 }
 
 #[test]
@@ -100,29 +122,98 @@ fn misdirected_pointer_is_corruption() {
     let sound = view(&path);
     let second = sound.memory().reading(|memory| memory.load8(next_of_root(&sound))).unwrap();
     // To the root itself; between two objects; outside of the pool.
-    for (target, reached) in [(root_of(&sound).get(), 4), (second + 8, 4), (1 << 40, 4)] {
+    for (target, reached) in [(root_of(&sound).get(), 7), (second + 8, 7), (1 << 40, 7)] {
         let view = view(&path);
         view.store8(next_of_root(&view), target);
         let report = check(Arc::clone(&view));
         assert_eq!(report.counts.reached, reached, "{report}");
         assert!(report.findings[0].what.contains("pointer"), "{report}");
-        // The other six are leaks now.
-        assert_eq!(report.findings.len(), 7, "{report}");
+        // The other eight are leaks now.
+        assert_eq!(report.findings.len(), 9, "{report}");
     }
 }
 
-#[test]
-fn root_of_other_type_is_not_traced() {
+/// Changes words of the pool and returns what a check finds: path and consequence of each finding.
+fn found(change: impl Fn(&UncheckedPool)) -> Vec<(String, &'static str)> {
     let (_folder, path) = town();
-    let other = TypedLayout::<u64, Town>::new("town");
-    let report = check_pool(view(&path), &[&other]);
-    assert!(!report.traced, "{report}");
-    assert_eq!(report.worst(), Some(Severity::Damage));
+    let view = view(&path);
+    change(&view);
+    let finding = |finding: Finding| (finding.path.unwrap_or_default(), finding.means);
+    check(view).findings.into_iter().map(finding).collect()
+}
+
+fn store_words<const N: usize>(view: &UncheckedPool, at: PoolOffset, words: [u64; N]) {
+    words.into_iter().zip(0..).for_each(|(word, index)| view.store8(at.plus(8 * index), word));
 }
 
 #[test]
-fn other_layout_is_not_traced() {
-    let (_folder, path) = town();
-    let report = check_pool(view(&path), &[&TypedLayout::<House, Town>::new("village")]);
-    assert!(report.is_clean() && !report.traced, "{report}");
+fn values_and_lengths_are_checked() {
+    const MEANS_VALUE: &str = "its bytes are no value of its type";
+    const MEANS_LONG: &str = "it has more elements than its buffer has room for";
+    let root = root_of;
+    let at = |offset: usize| move |view: &UncheckedPool| root(view).plus(offset as u64);
+    let (kind, names, years, wishes) = (
+        at(offset_of!(House, kind)),
+        at(offset_of!(House, names)),
+        at(offset_of!(House, years)),
+        at(offset_of!(House, wishes)),
+    );
+    let is = |found: Vec<_>, path: &str, means| assert_eq!(found, [(path.to_owned(), means)]);
+    is(found(|view| view.store8(kind(view), 9)), "House.kind", MEANS_VALUE);
+    is(found(|view| view.store8(years(view).plus(8), 1000)), "House.years", MEANS_LONG);
+    is(found(|view| view.store8(years(view).plus(8), u64::MAX)), "House.years", MEANS_LONG);
+    is(found(|view| view.store8(wishes(view).plus(24), 1000)), "House.wishes", MEANS_LONG);
+    is(found(|view| view.store8(wishes(view).plus(16), 4)), "House.wishes", MEANS_LONG);
+    let text = |view: &UncheckedPool| {
+        let buffer = view.memory().reading(|memory| memory.load8(names(view))).unwrap();
+        view.store8(PoolOffset::new(buffer), u64::MAX);
+    };
+    is(found(text), "House.names", "its bytes are not UTF-8");
+    let wish = |view: &UncheckedPool| {
+        let buffer = view.memory().reading(|memory| memory.load8(wishes(view))).unwrap();
+        view.store8(PoolOffset::new(buffer), 0x02_02_00);
+    };
+    is(found(wish), "House.wishes[1]", MEANS_VALUE);
+}
+
+#[test]
+fn pointers_to_objects_of_other_types_are_found() {
+    let found = found(|view| {
+        let [next, years] = [offset_of!(House, next), offset_of!(House, years)]
+            .map(|offset| root_of(view).plus(offset as u64));
+        let [house, buffer] =
+            [next, years].map(|at| view.memory().reading(|memory| memory.load8(at)).unwrap());
+        store_words(view, next, [buffer]);
+        store_words(view, years, [house]);
+    });
+    let path = |path: &str| (path.to_owned(), "an object of another type is there");
+    // The vector comes first: the objects of boxes are visited after the object that has them.
+    assert_eq!(found[..2], [path("House.years"), path("House.next")]);
+}
+
+#[test]
+fn repeated_steps_are_counted() {
+    let found = found(|view| {
+        let mut house = root_of(view);
+        for _ in 0..2 {
+            let next = house.plus(offset_of!(House, next) as u64);
+            house = PoolOffset::new(view.memory().reading(|memory| memory.load8(next)).unwrap());
+        }
+        view.store8(house.plus(offset_of!(House, kind) as u64), 9);
+    });
+    assert_eq!(found, [("House.next{2}.kind".to_owned(), "its bytes are no value of its type")]);
+}
+
+#[test]
+fn damaged_type_tables_are_found() {
+    let types = |view: &UncheckedPool| typed_root(view).types;
+    let means = "it is damaged, so nothing is traced";
+    let is = |found: Vec<_>| assert_eq!(found, [(String::new(), means)]);
+    is(found(|view| view.store8(types(view).plus(40), 0)));
+    is(found(|view| view.store8(types(view), 0)));
+    is(found(|view| view.store8(typed_root_of(view), 77)));
+    is(found(|view| view.store8(typed_root_of(view).plus(8), encode_root(root_of(view)))));
+    let outside =
+        found(|view| view.store8(typed_root_of(view).plus(8), encode_root(PoolOffset::new(1 << 30))));
+    assert_eq!(outside, [(String::new(), "no object is there, so nothing is traced")]);
 }

@@ -29,6 +29,7 @@ pub mod raw_volume;
 pub mod record;
 pub mod smbios;
 pub mod store;
+pub mod typed;
 
 /// Returns the first bytes of `data`, with zeros for those that it lacks.
 fn page<const LEN: usize>(data: &[u8]) -> [u8; LEN] {
@@ -86,4 +87,5 @@ pub const TARGETS: &[Target] = &[
     Target { name: "record", run: record::run, seeds: record::seeds },
     Target { name: "smbios", run: smbios::run, seeds: smbios::seeds },
     Target { name: "store", run: store::run, seeds: store::seeds },
+    Target { name: "typed", run: typed::run, seeds: typed::seeds },
 ];

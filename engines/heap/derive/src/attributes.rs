@@ -3,13 +3,17 @@
 use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 use syn::ext::IdentExt;
-use syn::{Attribute, Error, Generics, LitInt, LitStr, Path, Result, Type};
+use syn::{Attribute, Error, GenericParam, Generics, LitInt, LitStr, Path, Result, Type};
 
 /// The content of `#[persist(...)]`.
 #[derive(Default)]
 pub(crate) struct Persist {
     pub(crate) brand: Option<Type>,
     pub(crate) type_number: Option<LitInt>,
+    /// The name on the medium, if it is not that of the type.
+    pub(crate) name: Option<LitStr>,
+    /// The type that it was before it changed.
+    pub(crate) was: Option<Type>,
     /// The path by which the type's crate knows what `lode-heap` exports.
     pub(crate) exporter: Option<Path>,
 }
@@ -25,11 +29,16 @@ impl Persist {
                     let number: LitInt = meta.value()?.parse()?;
                     number.base10_parse::<u64>()?;
                     persist.type_number = Some(number);
+                } else if meta.path.is_ident("name") {
+                    persist.name = Some(meta.value()?.parse()?);
+                } else if meta.path.is_ident("was") {
+                    persist.was = Some(meta.value()?.parse()?);
                 } else if meta.path.is_ident("crate") {
                     persist.exporter = Some(meta.value()?.parse::<LitStr>()?.parse()?);
                 } else {
-                    return Err(meta
-                        .error("`persist` knows `brand = Type`, `type_number = 1` and `crate = \"path\"`"));
+                    return Err(meta.error(
+                        "`persist` knows `brand = Type`, `was = OldType`, `name = \"Name\"`, `type_number = 1` and `crate = \"path\"`",
+                    ));
                 }
                 Ok(())
             })?;
@@ -42,6 +51,11 @@ impl Persist {
         self.exporter.as_ref().map_or_else(|| quote!(::lode_heap), |path| quote!(#path))
     }
 
+    /// Returns the name of the type on the medium.
+    pub(crate) fn declared(&self, name: &Ident) -> String {
+        self.name.as_ref().map_or_else(|| name.unraw().to_string(), LitStr::value)
+    }
+
     /// Returns the hash of the declared name, and of the names of the type's parameters, each of which is a `bound`.
     pub(crate) fn name_hash(
         &self,
@@ -50,7 +64,7 @@ impl Persist {
         bound: &TokenStream,
         heap: &TokenStream,
     ) -> TokenStream {
-        let declared = name.unraw().to_string();
+        let declared = self.declared(name);
         self.with_parameters(
             quote!(#heap::type_hash::of_name(#declared)),
             generics,
@@ -69,6 +83,29 @@ impl Persist {
     ) -> TokenStream {
         let Some(number) = &self.type_number else { return computed.clone() };
         self.with_parameters(quote!(#number), generics, &|ty| quote!(<#ty as #bound>::TYPE_NUMBER), heap)
+    }
+
+    /// Returns the parameters of the type, but for its brand, as its description has them.
+    pub(crate) fn parameters(
+        &self,
+        generics: &Generics,
+        bound: &TokenStream,
+        heap: &TokenStream,
+    ) -> TokenStream {
+        let parameter = |parameter: &GenericParam| match parameter {
+            GenericParam::Type(ty) if self.is_brand(&ty.ident) => None,
+            GenericParam::Type(ty) => {
+                let ty = &ty.ident;
+                Some(quote!(#heap::types::Parameter::Type(<#ty as #bound>::describe)))
+            }
+            GenericParam::Const(constant) => {
+                let constant = &constant.ident;
+                Some(quote!(#heap::types::Parameter::Value(#constant as u64)))
+            }
+            GenericParam::Lifetime(_) => None,
+        };
+        let parameters = generics.params.iter().filter_map(parameter);
+        quote!([#(#parameters),*])
     }
 
     /// Returns `hash` with the number of each parameter mixed in. A parameter that is the brand has none.

@@ -15,6 +15,9 @@ pub(crate) fn expand(input: &DeriveInput) -> Result<TokenStream> {
     if let Some(brand) = &persist.brand {
         return Err(Error::new_spanned(brand, "the value of a cell has no brand: it has no pointers"));
     }
+    if let Some(was) = &persist.was {
+        return Err(Error::new_spanned(was, "a value is converted by the struct whose cell it is in"));
+    }
     let heap = persist.exporter();
     let name = quote!(<Self as #heap::CellValue>::NAME);
     let value = match &input.data {
@@ -23,6 +26,10 @@ pub(crate) fn expand(input: &DeriveInput) -> Result<TokenStream> {
             let (names, pack, unpack) = (fields.names(), fields.pack(), fields.unpack());
             CellValue {
                 number: fields.mixed(name),
+                describe: {
+                    let described = fields.described();
+                    quote!(types.value_structure::<Self>(&declaration, &[#described]))
+                },
                 bits: fields.bits(),
                 to_bits: quote! {
                     let Self { #names } = self;
@@ -49,6 +56,8 @@ pub(crate) fn expand(input: &DeriveInput) -> Result<TokenStream> {
 struct CellValue {
     /// The type's number, without its size.
     number: TokenStream,
+    /// The addition of the type, by its `declaration`, to `types`.
+    describe: TokenStream,
     /// The type of the bits.
     bits: TokenStream,
     /// The bits of `self`.
@@ -59,13 +68,14 @@ struct CellValue {
 
 impl CellValue {
     fn implementation(&self, input: &DeriveInput, persist: &Persist, heap: &TokenStream) -> TokenStream {
-        let CellValue { number, bits, to_bits, from_bits } = self;
+        let CellValue { number, describe, bits, to_bits, from_bits } = self;
         let bits_of_self = quote!(<Self as #heap::CellValue>::Bits);
         let sized = quote!(#heap::type_hash::with_size(#number, ::core::mem::size_of::<#bits_of_self>()));
         let number = persist.number(&sized, &input.generics, &quote!(#heap::CellValue), heap);
         let name = &input.ident;
-        let declared = name.unraw().to_string();
+        let declared = persist.declared(name);
         let hash = persist.name_hash(name, &input.generics, &quote!(#heap::CellValue), heap);
+        let parameters_of = persist.parameters(&input.generics, &quote!(#heap::CellValue), heap);
         let generics = bounded(&input.generics, heap);
         let (parameters, _, conditions) = generics.split_for_impl();
         let (_, arguments, _) = input.generics.split_for_impl();
@@ -102,6 +112,17 @@ impl CellValue {
                 fn from_bits(bits: #bits_of_self) -> ::core::option::Option<Self> {
                     #from_bits
                 }
+
+                fn describe(types: &mut #heap::types::Types) -> #heap::types::TypeId {
+                    let declaration = #heap::types::Declaration {
+                        name: #declared,
+                        parameters: &#parameters_of,
+                        number: <Self as #heap::CellValue>::TYPE_NUMBER,
+                        size: ::core::mem::size_of::<#bits_of_self>(),
+                        was: ::core::option::Option::None,
+                    };
+                    #describe
+                }
             }
         }
     }
@@ -129,11 +150,17 @@ fn of_enum(data: &DataEnum, input: &DeriveInput, name: TokenStream, heap: &Token
         let declared = name.unraw().to_string();
         number = fields.mixed(quote!(#heap::type_hash::with_field(#number, #declared, #tag as usize, 0)));
     }
+    let described = names.iter().zip(&tags).zip(&variants).map(|((name, tag), fields)| {
+        let (declared, fields) = (name.unraw().to_string(), fields.described());
+        quote!(#heap::types::Variant { name: #declared, tag: #tag, fields: &[#fields] })
+    });
+    let describe = quote!(types.enumeration::<Self>(&declaration, &[#(#described),*]));
     let with_fields: Vec<&FieldsOf<'_>> =
         variants.iter().filter(|variant| !variant.fields.is_empty()).collect();
     if with_fields.is_empty() {
         return Ok(CellValue {
             number,
+            describe,
             bits: quote!(u8),
             to_bits: quote!(match self { #(Self::#names { .. } => #tags,)* }),
             from_bits: quote!(::core::option::Option::Some(match bits {
@@ -157,6 +184,7 @@ fn of_enum(data: &DataEnum, input: &DeriveInput, name: TokenStream, heap: &Token
     let fields: Vec<TokenStream> = variants.iter().map(FieldsOf::names).collect();
     Ok(CellValue {
         number,
+        describe,
         bits: quote!(#heap::bits::Pair<u8, #choice>),
         to_bits: quote!(match self {
             #(Self::#names { #fields } => #heap::bits::Pair::new(#tags, #packed),)*
@@ -334,15 +362,30 @@ impl<'a> FieldsOf<'a> {
         }
     }
 
+    /// Returns the name and the description of each field.
+    fn described(&self) -> TokenStream {
+        let heap = self.heap;
+        let described = self.fields.iter().map(|(member, ty)| {
+            let declared = declared_name(member);
+            quote!((#declared, <#ty as #heap::CellValue>::describe as #heap::types::Describe))
+        });
+        quote!(#(#described),*)
+    }
+
     /// Returns `hash` with the name and the type of each field mixed in.
     fn mixed(&self, hash: TokenStream) -> TokenStream {
         let heap = self.heap;
         self.fields.iter().enumerate().fold(hash, |hash, (index, (member, ty))| {
-            let declared = match member {
-                Member::Named(name) => name.unraw().to_string(),
-                Member::Unnamed(index) => index.index.to_string(),
-            };
+            let declared = declared_name(member);
             quote!(#heap::type_hash::with_field(#hash, #declared, #index, <#ty as #heap::CellValue>::TYPE_NUMBER))
         })
+    }
+}
+
+/// Returns the name of a field as it is declared, or its number.
+fn declared_name(member: &Member) -> String {
+    match member {
+        Member::Named(name) => name.unraw().to_string(),
+        Member::Unnamed(index) => index.index.to_string(),
     }
 }

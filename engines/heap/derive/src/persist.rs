@@ -26,6 +26,10 @@ pub(crate) fn expand(input: &DeriveInput) -> Result<TokenStream> {
     let type_number = persist.number(&fields.type_number(), &input.generics, &bound, &heap);
     let (owns, visits) = (fields.owns(), fields.visits());
     let (padded, copies) = (fields.padded(), fields.copies());
+    let parts = fields.parts();
+    let parameters_of = persist.parameters(&input.generics, &bound, &heap);
+    let display = persist.declared(name);
+    let (was, versions) = older(&persist, &bound, &brand, &heap);
     let destructor = format!("`{name}` has a destructor, which would never run in a pool");
     let check = quote!(assert!(!::core::mem::needs_drop::<Self>(), #destructor););
     // The number of a type with parameters is computed where the type is used.
@@ -50,6 +54,17 @@ pub(crate) fn expand(input: &DeriveInput) -> Result<TokenStream> {
             fn copy_to(&mut self, into: &mut [u8]) {
                 #copies
             }
+            fn describe(types: &mut #heap::types::Types) -> #heap::types::TypeId {
+                let declaration = #heap::types::Declaration {
+                    name: #display,
+                    parameters: &#parameters_of,
+                    number: <Self as #bound>::TYPE_NUMBER,
+                    size: ::core::mem::size_of::<Self>(),
+                    was: #was,
+                };
+                types.structure::<Self>(&declaration, &[#parts])
+            }
+            #versions
         }
         #now
     })
@@ -112,8 +127,7 @@ impl<'a> Fields<'a> {
         let (heap, brand) = (self.heap, self.brand);
         let mut hash = quote!(<Self as #heap::Persist<#brand>>::NAME);
         for (field, ty) in &self.fields {
-            let declared = field.to_string();
-            let declared = declared.trim_start_matches("r#");
+            let declared = declared_name(field);
             hash = quote!(#heap::type_hash::with_field(
                 #hash,
                 #declared,
@@ -122,6 +136,22 @@ impl<'a> Fields<'a> {
             ));
         }
         quote!(#heap::type_hash::with_size(#hash, ::core::mem::size_of::<Self>()))
+    }
+
+    fn parts(&self) -> TokenStream {
+        let (heap, brand) = (self.heap, self.brand);
+        let part = |(field, ty): &(TokenStream, &Type)| {
+            let declared = declared_name(field);
+            quote! {
+                #heap::types::Part {
+                    name: #declared,
+                    offset: ::core::mem::offset_of!(Self, #field),
+                    describe: <#ty as #heap::Persist<#brand>>::describe,
+                }
+            }
+        };
+        let parts = self.fields.iter().map(part);
+        quote!(#(#parts),*)
     }
 
     fn owns(&self) -> TokenStream {
@@ -157,4 +187,61 @@ impl<'a> Fields<'a> {
         let fields = self.fields.iter().map(copy);
         quote!(#(#fields)* let _ = into;)
     }
+}
+
+/// Returns the name of a field as it is declared.
+fn declared_name(field: &TokenStream) -> String {
+    field.to_string().trim_start_matches("r#").to_owned()
+}
+
+/// Returns the description of the type that this one was, in an option, and the methods that make values of older ones.
+fn older(
+    persist: &Persist,
+    bound: &TokenStream,
+    brand: &TokenStream,
+    heap: &TokenStream,
+) -> (TokenStream, TokenStream) {
+    let Some(was) = &persist.was else { return (quote!(::core::option::Option::None), quote!()) };
+    let versions = quote! {
+        fn version(age: u32) -> ::core::option::Option<#heap::migration::Version> {
+            const {
+                assert!(
+                    <Self as #bound>::TYPE_NUMBER != <#was as #bound>::TYPE_NUMBER,
+                    "the older type has the same number: name and fields are the same; give this one a `type_number`",
+                );
+            }
+            match age {
+                0 => ::core::option::Option::Some(#heap::migration::Version {
+                    name: <Self as #bound>::NAME,
+                    number: <Self as #bound>::TYPE_NUMBER,
+                    size: ::core::mem::size_of::<Self>() as u64,
+                }),
+                _ => <#was as #bound>::version(age - 1),
+            }
+        }
+        fn from_version(
+            object: &mut #heap::migration::OldObject<'_>,
+            offset: u64,
+            age: u32,
+        ) -> ::core::result::Result<Self, #heap::HeapError> {
+            match age {
+                0 => object.read::<Self, #brand>(offset),
+                _ => {
+                    let old = <#was as #bound>::from_version(object, offset, age - 1)?;
+                    <Self as #heap::Migrate<#was>>::migrate(old)
+                }
+            }
+        }
+        fn visit_version(
+            at: #heap::migration::PoolOffset,
+            owners: &mut #heap::Owners<'_>,
+            age: u32,
+        ) -> ::core::result::Result<(), #heap::migration::Fault> {
+            match age {
+                0 => #heap::migration::walk::<Self, #brand>(at, owners),
+                _ => <#was as #bound>::visit_version(at, owners, age - 1),
+            }
+        }
+    };
+    (quote!(::core::option::Option::Some(<#was as #bound>::describe)), versions)
 }

@@ -176,14 +176,14 @@ impl Space {
     /// free.
     #[inline]
     pub(crate) fn find(&self, words: &impl LoadWords, at: PoolOffset) -> Result<FoundObject, HeapError> {
-        let none = HeapError::NoObject { at };
-        let extent = self.extent_of(at).ok_or(none)?;
+        let none = || HeapError::NoObject { at };
+        let extent = self.extent_of(at).ok_or_else(none)?;
         let chunk = (at.get() - extent.start.get()) / CHUNK;
         let (head, descriptor) = span_head(words, &extent, chunk)?;
         let span = extent.start.plus(head * CHUNK);
         match descriptor {
             ChunkDescriptor::Superblock { chunks } => {
-                let (block, class, shape) = block_at(words, span, chunks, at).ok_or(none)?;
+                let (block, class, shape) = block_at(words, span, chunks, at).ok_or_else(none)?;
                 Ok(FoundObject::Block { block, span, class, shape })
             }
             ChunkDescriptor::Huge { chunks } => {
@@ -192,10 +192,10 @@ impl Space {
                 if span.start.plus(object.data_off) == at {
                     Ok(FoundObject::Huge { span, object })
                 } else {
-                    Err(none)
+                    Err(none())
                 }
             }
-            ChunkDescriptor::Free => Err(none),
+            ChunkDescriptor::Free => Err(none()),
         }
     }
 
@@ -219,11 +219,11 @@ impl Space {
         chunk: u64,
     ) -> Result<(Span, ChunkDescriptor), HeapError> {
         let at = extent.start.plus(chunk * WORD);
-        let damaged = HeapError::Corrupt { what: "the chunk descriptor", at };
-        let descriptor = ChunkDescriptor::decode(memory.load8(at)).ok_or(damaged)?;
+        let damaged = || HeapError::Corrupt { what: "the chunk descriptor", at };
+        let descriptor = ChunkDescriptor::decode(memory.load8(at)).ok_or_else(damaged)?;
         let span = Span { start: extent.start.plus(chunk * CHUNK), chunks: descriptor.chunks() };
         if span.chunks > extent.len / CHUNK - chunk {
-            return Err(damaged);
+            return Err(damaged());
         }
         Ok((span, descriptor))
     }

@@ -51,7 +51,7 @@ fn finding(corruption: &Corruption) -> Finding {
              opening drops it, repair puts the bit right"
         }
     };
-    Finding { severity, what: corruption.what.name(), at: corruption.at, found: None, want: None, means }
+    Finding { severity, ..Finding::damage(corruption.what.name(), corruption.at, means) }
 }
 
 /// Puts right every flipped bit that makes a record of the log whole. Returns the number of bits, and true if a

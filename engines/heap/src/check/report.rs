@@ -18,7 +18,7 @@ pub enum Severity {
 }
 
 /// Something in a pool that is worth reporting.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
     /// Severity of the finding.
     pub severity: Severity,
@@ -32,12 +32,14 @@ pub struct Finding {
     pub want: Option<u64>,
     /// The consequence for the pool.
     pub means: &'static str,
+    /// The way to it from the root of a pool of typed data, as `Shop.items[17].name`.
+    pub path: Option<String>,
 }
 
 impl Finding {
     /// Makes a finding of damage without numeric values.
     pub fn damage(what: &'static str, at: PoolOffset, means: &'static str) -> Finding {
-        Finding { severity: Severity::Damage, what, at, found: None, want: None, means }
+        Finding { severity: Severity::Damage, what, at, found: None, want: None, means, path: None }
     }
 }
 
@@ -111,8 +113,11 @@ impl fmt::Display for Severity {
 
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Finding { severity, what, at, found, want, means } = self;
+        let Finding { severity, what, at, found, want, means, path } = self;
         write!(f, "{severity}: {what} at {at}")?;
+        if let Some(path) = path {
+            write!(f, ", {path},")?;
+        }
         match (found, want) {
             (Some(found), Some(want)) => write!(f, " is {found:#x}, it must be {want:#x}")?,
             (Some(found), None) => write!(f, " is {found:#x}")?,

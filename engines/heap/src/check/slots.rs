@@ -88,7 +88,7 @@ fn report_copy(
     let means = if whole.is_some() { "the other copy of the slot decides" } else { "the other slot decides" };
     let severity = if torn { Severity::Note } else { Severity::Damage };
     let what = "the copy of the checkpoint slot";
-    report.add(Finding { severity, what, at: copy.at, found: None, want: None, means });
+    report.add(Finding { severity, ..Finding::damage(what, copy.at, means) });
 }
 
 /// Returns true if a single bit differs, and no torn write explains the difference.

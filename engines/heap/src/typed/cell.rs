@@ -6,7 +6,7 @@ use super::tx::TypedTx;
 use super::value::{CellValue, value_at};
 use crate::bits::{bits_from, bytes_of};
 use crate::error::HeapError;
-use crate::persist::offset_of;
+use crate::persist::{offset_of, place_of};
 use crate::ptr::PCell;
 use crate::read_set::{Read, Reread};
 use lode_pmem::Medium;
@@ -27,7 +27,7 @@ impl<T: CellValue, B: Brand> PCell<T, B> {
     #[inline]
     pub fn get<M: Medium>(&self, tx: &TypedTx<'_, B, M>) -> Result<T, HeapError> {
         let raw = tx.raw();
-        let at = offset_of(raw.heap().memory(), self);
+        let at = place_of(raw.heap().memory(), self)?;
         if Self::IS_SMALL {
             return value_at(|| at, Self::bits_in(raw.read8(at)?));
         }
@@ -45,7 +45,7 @@ impl<T: CellValue, B: Brand> PCell<T, B> {
     #[inline]
     pub fn get_unvalidated<M: Medium>(&self, tx: &TypedTx<'_, B, M>) -> Result<T, HeapError> {
         let raw = tx.raw();
-        let at = offset_of(raw.heap().memory(), self);
+        let at = place_of(raw.heap().memory(), self)?;
         if Self::IS_SMALL {
             return value_at(|| at, Self::bits_in(raw.load8(at)));
         }
@@ -65,7 +65,7 @@ impl<T: CellValue, B: Brand> PCell<T, B> {
         if Self::IS_SMALL {
             return value_at(|| offset_of(guard.memory(), self), Self::bits_in(self.load_word()));
         }
-        let at = offset_of(guard.memory(), self);
+        let at = place_of(guard.memory(), self)?;
         value_at(|| at, guard.copy_consistent(at, |memory| bits_from(|bytes| memory.read(at, bytes)))?)
     }
 
@@ -79,7 +79,7 @@ impl<T: CellValue, B: Brand> PCell<T, B> {
     #[inline]
     pub fn set<M: Medium>(&self, tx: &TypedTx<'_, B, M>, value: T) -> Result<(), HeapError> {
         let raw = tx.raw();
-        let at = offset_of(raw.heap().memory(), self);
+        let at = place_of(raw.heap().memory(), self)?;
         raw.lock(at)?;
         if Self::IS_SMALL {
             raw.store8(at, Self::word_of(value.to_bits()));

@@ -7,7 +7,7 @@ use super::type_hash;
 use super::value::{CellValue, value_at, with_values};
 use crate::bits::{bits_from, bytes_of};
 use crate::error::HeapError;
-use crate::persist::{Word, offset_of};
+use crate::persist::{Word, offset_of, place_of};
 use crate::read_set::Reread;
 use crate::tx::Tx;
 use lode_layout::{PoolOffset, WORD};
@@ -36,16 +36,16 @@ pub struct PDeque<T, B> {
 
 /// The words of a queue.
 #[derive(Clone, Copy, Default)]
-struct State {
-    buffer: PoolOffset,
-    room: u64,
-    first: u64,
-    len: u64,
+pub(super) struct State {
+    pub(super) buffer: PoolOffset,
+    pub(super) room: u64,
+    pub(super) first: u64,
+    pub(super) len: u64,
 }
 
 impl State {
     /// Returns the state that `load` finds in the words with these indexes.
-    fn read(load: impl Fn(u64) -> u64) -> State {
+    pub(super) fn read(load: impl Fn(u64) -> u64) -> State {
         let [buffer, room, first, len] = [0, 1, 2, 3].map(load);
         // A queue that was freed with its owner keeps its length, and has no buffer.
         if buffer == 0 {
@@ -92,16 +92,25 @@ impl<T, B> Default for PDeque<T, B> {
 
 impl<T: CellValue, B: Brand> PDeque<T, B> {
     const SIZE: u64 = size_of::<T::Bits>() as u64;
-    const BUFFER_TYPE: u64 = with_values::<T>(type_hash::of_name("PDeque buffer"));
+    pub(crate) const BUFFER_TYPE: u64 = with_values::<T>(type_hash::of_name("PDeque buffer"));
+
+    /// Returns the queue with the same bytes as elements of another type, for the [migration](crate::Migrate) of the object that
+    /// has it: an enum that got a variant more is such a type. Elements whose bytes are no value of it are errors where they are
+    /// read, after the migration.
+    pub fn recast<New: CellValue>(self) -> PDeque<New, B> {
+        const { assert!(size_of::<T::Bits>() == size_of::<New::Bits>(), "elements of another size") };
+        let PDeque { buffer, room, first, len, .. } = self;
+        PDeque { buffer, room, first, len, element: PhantomData }
+    }
 
     /// Returns the offset of the queue.
-    fn at<M: Medium>(&self, tx: &Tx<'_, M>) -> PoolOffset {
-        offset_of(tx.heap().memory(), &self.buffer)
+    fn at<M: Medium>(&self, tx: &Tx<'_, M>) -> Result<PoolOffset, HeapError> {
+        place_of(tx.heap().memory(), &self.buffer)
     }
 
     /// Locks the queue, and returns its state as the transaction sees it.
     fn lock<M: Medium>(&self, tx: &Tx<'_, M>) -> Result<State, HeapError> {
-        let at = self.at(tx);
+        let at = self.at(tx)?;
         tx.lock(at)?;
         let state = State::read(|word| tx.load8(at.plus(word * WORD)));
         if state.is_sound(Self::SIZE, tx.heap().memory().len()) { Ok(state) } else { Err(state.damage()) }
@@ -110,7 +119,7 @@ impl<T: CellValue, B: Brand> PDeque<T, B> {
     /// Stores the words of the queue, which is locked.
     fn store_state<M: Medium>(&self, tx: &Tx<'_, M>, state: State) {
         let words = [state.buffer.get(), state.room, state.first, state.len];
-        tx.store_words(self.at(tx), &words);
+        tx.store_words(offset_of(tx.heap().memory(), &self.buffer), &words);
     }
 
     /// Returns the number of elements as the transaction sees it. The read is validated.
@@ -120,7 +129,7 @@ impl<T: CellValue, B: Brand> PDeque<T, B> {
     /// transaction has read before.
     pub fn len<M: Medium>(&self, tx: &TypedTx<'_, B, M>) -> Result<u64, HeapError> {
         let bytes =
-            tx.raw().read_noted([self.at(tx.raw()).get(), Self::SIZE, 0], len_bytes, |reread, read| {
+            tx.raw().read_noted([self.at(tx.raw())?.get(), Self::SIZE, 0], len_bytes, |reread, read| {
                 read.is_digest(&len_bytes(reread, read.noted_words()))
             })?;
         Ok(bits_from(|word| word.copy_from_slice(&bytes)))
@@ -141,7 +150,7 @@ impl<T: CellValue, B: Brand> PDeque<T, B> {
     /// no value.
     pub fn get<M: Medium>(&self, tx: &TypedTx<'_, B, M>, index: u64) -> Result<Option<T>, HeapError> {
         let raw = tx.raw();
-        let at = self.at(raw);
+        let at = self.at(raw)?;
         let bytes = raw.read_noted([at.get(), Self::SIZE, index], element_bytes, |reread, read| {
             read.is_digest(&element_bytes(reread, read.noted_words()))
         })?;
@@ -193,10 +202,10 @@ impl<T: CellValue, B: Brand> PDeque<T, B> {
         if old.len < old.room {
             return Ok(old);
         }
-        let too_large = HeapError::OutOfSpace { wanted: u64::MAX };
+        let too_large = || HeapError::OutOfSpace { wanted: u64::MAX };
         let room = old.room.saturating_mul(2).max(ROOM_MIN);
-        let size = room.checked_mul(Self::SIZE.max(1)).ok_or(too_large)?;
-        let words = usize::try_from(size.div_ceil(WORD)).map_err(|_| too_large)?;
+        let size = room.checked_mul(Self::SIZE.max(1)).ok_or_else(too_large)?;
+        let words = usize::try_from(size.div_ceil(WORD)).map_err(|_| too_large())?;
         let mut content = Self::bytes(old, |at, into| raw.read(at, into));
         content.resize(words * WORD as usize, 0);
         let content: Vec<u64> = content.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word)).collect();
@@ -275,7 +284,7 @@ impl<T: CellValue, B: Brand> PDeque<T, B> {
     /// [`HeapError::Fault`] when they can't be read; [`HeapError::Corrupt`] and [`HeapError::InvalidValue`] as
     /// [`get`](PDeque::get).
     pub fn load_all<M: Medium>(&self, guard: &Guard<'_, B, M>) -> Result<Vec<T>, HeapError> {
-        let read = guard.copy_consistent(offset_of(guard.memory(), &self.buffer), |memory| {
+        let read = guard.copy_consistent(place_of(guard.memory(), &self.buffer)?, |memory| {
             let state = self.committed();
             match state.is_sound(Self::SIZE, memory.len()) {
                 true => Ok((state, Self::bytes(state, |at, into| memory.read(at, into)))),
@@ -291,8 +300,11 @@ impl<T: CellValue, B: Brand> PDeque<T, B> {
     }
 
     /// Returns the number of elements as it was last committed.
+    ///
+    /// # Panics
+    /// Panics if the guard is one of another pool.
     pub fn load_len<M: Medium>(&self, guard: &Guard<'_, B, M>) -> u64 {
-        guard.read_consistent(offset_of(guard.memory(), &self.buffer), || self.committed().len)
+        guard.read_consistent(guard.place_of(&self.buffer), || self.committed().len)
     }
 
     /// Returns element number `index` from the front as it was last committed; `None` beyond the end.
@@ -300,7 +312,7 @@ impl<T: CellValue, B: Brand> PDeque<T, B> {
     /// # Errors
     /// As [`load_all`](PDeque::load_all).
     pub fn load<M: Medium>(&self, guard: &Guard<'_, B, M>, index: u64) -> Result<Option<T>, HeapError> {
-        let read = guard.copy_consistent(offset_of(guard.memory(), &self.buffer), |memory| {
+        let read = guard.copy_consistent(place_of(guard.memory(), &self.buffer)?, |memory| {
             let state = self.committed();
             if !state.is_sound(Self::SIZE, memory.len()) {
                 return Err(state.damage());

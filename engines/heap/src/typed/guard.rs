@@ -3,6 +3,7 @@
 use super::brand::Brand;
 use crate::error::HeapError;
 use crate::heap::Heap;
+use crate::persist::place_of;
 use crate::readers::Pin;
 use lode_layout::PoolOffset;
 use lode_pmem::{Mapping, Medium, Memory, Readable};
@@ -27,6 +28,14 @@ impl<'a, B: Brand, M: Medium> Guard<'a, B, M> {
     #[inline]
     pub(crate) fn memory(&self) -> &Memory {
         self.heap.memory()
+    }
+
+    /// Returns the offset of something in the pool.
+    ///
+    /// # Panics
+    /// Panics if it lies elsewhere.
+    pub(super) fn place_of<T>(&self, place: &T) -> PoolOffset {
+        place_of(self.memory(), place).unwrap_or_else(|error| panic!("{error}"))
     }
 
     /// Returns the result of a `read` during which no transaction changed the words that the lock of `at` guards.

@@ -1,7 +1,9 @@
 //! A heap under a brand.
 
-use super::brand::{Brand, Claimed};
+use super::brand::Brand;
 use super::guard::Guard;
+use super::root::{self, ComparedTypes};
+use super::survey::TypedSurvey;
 use super::tx::TypedTx;
 use crate::error::HeapError;
 use crate::heap::Heap;
@@ -10,6 +12,7 @@ use crate::ptr;
 use crate::walk::{HeapStats, Object};
 use lode_layout::PoolOffset;
 use lode_pmem::{Durability, Mapping, Medium};
+use std::marker::PhantomData;
 use std::sync::Arc;
 
 /// A heap whose objects have types, which the compiler checks. `B` is the pool's [brand](crate::brand). For a pool in
@@ -19,17 +22,14 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub struct TypedHeap<B: Brand, M: Medium = Arc<Mapping>> {
     heap: Heap<M>,
-    /// Held for its drop, which comes after that of the heap.
-    _claimed: Claimed<B>,
+    compared: ComparedTypes,
+    brand: PhantomData<fn() -> B>,
 }
 
 impl<B: Brand, M: Medium> TypedHeap<B, M> {
     /// Puts `heap` under the brand.
-    ///
-    /// # Errors
-    /// [`HeapError::BrandTaken`] while another heap is open under it.
-    pub fn new(heap: Heap<M>) -> Result<TypedHeap<B, M>, HeapError> {
-        Ok(TypedHeap { _claimed: Claimed::take()?, heap })
+    pub fn new(heap: Heap<M>) -> TypedHeap<B, M> {
+        TypedHeap { heap, compared: ComparedTypes::default(), brand: PhantomData }
     }
 
     /// Returns the heap, no longer under the brand.
@@ -55,7 +55,7 @@ impl<B: Brand, M: Medium> TypedHeap<B, M> {
         mut closure: impl FnMut(&TypedTx<'_, B, M>) -> Result<R, E>,
     ) -> Result<R, E> {
         if self.heap.in_transaction() {
-            return self.heap.run(|tx| closure(&TypedTx::new(tx)));
+            return self.heap.run(|tx| closure(&TypedTx::new(tx, &self.compared)));
         }
         let result = self.run_pinned(&mut closure);
         // The pin itself may have kept space from reuse that this thread freed before.
@@ -72,7 +72,7 @@ impl<B: Brand, M: Medium> TypedHeap<B, M> {
     ) -> Result<R, E> {
         // Held until the write-backs are done, so no block that another thread frees is used again earlier.
         let _pin = self.heap.pin();
-        self.heap.run(|tx| closure(&TypedTx::new(tx)))
+        self.heap.run(|tx| closure(&TypedTx::new(tx, &self.compared)))
     }
 
     /// Returns a guard for reads outside of a transaction.
@@ -92,9 +92,15 @@ impl<B: Brand, M: Medium> TypedHeap<B, M> {
     /// Returns the root, from which all objects are reached; `None` while there is none.
     ///
     /// # Errors
-    /// [`HeapError::WrongType`] when it is not a `T`; [`HeapError::Corrupt`], [`HeapError::Fault`].
+    /// [`HeapError::OtherTypes`] when the pool's types are not those of a root `T`: it shows both layouts of the first type that
+    /// differs. [`HeapError::NotMigrated`] when they are older ones, which
+    /// [`migrate`](TypedHeap::migrate) converts. [`HeapError::NotTyped`] when the root is not typed data; [`HeapError::TypeTable`], [`HeapError::Corrupt`],
+    /// [`HeapError::Fault`].
+    ///
+    /// # Cost
+    /// The types are compared by the first call; later calls look up the object.
     pub fn root<T: Persist<B>>(&self) -> Result<Option<&T>, HeapError> {
-        ptr::root(&self.heap)
+        ptr::root(&self.heap, &self.compared)
     }
 
     /// Returns the root. If there is none yet, `init` makes it, in one transaction.
@@ -116,12 +122,20 @@ impl<B: Brand, M: Medium> TypedHeap<B, M> {
             tx.raw().lock_root()?;
             if tx.raw().root()?.is_null() {
                 let root = tx.alloc(init(tx)?)?;
-                tx.raw().set_root(root.into_offset());
+                root::set_root::<T, B, M>(tx.raw(), root.into_offset())?;
             }
             Ok::<_, HeapError>(())
         })?;
         let root = self.root()?;
         root.ok_or(HeapError::NoObject { at: PoolOffset::NULL })
+    }
+
+    /// Returns the content, to be read by the pool's table of types; `None` while there is no root.
+    ///
+    /// # Errors
+    /// As [`TypedSurvey::open`].
+    pub fn survey(&self) -> Result<Option<TypedSurvey<'_, M>>, HeapError> {
+        TypedSurvey::open(&self.heap)
     }
 
     /// Returns every allocated object, in the order of offsets.
@@ -140,6 +154,11 @@ impl<B: Brand, M: Medium> TypedHeap<B, M> {
     /// Returns the durability of the medium.
     pub fn durability(&self) -> Durability {
         self.heap.medium().durability()
+    }
+
+    /// Forgets which types were compared, before they change.
+    pub(super) fn forget_compared(&mut self) {
+        self.compared = ComparedTypes::default();
     }
 
     /// Returns the heap, for the growth of its pool.

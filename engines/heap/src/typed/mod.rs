@@ -3,15 +3,21 @@
 pub(crate) mod brand;
 mod cell;
 pub(crate) mod deque;
+pub(crate) mod free;
 pub(crate) mod guard;
 pub(crate) mod heap;
+#[doc(hidden)]
+pub mod migration;
 pub(crate) mod mutex;
 pub(crate) mod owners;
 pub(crate) mod pool;
+pub(crate) mod root;
 pub(crate) mod string;
-pub(crate) mod trace;
+pub(crate) mod survey;
 pub(crate) mod tx;
 #[doc(hidden)]
 pub mod type_hash;
+#[doc(hidden)]
+pub mod types;
 pub(crate) mod value;
 pub(crate) mod vec;

@@ -4,7 +4,7 @@ use super::brand::Brand;
 use super::guard::Guard;
 use super::tx::TypedTx;
 use crate::error::HeapError;
-use crate::persist::{Persist, offset_of};
+use crate::persist::{Persist, place_of};
 use lode_pmem::Medium;
 use std::fmt;
 use std::marker::PhantomData;
@@ -45,19 +45,22 @@ impl<T: Persist<B>, B: Brand> PMutex<T, B> {
     /// One locked instruction.
     #[inline]
     pub fn lock<'t, M: Medium>(&'t self, tx: &'t TypedTx<'_, B, M>) -> Result<&'t T, HeapError> {
-        tx.raw().lock(offset_of(tx.raw().heap().memory(), self))?;
+        tx.raw().lock(place_of(tx.raw().heap().memory(), self)?)?;
         Ok(&self.value)
     }
 
     /// Lends the guarded data to `read` outside of a transaction. Returns the result of a call during which no
     /// transaction held the lock. Until then `read` is called again, so it must only read.
     ///
+    /// # Panics
+    /// Panics if the guard is one of another pool.
+    ///
     /// # Cost
     /// Two loads; readers do not slow each other down. A reader that must not starve beside many writers takes the
     /// [`lock`](PMutex::lock) in a transaction. That costs no drain if it stores nothing.
     #[inline]
     pub fn read<M: Medium, R>(&self, guard: &Guard<'_, B, M>, mut read: impl FnMut(&T) -> R) -> R {
-        guard.read_consistent(offset_of(guard.memory(), self), || read(&self.value))
+        guard.read_consistent(guard.place_of(self), || read(&self.value))
     }
 }
 

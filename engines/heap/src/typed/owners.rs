@@ -1,19 +1,52 @@
-//! The objects that an object owns, and freeing an object with them.
+//! The objects that an object owns, and objects of older types.
 
-use super::brand::Brand;
-use super::tx::TypedTx;
 use crate::error::HeapError;
 use lode_layout::PoolOffset;
-use lode_pmem::{Fault, Medium, Memory};
+use lode_pmem::{Fault, Memory};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A function that visits the object that begins at an offset.
 pub(crate) type Walk = fn(PoolOffset, &mut Owners<'_>) -> Result<(), Fault>;
 
-/// A word that names an owned object, and the function that visits that object; `None` if it owns nothing.
+/// A word that names an owned object, and its kind.
 #[derive(Clone, Copy)]
 pub(crate) struct Edge {
     pub(crate) word: PoolOffset,
+    pub(crate) target: &'static Target,
+}
+
+/// A function that makes a new object of the one at an offset, which is some changes older.
+pub(crate) type Renew = for<'a> fn(&'a Memory, PoolOffset, u32) -> Result<Renewed<'a>, HeapError>;
+
+/// The kind of an owned object.
+#[derive(Debug)]
+pub(crate) enum Target {
+    /// The buffer of a vector, queue or string, with this type number. It owns nothing.
+    Buffer(u64),
+    /// An object with a type.
+    Object(ObjectType),
+}
+
+/// The type of an owned object.
+#[derive(Debug)]
+pub(crate) struct ObjectType {
+    /// Visits the words by which it owns others; `None` if it owns nothing.
     pub(crate) walk: Option<Walk>,
+    /// Returns the type as it was some changes ago.
+    pub(crate) version: fn(u32) -> Option<Version>,
+    /// Visits those words of an object that is some changes older.
+    pub(crate) visit_version: fn(PoolOffset, &mut Owners<'_>, u32) -> Result<(), Fault>,
+    /// Makes an object of the type of one that is some changes older.
+    pub(crate) renew: Renew,
+}
+
+impl Target {
+    pub(crate) const fn walk(&self) -> Option<Walk> {
+        match self {
+            Target::Buffer(_) => None,
+            Target::Object(object) => object.walk,
+        }
+    }
 }
 
 impl std::fmt::Debug for Owners<'_> {
@@ -27,40 +60,100 @@ impl std::fmt::Debug for Owners<'_> {
 pub struct Owners<'a> {
     pub(crate) memory: &'a Memory,
     pub(crate) edges: Vec<Edge>,
+    /// True if the words are only looked at, and not collected.
+    looks: bool,
+    /// True if a word that was looked at is not null.
+    pub(crate) has_pointer: bool,
 }
 
-/// Frees the object at `at` with all that it owns. Each edge is locked and cut before its object is freed. So if two
-/// transactions come to own the same object, one waits, and then finds the edge cut. After a failure the transaction
-/// can't commit, since a part is freed.
-pub(crate) fn free_owned<B: Brand, M: Medium>(
-    tx: &TypedTx<'_, B, M>,
-    at: PoolOffset,
-    walk: Option<Walk>,
-) -> Result<(), HeapError> {
-    free_parts(tx, at, walk).inspect_err(|_| tx.raw().set_rollback_only())
+impl<'a> Owners<'a> {
+    /// Returns no words yet.
+    pub(crate) fn new(memory: &'a Memory) -> Owners<'a> {
+        Owners { memory, edges: Vec::new(), looks: false, has_pointer: false }
+    }
+
+    /// Returns a visitor that looks for a word that is not null, and collects none.
+    pub(crate) fn looking(memory: &'a Memory) -> Owners<'a> {
+        Owners { looks: true, ..Owners::new(memory) }
+    }
+
+    /// Adds a word that leads to a target, or only looks at it.
+    pub(crate) fn add(&mut self, edge: Edge, word: u64) {
+        if self.looks {
+            self.has_pointer |= word != 0;
+        } else {
+            self.edges.push(edge);
+        }
+    }
 }
 
-fn free_parts<B: Brand, M: Medium>(
-    tx: &TypedTx<'_, B, M>,
-    at: PoolOffset,
-    walk: Option<Walk>,
-) -> Result<(), HeapError> {
-    let mut owners = Owners { memory: tx.raw().heap().memory(), edges: Vec::new() };
-    tx.raw().free(at)?;
-    if let Some(walk) = walk {
-        walk(at, &mut owners)?;
+/// In place of a pointer in a value that is not in a pool: with a number of the object from which it comes, which no other has in
+/// this process, and the number of the pointer in it. It is the offset of no object.
+const TAG: u64 = 1 << 63;
+/// Bits of the number of the pointer.
+const TAG_BITS: u32 = 16;
+
+/// The number of the next object from which pointers come.
+static NEXT: AtomicU64 = AtomicU64::new(0);
+
+/// A type as it was some changes ago.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Version {
+    /// A hash of its name.
+    pub name: u64,
+    /// Its number on the medium.
+    pub number: u64,
+    /// Its size in bytes.
+    pub size: u64,
+}
+
+/// An object of an older type, while a new one is made of it.
+pub struct OldObject<'a> {
+    pub(crate) memory: &'a Memory,
+    pub(crate) at: PoolOffset,
+    /// Its pointers, in the order in which they were read.
+    pub(crate) edges: Vec<Option<Edge>>,
+    /// The tag of its first pointer.
+    tag: u64,
+}
+
+impl<'a> OldObject<'a> {
+    pub(crate) fn new(memory: &'a Memory, at: PoolOffset) -> OldObject<'a> {
+        // ORDER: none: only that no two are the same counts.
+        let tag = TAG | NEXT.fetch_add(1, Ordering::Relaxed) << TAG_BITS;
+        OldObject { memory, at, edges: Vec::new(), tag }
     }
-    while let Some(edge) = owners.edges.pop() {
-        tx.raw().lock(edge.word)?;
-        let target = PoolOffset::new(tx.raw().load8(edge.word));
-        if target.is_null() {
-            continue;
-        }
-        tx.raw().store8(edge.word, PoolOffset::NULL.get());
-        tx.raw().free(target)?;
-        if let Some(walk) = edge.walk {
-            walk(target, &mut owners)?;
-        }
+
+    /// Returns the tag of the pointer that is added next.
+    ///
+    /// # Errors
+    /// [`HeapError::NotConverted`] when there are too many.
+    pub(crate) fn next_tag(&self) -> Result<u64, HeapError> {
+        let index = u16::try_from(self.edges.len());
+        let too_many =
+            |_| HeapError::NotConverted { at: self.at, reason: "it has more than 65,536 pointers" };
+        index.map(|index| self.tag | u64::from(index)).map_err(too_many)
     }
-    Ok(())
+
+    /// Returns the pointer with a tag, once; `None` if it is another object's, or was moved already.
+    pub(crate) fn take(&mut self, tag: u64) -> Option<Edge> {
+        let index = tag.checked_sub(self.tag).and_then(|index| usize::try_from(index).ok())?;
+        self.edges.get_mut(index)?.take()
+    }
+}
+
+impl std::fmt::Debug for OldObject<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("OldObject").field(&self.at).finish()
+    }
+}
+
+/// A new object, made of an older one.
+pub(crate) struct Renewed<'a> {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) align: u64,
+    pub(crate) number: u64,
+    /// Its pointers: the offset of each in the bytes, and the kind of its target. A tag stands for each that is not null.
+    pub(crate) pointers: Vec<(u64, &'static Target)>,
+    pub(crate) old: OldObject<'a>,
 }

@@ -2,6 +2,9 @@
 
 use super::brand::Brand;
 use super::heap::TypedHeap;
+use super::migration::Migrated;
+use crate::error::HeapError;
+use crate::persist::Persist;
 use crate::pool::{OpenError, Pool, grow_file};
 use lode_layout::Header;
 use lode_pmem::{DurabilityReport, Mapping, Medium};
@@ -26,14 +29,9 @@ pub struct TypedPool<B: Brand, M: Medium = Arc<Mapping>> {
 impl<M: Medium> Pool<M> {
     /// Puts the pool under the brand `B`: the compiler then checks the types of its objects. No other handle may
     /// store to the medium from then on.
-    ///
-    /// # Errors
-    /// [`HeapError::BrandTaken`](crate::HeapError::BrandTaken), in [`OpenError::Heap`], while another heap is open
-    /// under the brand.
-    pub fn typed<B: Brand>(self) -> Result<TypedPool<B, M>, OpenError> {
+    pub fn typed<B: Brand>(self) -> TypedPool<B, M> {
         let (heap, file, recovery) = self.into_parts();
-        let heap = TypedHeap::new(heap).map_err(OpenError::heap(file.path()))?;
-        Ok(TypedPool { heap, file, recovery })
+        TypedPool { heap: TypedHeap::new(heap), file, recovery }
     }
 }
 
@@ -41,23 +39,23 @@ impl<B: Brand> TypedPool<B> {
     /// Makes a pool at `path` without a root, and opens it.
     ///
     /// # Errors
-    /// As [`Pool::create`] and [`Pool::typed`].
+    /// As [`Pool::create`].
     ///
     /// # Durability
     /// As [`Pool::create`].
     pub fn create(path: &Path, options: &CreateOptions) -> Result<TypedPool<B>, OpenError> {
-        Pool::create(path, options)?.typed()
+        Pool::create(path, options).map(Pool::typed)
     }
 
     /// Opens the pool at `path`.
     ///
     /// # Errors
-    /// As [`Pool::open`] and [`Pool::typed`].
+    /// As [`Pool::open`].
     ///
     /// # Durability
     /// As [`Pool::open`].
     pub fn open(path: &Path, options: &OpenOptions) -> Result<TypedPool<B>, OpenError> {
-        Pool::open(path, options)?.typed()
+        Pool::open(path, options).map(Pool::typed)
     }
 }
 
@@ -86,6 +84,28 @@ impl<B: Brand, M: Medium> TypedPool<B, M> {
     /// As [`Pool::grow`].
     pub fn grow(&self, size: u64) -> Result<(), OpenError> {
         grow_file(self.heap.raw(), &self.file, size)
+    }
+
+    /// Converts the objects of older types, as [`TypedHeap::migrate`] does.
+    ///
+    /// # Errors
+    /// As [`TypedHeap::migrate`].
+    ///
+    /// # Durability
+    /// As [`TypedHeap::migrate`].
+    pub fn migrate<T: Persist<B>>(&mut self, progress: impl FnMut(Migrated)) -> Result<Migrated, HeapError> {
+        self.heap.migrate::<T>(progress)
+    }
+
+    /// Does what [`migrate`](TypedPool::migrate) does in one transaction.
+    ///
+    /// # Errors
+    /// As [`TypedHeap::migrate_at_once`].
+    ///
+    /// # Durability
+    /// Durable on return.
+    pub fn migrate_at_once<T: Persist<B>>(&mut self) -> Result<Migrated, HeapError> {
+        self.heap.migrate_at_once::<T>()
     }
 
     /// Closes the pool: all write-backs are durable, and the next opening has nothing to replay.

@@ -1,6 +1,7 @@
 //! A transaction of the typed interface.
 
 use super::brand::Brand;
+use super::root::ComparedTypes;
 use crate::tx::Tx;
 use lode_pmem::{Mapping, Medium};
 use std::fmt;
@@ -13,17 +14,22 @@ use std::sync::Arc;
 /// lends end with the closure.
 pub struct TypedTx<'a, B: Brand, M: Medium = Arc<Mapping>> {
     raw: &'a Tx<'a, M>,
+    compared: &'a ComparedTypes,
     brand: PhantomData<fn() -> B>,
 }
 
 impl<'a, B: Brand, M: Medium> TypedTx<'a, B, M> {
-    pub(super) fn new(raw: &'a Tx<'a, M>) -> TypedTx<'a, B, M> {
-        TypedTx { raw, brand: PhantomData }
+    pub(super) fn new(raw: &'a Tx<'a, M>, compared: &'a ComparedTypes) -> TypedTx<'a, B, M> {
+        TypedTx { raw, compared, brand: PhantomData }
     }
 
     #[inline]
     pub(crate) fn raw(&self) -> &Tx<'_, M> {
         self.raw
+    }
+
+    pub(crate) fn compared(&self) -> &ComparedTypes {
+        self.compared
     }
 }
 

@@ -1,9 +1,10 @@
 //! The types of values that cells and vectors hold.
 
 use super::type_hash;
+use super::types::{Declaration, Describe, Parameter, Types, Variant};
 use crate::bits::{Bits, Pair, bits_from, bytes_of, zeroed};
 use crate::error::HeapError;
-use lode_layout::PoolOffset;
+use lode_layout::{NumberKind, PoolOffset, Shape, TypeId};
 
 /// A type whose values a [`PCell`](crate::PCell) or a [`PVec`](crate::PVec) holds. Values are read and stored by copy.
 ///
@@ -59,6 +60,9 @@ pub trait CellValue: Copy + Send + Sync + 'static {
     /// Returns the value with these bits; `None` if no value has them.
     fn from_bits(bits: Self::Bits) -> Option<Self>;
 
+    /// Adds the type, and all that lie in it, to those of a pool.
+    fn describe(types: &mut Types) -> TypeId;
+
     /// Returns the bytes that the medium has of the value.
     #[inline]
     fn to_bytes(self) -> Vec<u8> {
@@ -85,7 +89,7 @@ pub(crate) fn value_at<T: CellValue>(at: impl FnOnce() -> PoolOffset, bits: T::B
 }
 
 macro_rules! numbers {
-    ($($number:ty),*) => {$(
+    ($($number:ty: $kind:ident),*) => {$(
         impl CellValue for $number {
             type Bits = $number;
             const NAME: u64 = type_hash::of_name(stringify!($number));
@@ -101,11 +105,15 @@ macro_rules! numbers {
             fn from_bits(bits: $number) -> Option<$number> {
                 Some(bits)
             }
+
+            fn describe(types: &mut Types) -> TypeId {
+                types.number(Self::TYPE_NUMBER, NumberKind::$kind)
+            }
         }
     )*};
 }
 
-numbers!(u8, u16, u32, u64, i8, i16, i32, i64, f32, f64);
+numbers!(u8: U8, u16: U16, u32: U32, u64: U64, i8: I8, i16: I16, i32: I32, i64: I64, f32: F32, f64: F64);
 
 impl CellValue for bool {
     type Bits = u8;
@@ -121,6 +129,10 @@ impl CellValue for bool {
     #[inline]
     fn from_bits(bits: u8) -> Option<bool> {
         (bits <= 1).then_some(bits == 1)
+    }
+
+    fn describe(types: &mut Types) -> TypeId {
+        types.add(Self::TYPE_NUMBER, size_of::<Self::Bits>(), Shape::Bool)
     }
 }
 
@@ -138,6 +150,10 @@ impl CellValue for char {
     #[inline]
     fn from_bits(bits: u32) -> Option<char> {
         char::from_u32(bits)
+    }
+
+    fn describe(types: &mut Types) -> TypeId {
+        types.add(Self::TYPE_NUMBER, size_of::<Self::Bits>(), Shape::Char)
     }
 }
 
@@ -160,6 +176,19 @@ impl<T: CellValue> CellValue for Option<T> {
             (1, value) => T::from_bits(value).map(Some),
             _ => None,
         }
+    }
+
+    fn describe(types: &mut Types) -> TypeId {
+        let declaration = Declaration {
+            name: "Option",
+            parameters: &[Parameter::Type(T::describe)],
+            number: Self::TYPE_NUMBER,
+            size: size_of::<Self::Bits>(),
+            was: None,
+        };
+        let some = [("0", T::describe as Describe)];
+        let variant = |name, tag, fields| Variant { name, tag, fields };
+        types.enumeration::<Self>(&declaration, &[variant("None", 0, &[]), variant("Some", 1, &some)])
     }
 }
 
@@ -189,6 +218,11 @@ impl<T: CellValue, const N: usize> CellValue for [T; N] {
         }
         Some(values)
     }
+
+    fn describe(types: &mut Types) -> TypeId {
+        let shape = Shape::Array { element: T::describe(types), len: N as u64 };
+        types.add(Self::TYPE_NUMBER, size_of::<Self::Bits>(), shape)
+    }
 }
 
 impl CellValue for () {
@@ -205,6 +239,10 @@ impl CellValue for () {
     #[inline]
     fn from_bits(_: [u8; 0]) -> Option<()> {
         Some(())
+    }
+
+    fn describe(types: &mut Types) -> TypeId {
+        types.tuple(Self::TYPE_NUMBER, 0, &[])
     }
 }
 
@@ -235,6 +273,11 @@ macro_rules! tuples {
                 let $first_value = $first::from_bits(first)?;
                 let ($($rest_value,)*) = CellValue::from_bits(rest)?;
                 Some(($first_value, $($rest_value,)*))
+            }
+
+            fn describe(types: &mut Types) -> TypeId {
+                let values: &[Describe] = &[$first::describe $(, $rest::describe)*];
+                types.tuple(Self::TYPE_NUMBER, size_of::<Self::Bits>(), values)
             }
         }
         tuples!($($rest: $rest_value),*);

@@ -7,7 +7,7 @@ use super::type_hash;
 use super::value::{CellValue, value_at, with_values};
 use crate::bits::{bits_from, bytes_of};
 use crate::error::HeapError;
-use crate::persist::{Word, offset_of};
+use crate::persist::{Word, offset_of, place_of};
 use crate::read_set::{Read, Reread};
 use crate::tx::Tx;
 use lode_layout::{PoolOffset, WORD};
@@ -55,16 +55,24 @@ impl<T, B> Default for PVec<T, B> {
 
 impl<T: CellValue, B: Brand> PVec<T, B> {
     const SIZE: u64 = size_of::<T::Bits>() as u64;
-    const BUFFER_TYPE: u64 = with_values::<T>(type_hash::of_name("PVec buffer"));
+    pub(crate) const BUFFER_TYPE: u64 = with_values::<T>(type_hash::of_name("PVec buffer"));
+
+    /// Returns the vector with the same bytes as elements of another type, for the [migration](crate::Migrate) of the object that
+    /// has it: an enum that got a variant more is such a type. Elements whose bytes are no value of it are errors where they are
+    /// read, after the migration.
+    pub fn recast<New: CellValue>(self) -> PVec<New, B> {
+        const { assert!(size_of::<T::Bits>() == size_of::<New::Bits>(), "elements of another size") };
+        PVec { buffer: self.buffer, len: self.len, element: PhantomData }
+    }
 
     /// Returns the offset of the vector.
-    fn at<M: Medium>(&self, tx: &Tx<'_, M>) -> PoolOffset {
-        offset_of(tx.heap().memory(), &self.buffer)
+    fn at<M: Medium>(&self, tx: &Tx<'_, M>) -> Result<PoolOffset, HeapError> {
+        place_of(tx.heap().memory(), &self.buffer)
     }
 
     /// Locks the vector, and returns its elements as the transaction sees them.
     fn elements<M: Medium>(&self, tx: &Tx<'_, M>) -> Result<Elements, HeapError> {
-        let at = self.at(tx);
+        let at = self.at(tx)?;
         tx.lock(at)?;
         let [buffer, len] = [at, at.plus(WORD)].map(|at| tx.load8(at));
         let buffer = PoolOffset::new(buffer);
@@ -83,7 +91,7 @@ impl<T: CellValue, B: Brand> PVec<T, B> {
     /// what the transaction has read before.
     pub fn len<M: Medium>(&self, tx: &TypedTx<'_, B, M>) -> Result<u64, HeapError> {
         let raw = tx.raw();
-        let at = self.at(raw);
+        let at = self.at(raw)?;
         for round in 0.. {
             let version = raw.read_version(at)?;
             let [buffer, len] = [at, at.plus(WORD)].map(|at| raw.load8(at));
@@ -110,15 +118,15 @@ impl<T: CellValue, B: Brand> PVec<T, B> {
     /// # Errors
     /// As [`len`](PVec::len), and [`HeapError::InvalidValue`] when its bytes are no value.
     pub fn get<M: Medium>(&self, tx: &TypedTx<'_, B, M>, index: u64) -> Result<Option<T>, HeapError> {
-        let bytes = tx.raw().read_noted(
-            [self.at(tx.raw()).get(), Self::SIZE, index],
-            element_bytes,
-            |reread, read| read.is_digest(&element_bytes(reread, read.noted_words())),
-        )?;
+        let vector = self.at(tx.raw())?;
+        let bytes =
+            tx.raw().read_noted([vector.get(), Self::SIZE, index], element_bytes, |reread, read| {
+                read.is_digest(&element_bytes(reread, read.noted_words()))
+            })?;
         let bits = bytes.split_first().map(|(_, element)| bits_from(|into| into.copy_from_slice(element)));
         // The place is that of now: the elements may have moved since the read, which does not depend on it.
         let at = || {
-            let buffer = tx.raw().load8(self.at(tx.raw()));
+            let buffer = tx.raw().load8(vector);
             Self::element(PoolOffset::new(buffer), index)
         };
         bits.map(|bits| value_at(at, bits)).transpose()
@@ -176,7 +184,7 @@ impl<T: CellValue, B: Brand> PVec<T, B> {
         } else {
             self.grow_buffer(raw, Elements { buffer, len }, wanted, &new)?;
         }
-        raw.store8(offset_of(raw.heap().memory(), &self.len), wanted);
+        raw.store8(self.at(raw)?.plus(WORD), wanted);
         Ok(())
     }
 
@@ -188,10 +196,10 @@ impl<T: CellValue, B: Brand> PVec<T, B> {
         wanted: u64,
         new: &[u8],
     ) -> Result<(), HeapError> {
-        let too_large = HeapError::OutOfSpace { wanted: u64::MAX };
+        let too_large = || HeapError::OutOfSpace { wanted: u64::MAX };
         let room = wanted.max(old.len.saturating_mul(2)).max(CAPACITY_MIN);
-        let size = room.checked_mul(Self::SIZE.max(1)).ok_or(too_large)?;
-        let words = usize::try_from(size.div_ceil(WORD)).map_err(|_| too_large)?;
+        let size = room.checked_mul(Self::SIZE.max(1)).ok_or_else(too_large)?;
+        let words = usize::try_from(size.div_ceil(WORD)).map_err(|_| too_large())?;
         let used = (old.len * Self::SIZE) as usize;
         let mut content = vec![0; used];
         raw.read(old.buffer, &mut content);
@@ -202,7 +210,7 @@ impl<T: CellValue, B: Brand> PVec<T, B> {
         if !old.buffer.is_null() {
             raw.free(old.buffer).inspect_err(|_| raw.set_rollback_only())?;
         }
-        raw.store8(self.at(raw), buffer.get());
+        raw.store8(self.at(raw)?, buffer.get());
         Ok(())
     }
 
@@ -226,7 +234,7 @@ impl<T: CellValue, B: Brand> PVec<T, B> {
         let raw = tx.raw();
         let elements = self.elements(raw)?;
         if len < elements.len {
-            raw.store8(offset_of(raw.heap().memory(), &self.len), len);
+            raw.store8(self.at(raw)?.plus(WORD), len);
         }
         Ok(())
     }
@@ -250,9 +258,7 @@ impl<T: CellValue, B: Brand> PVec<T, B> {
         let elements = self.elements(raw)?;
         if !elements.buffer.is_null() {
             raw.free(elements.buffer)?;
-            for word in [&self.buffer, &self.len] {
-                raw.store8(offset_of(raw.heap().memory(), word), 0);
-            }
+            raw.store_words(self.at(raw)?, &[0, 0]);
         }
         Ok(())
     }
@@ -263,7 +269,7 @@ impl<T: CellValue, B: Brand> PVec<T, B> {
     /// As [`get`](PVec::get), and [`HeapError::Corrupt`] when the length is damaged.
     pub fn to_vec<M: Medium>(&self, tx: &TypedTx<'_, B, M>) -> Result<Vec<T>, HeapError> {
         let bytes =
-            tx.raw().read_noted([self.at(tx.raw()).get(), Self::SIZE, 0], all_bytes, |reread, read| {
+            tx.raw().read_noted([self.at(tx.raw())?.get(), Self::SIZE, 0], all_bytes, |reread, read| {
                 read.is_digest(&all_bytes(reread, read.noted_words()))
             })?;
         let (words, elements) = bytes.split_at(2 * WORD as usize);
@@ -282,7 +288,7 @@ impl<T: CellValue, B: Brand> PVec<T, B> {
     /// [`HeapError::Fault`] when they can't be read, [`HeapError::Corrupt`] when the length is damaged,
     /// [`HeapError::InvalidValue`] when the bytes of one are no value.
     pub fn load_all<M: Medium>(&self, guard: &Guard<'_, B, M>) -> Result<Vec<T>, HeapError> {
-        let read = guard.copy_consistent(offset_of(guard.memory(), &self.buffer), |memory| {
+        let read = guard.copy_consistent(place_of(guard.memory(), &self.buffer)?, |memory| {
             let Elements { buffer, len } = self.committed();
             self.check(memory.len(), buffer, len)?;
             let mut bytes = vec![0; (len * Self::SIZE) as usize];
@@ -294,8 +300,11 @@ impl<T: CellValue, B: Brand> PVec<T, B> {
     }
 
     /// Returns the number of elements as it was last committed.
+    ///
+    /// # Panics
+    /// Panics if the guard is one of another pool.
     pub fn load_len<M: Medium>(&self, guard: &Guard<'_, B, M>) -> u64 {
-        guard.read_consistent(offset_of(guard.memory(), &self.buffer), || self.committed().len)
+        guard.read_consistent(guard.place_of(&self.buffer), || self.committed().len)
     }
 
     /// Returns element number `index` as it was last committed; `None` beyond the end.
@@ -303,7 +312,7 @@ impl<T: CellValue, B: Brand> PVec<T, B> {
     /// # Errors
     /// [`HeapError::Fault`] when it can't be read, [`HeapError::InvalidValue`] when its bytes are no value.
     pub fn load<M: Medium>(&self, guard: &Guard<'_, B, M>, index: u64) -> Result<Option<T>, HeapError> {
-        let read = guard.copy_consistent(offset_of(guard.memory(), &self.buffer), |memory| {
+        let read = guard.copy_consistent(place_of(guard.memory(), &self.buffer)?, |memory| {
             let Elements { buffer, len } = self.committed();
             let at = Self::element(buffer, index);
             (index < len).then(|| (at, bits_from(|bytes| memory.read(at, bytes))))

@@ -79,7 +79,7 @@ fn fill(heap: &Heap<FaultyMedium>, at: PoolOffset, value: u64) {
     .unwrap();
 }
 
-fn is_failed_write_back(result: Result<(), HeapError>) -> bool {
+fn is_failed_write_back(result: &Result<(), HeapError>) -> bool {
     matches!(result, Err(HeapError::InDoubt(InDoubtCause::WriteBack(fault))) if fault.kind == FaultKind::Poison)
 }
 
@@ -98,7 +98,7 @@ fn record_stays_at_any_ring_position() {
                 tx.store8(at, 7);
                 Ok(())
             });
-            assert!(is_failed_write_back(result), "{durability}, {before} before: {result:?}");
+            assert!(is_failed_write_back(&result), "{durability}, {before} before: {result:?}");
             assert_eq!(heap.run(|tx| tx.alloc(64, 8, 1)), Err(HeapError::Poisoned), "{durability} {before}");
             assert_eq!(heap.log().checkpoint(), Err(LogError::Poisoned));
             drop(heap);
@@ -149,7 +149,7 @@ fn record_stays_during_checkpoint() {
             });
             (stored, checkpointer.join().unwrap())
         });
-        assert!(is_failed_write_back(stored), "{durability}: {stored:?}");
+        assert!(is_failed_write_back(&stored), "{durability}: {stored:?}");
         assert_eq!(checkpointed, Err(LogError::Poisoned), "{durability}");
         drop(heap);
         pool.restore_memory();
@@ -175,7 +175,7 @@ fn in_doubt_space_is_not_allocated() {
         tx.store8(at, 7);
         Ok(())
     });
-    assert!(is_failed_write_back(result), "{result:?}");
+    assert!(is_failed_write_back(&result), "{result:?}");
     let mut reserved = Vec::new();
     while let Ok(more) = heap.reserve(600, 8, 1) {
         assert_ne!(more.at(), taken);
@@ -240,8 +240,8 @@ fn position_before_the_lost_write_back_is_durable() {
     };
     let (intact, lost) = (fill_later(small), fill_later(large));
     pool.lose(large);
-    assert!(is_failed_write_back(heap.make_durable(lost)));
+    assert!(is_failed_write_back(&heap.make_durable(lost)));
     assert!(!heap.is_durable(lost), "it is in doubt");
     assert_eq!((heap.make_durable(intact), heap.is_durable(intact)), (Ok(()), true));
-    assert!(is_failed_write_back(heap.make_durable(lost)), "the answer stays");
+    assert!(is_failed_write_back(&heap.make_durable(lost)), "the answer stays");
 }

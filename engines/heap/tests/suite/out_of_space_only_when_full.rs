@@ -74,7 +74,7 @@ fn pin_in_closure_does_not_starve_it() {
             let _pin = heap.pin();
             tx.alloc(whole, 16, 2)
         });
-        heap.run(|tx| tx.free(made?)).unwrap();
+        heap.run(|tx| tx.free(made.clone()?)).unwrap();
     }
 }
 

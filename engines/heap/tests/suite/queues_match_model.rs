@@ -105,7 +105,11 @@ fn queue_matches_model() {
         queues.marks.clear(tx)
     })
     .unwrap();
-    assert_eq!((queues.jobs.load_len(&heap.guard()), heap.objects().count()), (0, 1));
+    assert_eq!(
+        (queues.jobs.load_len(&heap.guard()), heap.objects().count()),
+        (0, 3),
+        "the root, the root object and its types"
+    );
     assert_eq!(heap.run(|tx| queues.jobs.pop_front(tx)), Ok(None));
 }
 
@@ -157,7 +161,8 @@ fn damaged_queues_are_errors() {
     let root = heap.root_or_init(|_| Ok(Flags { flags: PDeque::new() })).unwrap();
     heap.run(|tx| (0..3).try_for_each(|_| root.flags.push_back(tx, true))).unwrap();
     let number = <Flags as Persist<Damaged>>::TYPE_NUMBER;
-    let at = heap.objects().find(|object| object.unwrap().type_number == number).unwrap().unwrap().at;
+    let at =
+        heap.objects().find(|object| object.as_ref().unwrap().type_number == number).unwrap().unwrap().at;
     let word = |index: u64| at.plus(offset_of!(Flags, flags) as u64 + 8 * index);
     let load8 = |at| pool.medium().memory().reading(|memory| memory.load8(at)).unwrap();
     let buffer = PoolOffset::new(load8(word(0)));
@@ -166,16 +171,16 @@ fn damaged_queues_are_errors() {
     for (index, value) in [(1, u64::MAX), (1, 2), (2, 4), (3, 5)] {
         let sound = load8(word(index));
         pool.medium().store8(word(index), value);
-        assert_eq!(heap.run(|tx| root.flags.get(tx, 0)), corrupt, "word {index}");
-        assert_eq!(heap.run(|tx| root.flags.pop_back(tx)), corrupt);
-        assert_eq!(heap.run(|tx| root.flags.push_front(tx, true)), corrupt.map(|_| ()));
-        assert_eq!(root.flags.load(&heap.guard(), 0), corrupt);
-        assert_eq!(root.flags.load_all(&heap.guard()).err(), corrupt.err());
+        assert_eq!(heap.run(|tx| root.flags.get(tx, 0)), corrupt.clone(), "word {index}");
+        assert_eq!(heap.run(|tx| root.flags.pop_back(tx)), corrupt.clone());
+        assert_eq!(heap.run(|tx| root.flags.push_front(tx, true)), corrupt.clone().map(|_| ()));
+        assert_eq!(root.flags.load(&heap.guard(), 0), corrupt.clone());
+        assert_eq!(root.flags.load_all(&heap.guard()).err(), corrupt.clone().err());
         pool.medium().store8(word(index), sound);
     }
     pool.medium().store8(buffer, u64::from_le_bytes([1, 7, 1, 0, 0, 0, 0, 0]));
     let invalid = HeapError::InvalidValue { name: "bool", at: buffer.plus(1) };
-    assert_eq!(root.flags.load_all(&heap.guard()), Err(invalid));
+    assert_eq!(root.flags.load_all(&heap.guard()), Err(invalid.clone()));
     assert_eq!(heap.run(|tx| root.flags.get(tx, 1)), Err(invalid));
     assert_eq!(heap.run(|tx| root.flags.pop_front(tx)), Ok(Some(true)));
 }

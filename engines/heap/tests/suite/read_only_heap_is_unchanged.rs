@@ -88,7 +88,7 @@ fn only_reads<M: lode_pmem::Medium>(heap: &Heap<M>, at: PoolOffset) {
         // At once, not at the end.
         let at_once = heap.run(|tx| Ok::<_, HeapError>(tx.alloc(size, 8, 1)));
         assert_eq!(at_once, Ok(Err(HeapError::ReadOnly)), "{size}");
-        assert_eq!(heap.reserve(size, 8, 1).map(drop).err(), refused.err(), "{size}");
+        assert_eq!(heap.reserve(size, 8, 1).map(drop).err(), refused.clone().err(), "{size}");
     }
     assert_eq!(heap.run(|tx| tx.resize(at, 5000, 8)).map(drop), refused);
     assert_eq!(heap.log().checkpoint(), Err(LogError::ReadOnly));

@@ -162,7 +162,7 @@ fn contents(heap: &Heap<Arc<SimMedium>>) -> Result<Contents, IndexError> {
     let mut reached = Vec::new();
     tree.check(|finding| match finding {
         Finding::Object(object) => reached.push(object),
-        Finding::Damage(error @ IndexError::Fault(_)) => lost = lost.or(Some(error)),
+        Finding::Damage(error @ IndexError::Fault(_)) => lost = lost.take().or(Some(error)),
         other => unsound = Some(format!("{other:?}")),
     });
     if let Some(lost) = lost {

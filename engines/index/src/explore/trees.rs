@@ -134,7 +134,7 @@ fn unsound(
     for root in trees.roots()? {
         Tree::open(heap, root)?.check(|finding| match finding {
             Finding::Object(object) => reached.push(object),
-            Finding::Damage(error @ IndexError::Fault(_)) => lost = lost.or(Some(error)),
+            Finding::Damage(error @ IndexError::Fault(_)) => lost = lost.take().or(Some(error)),
             other => unsound = Some(format!("{other:?}")),
         });
     }

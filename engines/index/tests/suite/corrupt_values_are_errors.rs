@@ -317,10 +317,10 @@ fn node_without_children_is_an_error() {
     let keys = |range: Range<'_, _>| range.map(|entry| entry.map(|entry| entry.key)).collect::<Vec<_>>();
     let reader = tree.reader();
     let b = || Ok(b"b".to_vec());
-    assert_eq!(keys(reader.iter()), [Err(damage), b()], "the scan goes on after it");
+    assert_eq!(keys(reader.iter()), [Err(damage.clone()), b()], "the scan goes on after it");
     assert_eq!(reader.iter().rev().map(|entry| entry.is_ok()).collect::<Vec<_>>(), [true, false]);
-    assert_eq!(keys(reader.prefix(b"a")), [Err(damage)]);
-    assert_eq!(keys(reader.range(&b"a5"[..]..&b"a6"[..])), [Err(damage)]);
+    assert_eq!(keys(reader.prefix(b"a")), [Err(damage.clone())]);
+    assert_eq!(keys(reader.range(&b"a5"[..]..&b"a6"[..])), [Err(damage.clone())]);
     assert_eq!(keys(reader.range(&b"b"[..]..)), [b()]);
     // In a node with key bytes a single lost slot is found as well: its key byte is still there.
     whole
@@ -330,7 +330,7 @@ fn node_without_children_is_an_error() {
     let slot = node.plus(NodeKind::N16.slots_off() + 8 * 4);
     heap.medium().store8(slot, 0);
     let found = keys(reader.prefix(b"a"));
-    assert_eq!((found.len(), found[0].clone()), (10, Err(damage)), "nine keys that are left");
+    assert_eq!((found.len(), found[0].clone()), (10, Err(damage.clone())), "nine keys that are left");
 }
 
 /// A slot as it was before its key got another value: the leaf there has the key and a checksum that is right.
@@ -346,8 +346,8 @@ fn freed_leaf_is_an_error() {
     assert_ne!(heap.memory().reading(|memory| memory.load8(slot)).unwrap(), old);
     heap.medium().store8(slot, old);
     let damage = IndexError::Corrupt { what: "the slot of the tree that leads to the object", at: slot };
-    assert_eq!(tree.get(&key), Err(damage));
-    assert_eq!(heap.run(|tx| tree.get_in(tx, &key)), Err(damage));
-    assert_eq!(tree.reader().iter().filter(|entry| *entry == Err(damage)).count(), 1);
+    assert_eq!(tree.get(&key), Err(damage.clone()));
+    assert_eq!(heap.run(|tx| tree.get_in(tx, &key)), Err(damage.clone()));
+    assert_eq!(tree.reader().iter().filter(|entry| *entry == Err(damage.clone())).count(), 1);
     assert_eq!(tree.reader().iter().filter(Result::is_ok).count(), 10);
 }

@@ -193,14 +193,14 @@ fn corruption_is_found_under_held_lock() {
     let crc = heap.memory().reading(|memory| memory.load8(leaf)).unwrap();
     heap.medium().store8(leaf, crc ^ 1);
     let damage = IndexError::Corrupt { what: "the checksum of the leaf", at: leaf };
-    assert_eq!(tree.get(b"a"), Err(damage));
-    assert_eq!(tree.delete(b"absent"), Err(damage));
+    assert_eq!(tree.get(b"a"), Err(damage.clone()));
+    assert_eq!(tree.delete(b"absent"), Err(damage.clone()));
     let found: Result<_, IndexError> = heap.run(|tx| {
         tx.lock(node)?;
         let other = thread::scope(|scope| scope.spawn(|| tree.get(b"a")).join().unwrap());
         Ok((other, tree.get(b"a"), tree.get_in(tx, b"a")))
     });
-    assert_eq!(found, Ok((Err(damage), Err(damage), Err(damage))));
+    assert_eq!(found, Ok((Err(damage.clone()), Err(damage.clone()), Err(damage.clone()))));
     heap.medium().store8(leaf, crc);
     assert_eq!(tree.get(b"a"), Ok(Some(b"1".to_vec())));
 }

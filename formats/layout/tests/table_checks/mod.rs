@@ -39,10 +39,18 @@ pub(crate) fn check_gaps(tables: &[FormatTable]) {
 /// Compares the list with the `.md` files in the crate's `src`.
 pub(crate) fn check_listed(tables: &[FormatTable]) {
     let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-    let mut found: Vec<String> = fs::read_dir(src)
-        .unwrap()
-        .filter_map(|entry| Some(entry.unwrap().file_name().to_str()?.strip_suffix(".md")?.to_owned()))
-        .collect();
+    let mut found = Vec::new();
+    let mut folders = vec![src];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|ending| ending == "md") {
+                found.push(path.file_stem().unwrap().to_str().unwrap().to_owned());
+            }
+        }
+    }
     let mut listed: Vec<String> = tables.iter().map(|table| table.name.to_owned()).collect();
     found.sort();
     listed.sort();

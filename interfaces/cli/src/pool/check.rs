@@ -17,7 +17,10 @@ use std::sync::Arc;
 pub(crate) const FIELDS: &[(&str, &str)] = &[
     ("path", "path of the pool"),
     ("damaged", "whether there is damage; the exit code is then 3"),
-    ("findings", "the findings: {severity, what, at, means}; the severity is damage, doubt or note"),
+    (
+        "findings",
+        "the findings: {severity, what, at, means, path}; the severity is damage, doubt or note; the path is the way from the root of typed data, or null",
+    ),
     ("unclean", "whether the last writer did not close it, so that its log was replayed into a private view"),
     ("records", "records of the log that were replayed"),
     ("objects", "allocated objects"),
@@ -75,6 +78,7 @@ pub(crate) fn findings(report: &Report) -> Value {
             "what": finding.what,
             "at": finding.at.get(),
             "means": finding.means,
+            "path": finding.path,
         })
     };
     report.findings.iter().map(one).collect()

@@ -2,6 +2,8 @@
 
 use crate::failure::Failure;
 use crate::output::Output;
+use crate::pool::typed_dump;
+use clap::Args;
 use lode_heap::{OpenError, Pool};
 use lode_layout::{
     CHECKPOINT_COPY_STRIDE, CHECKPOINT_SLOT_WORDS, CHECKPOINT_SLOTS_OFF, CheckpointSlot, PoolOffset,
@@ -10,7 +12,7 @@ use lode_pmem::{Medium, Readable};
 use lode_pool::{Access, HeaderCopy, OpenOptions, map_unchecked};
 use serde_json::{Value, json};
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::PathBuf;
 
 pub(crate) const FIELDS: &[(&str, &str)] = &[
     ("structure", "header, slot, extent, root or object; one object a line"),
@@ -18,15 +20,29 @@ pub(crate) const FIELDS: &[(&str, &str)] = &[
     ("len", "its bytes, where it has a length of its own"),
     ("damage", "why it can't be read, or null"),
     ("holds", "its content; of an object its type number, as text if it is readable text"),
+    ("path", "with --typed, in place of structure and len: the way to a value, whose text is in holds"),
 ];
 
+/// Arguments of `lode pool dump`.
+#[derive(Args, Debug)]
+pub(crate) struct Dump {
+    /// The pool's file or device
+    path: PathBuf,
+    /// Print the values of a pool of typed data, each with the way to it from the root, by the types that the pool names
+    #[arg(long)]
+    typed: bool,
+    /// Print only what is at WAY and beyond, as in Shop.items
+    #[arg(long = "path", value_name = "WAY", requires = "typed")]
+    way: Option<String>,
+}
+
 /// The output, to which structures are printed as they are found.
-struct Dump<W> {
+struct Structures<W> {
     out: W,
     json: bool,
 }
 
-impl<W: Write> Dump<W> {
+impl<W: Write> Structures<W> {
     fn print(
         &mut self,
         structure: &str,
@@ -49,11 +65,15 @@ impl<W: Write> Dump<W> {
     }
 }
 
-pub(crate) fn run(path: &Path, json: bool) -> Result<Output, Failure> {
+pub(crate) fn run(args: &Dump, json: bool) -> Result<Output, Failure> {
+    let path = &args.path;
+    if args.typed {
+        return typed_dump::run(path, args.way.as_deref(), json);
+    }
     let failure = || Failure::of_pool("printing a pool", path);
     let mapping = map_unchecked(path, &OpenOptions::new(Access::ReadOnly))
         .map_err(|error| failure()(OpenError::from(error).into()))?;
-    let mut dump = Dump { out: io::BufWriter::new(io::stdout().lock()), json };
+    let mut dump = Structures { out: io::BufWriter::new(io::stdout().lock()), json };
     let uuid = print_headers(&mut dump, &mapping).map_err(Failure::stdout)?;
     if let Some(uuid) = uuid {
         print_slots(&mut dump, &mapping, &uuid).map_err(Failure::stdout)?;
@@ -66,7 +86,7 @@ pub(crate) fn run(path: &Path, json: bool) -> Result<Output, Failure> {
         dump.print("extent", extent.start, Some(extent.len), &holds).map_err(Failure::stdout)?;
     }
     let root = pool.heap().root();
-    let at = root.unwrap_or(PoolOffset::NULL);
+    let at = *root.as_ref().unwrap_or(&PoolOffset::NULL);
     let holds = root
         .map(|_| "the object from which all others are reached".to_owned())
         .map_err(|error| error.to_string());
@@ -81,7 +101,7 @@ pub(crate) fn run(path: &Path, json: bool) -> Result<Output, Failure> {
 }
 
 /// Prints both copies of the header; returns the pool's UUID if a copy can be read.
-fn print_headers<M: Medium>(dump: &mut Dump<impl Write>, medium: &M) -> io::Result<Option<[u8; 16]>> {
+fn print_headers<M: Medium>(dump: &mut Structures<impl Write>, medium: &M) -> io::Result<Option<[u8; 16]>> {
     let mut uuid = None;
     for copy in [HeaderCopy::A, HeaderCopy::B] {
         let holds = match copy.read(medium) {
@@ -102,7 +122,7 @@ fn print_headers<M: Medium>(dump: &mut Dump<impl Write>, medium: &M) -> io::Resu
     Ok(uuid)
 }
 
-fn print_slots<M: Medium>(dump: &mut Dump<impl Write>, medium: &M, uuid: &[u8; 16]) -> io::Result<()> {
+fn print_slots<M: Medium>(dump: &mut Structures<impl Write>, medium: &M, uuid: &[u8; 16]) -> io::Result<()> {
     for index in 0..4 {
         let at = CHECKPOINT_SLOTS_OFF.plus(index * CHECKPOINT_COPY_STRIDE);
         let read = |memory: &Readable| -> [u64; CHECKPOINT_SLOT_WORDS] {

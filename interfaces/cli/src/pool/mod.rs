@@ -9,6 +9,8 @@ mod info;
 mod repair;
 mod shrink;
 mod stats;
+mod typed_dump;
+mod types;
 
 use crate::failure::Failure;
 use crate::fields;
@@ -46,9 +48,12 @@ pub(crate) enum PoolCommand {
     /// Print how full a pool is, by kind and size of its objects, also of one that another process has open
     #[command(after_long_help = fields::help(stats::FIELDS))]
     Stats(PoolArgs),
-    /// Print the structures of a pool
+    /// Print the types of a pool of typed data: its structs and enums, with the offset of each field
+    #[command(after_long_help = fields::help(types::FIELDS))]
+    Types(PoolArgs),
+    /// Print the structures of a pool, or the values of one of typed data
     #[command(after_long_help = fields::help(dump::FIELDS))]
-    Dump(PoolArgs),
+    Dump(dump::Dump),
     /// Grow a pool, or change the size up to which it grows by itself
     #[command(after_long_help = fields::help(grow::FIELDS))]
     Grow(grow::Grow),
@@ -83,7 +88,8 @@ pub(crate) fn run(command: &PoolCommand, options: &GlobalOptions) -> Result<Outp
         PoolCommand::Check(args) => check::run(&args.path),
         PoolCommand::Repair(args) => repair::run(&args.path, options.durability),
         PoolCommand::Stats(args) => stats::run(&args.path),
-        PoolCommand::Dump(args) => dump::run(&args.path, options.json),
+        PoolCommand::Types(args) => types::run(&args.path),
+        PoolCommand::Dump(dump) => dump::run(dump, options.json),
         PoolCommand::Copy(copy) => copy::run(copy, options.durability),
         PoolCommand::Shrink(args) => shrink::run(args, options.durability),
         PoolCommand::Grow(grow) => grow::run(grow, options.durability),

@@ -29,6 +29,7 @@ mod real_machine_listings;
 mod real_machine_plans;
 mod real_machines_are_rehearsed;
 mod sysfs_captures;
+mod typed_pools_are_printed;
 mod volume_clients;
 mod volume_journal;
 mod volume_pipes;

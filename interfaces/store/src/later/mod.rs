@@ -88,7 +88,7 @@ impl Progress {
         if self.watch.is_durable(position) {
             return Some(Ok(()));
         }
-        let error = state.failed.or(state.is_over.then_some(HeapError::Poisoned))?;
+        let error = state.failed.clone().or(state.is_over.then_some(HeapError::Poisoned))?;
         Some(Err(Error::from(error).at(&self.path)))
     }
 
@@ -124,7 +124,7 @@ impl Progress {
     fn make_durable<M: Medium>(&self, heap: &Heap<M>) -> Vec<Waker> {
         let done = heap.make_durable(heap.log_position());
         let mut state = self.lock();
-        state.failed = state.failed.or(done.err());
+        state.failed = state.failed.take().or(done.err());
         self.take_answered(&mut state)
     }
 

@@ -145,7 +145,7 @@ fn walk_plain(first: &PlainNode<'_>) -> u64 {
 /// Returns the cycles that a read through the typed interface, of a pointer or a cell, takes more than one through a
 /// plain reference.
 pub(super) fn read_overhead(rounds: usize, walks: usize) -> Result<f64> {
-    let heap = TypedHeap::new(new_heap()?)?;
+    let heap = TypedHeap::new(new_heap()?);
     build(&heap)?;
     let head: &Head = heap.root()?.context("made above")?;
     let plain: Vec<PlainNode<'_>> =
@@ -173,7 +173,7 @@ pub(super) fn read_overhead(rounds: usize, walks: usize) -> Result<f64> {
 /// Returns the cycles that a read of a cell with a `bool`, an enum, an `Option` or a tuple takes more than one of a plain
 /// field.
 pub(super) fn value_overhead(rounds: usize, walks: usize) -> Result<f64> {
-    let heap: TypedHeap<Values, Mapping> = TypedHeap::new(new_heap()?)?;
+    let heap: TypedHeap<Values, Mapping> = TypedHeap::new(new_heap()?);
     let numbers: [u32; ITEMS] = std::array::from_fn(|number| number as u32);
     let items = heap.root_or_init(|_| {
         let items = numbers.map(|number| {

@@ -61,7 +61,7 @@ fn added(size: &Size, below: usize, run: impl Fn(&[usize], bool) -> Result<u64>)
 
 /// Returns the cycles that validation adds to a read of a cell: 64 of 4,096 cells of 8 bytes, and one store.
 pub(super) fn cell_read(size: &Size) -> Result<f64> {
-    let heap: TypedHeap<Cells, Mapping> = TypedHeap::new(heap()?)?;
+    let heap: TypedHeap<Cells, Mapping> = TypedHeap::new(heap()?);
     let table: &Table = heap.root_or_init(|_| {
         Ok(Table { cells: std::array::from_fn(|cell| PCell::new(cell as u64)), sum: PCell::new(0) })
     })?;

@@ -33,6 +33,6 @@ impl Pool {
     }
 
     pub(crate) fn typed<B: Brand>(&mut self) -> TypedHeap<B, Medium> {
-        TypedHeap::new(self.heap()).unwrap()
+        TypedHeap::new(self.heap())
     }
 }

@@ -1,0 +1,365 @@
+//! A walk over all that a typed pool holds, by its type table and without the program that made it.
+
+use super::deque::State;
+use super::root::{committed_root, read_type_table};
+use crate::error::HeapError;
+use crate::heap::Heap;
+use lode_layout::{PoolOffset, PoolType, Shape, TypeId, TypeTable, TypedRoot, WORD};
+use lode_pmem::{Medium, Readable};
+use std::fmt::Write;
+
+/// Steps of a path that its text has, the last ones.
+const STEPS_MAX: usize = 48;
+
+/// Receives what a walk over a typed pool finds.
+pub trait TypedVisitor {
+    /// Called with each object: that of the root, those that boxes lead to, and the buffers of vectors, queues and strings.
+    /// Returns true if the walk goes on into it.
+    fn object(&mut self, place: &TypedPlace<'_>) -> bool;
+
+    /// Called with each value: a number, the content of a cell, an element, a text. `text` returns it as Rust writes it.
+    fn value(&mut self, place: &TypedPlace<'_>, text: &dyn Fn() -> String) {
+        let _ = (place, text);
+    }
+
+    /// Called with each thing that is not as the types say. The walk does not go into it.
+    fn damage(&mut self, place: &TypedPlace<'_>, damage: TypedDamage);
+}
+
+/// A kind of damage in a typed pool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum TypedDamage {
+    /// It can't be read.
+    Unreadable,
+    /// A pointer leads to it, and no object begins there.
+    NoObject,
+    /// A pointer leads to it, and an object of another type is there.
+    OtherType,
+    /// Its bytes are no value of its type.
+    NoValue,
+    /// It has more elements than its buffer has room for.
+    TooLong,
+    /// It is a text whose bytes are not UTF-8.
+    NoText,
+}
+
+impl TypedDamage {
+    /// Returns a clause that says it.
+    pub const fn means(self) -> &'static str {
+        match self {
+            TypedDamage::Unreadable => "it can't be read",
+            TypedDamage::NoObject => "no object is there",
+            TypedDamage::OtherType => "an object of another type is there",
+            TypedDamage::NoValue => "its bytes are no value of its type",
+            TypedDamage::TooLong => "it has more elements than its buffer has room for",
+            TypedDamage::NoText => "its bytes are not UTF-8",
+        }
+    }
+}
+
+/// The content of a typed pool. Beside running transactions, what it finds need not fit together.
+#[derive(Debug)]
+pub struct TypedSurvey<'h, M: Medium> {
+    heap: &'h Heap<M>,
+    root: TypedRoot,
+    table: TypeTable,
+    /// The way to each object that was found.
+    steps: Vec<Step>,
+}
+
+/// The pointer by which an object is reached.
+#[derive(Clone, Copy, Debug)]
+struct Step {
+    /// The step to the object with the pointer.
+    parent: usize,
+    /// The type of that object.
+    ty: TypeId,
+    /// The offset of the pointer in it, in bytes.
+    offset: u64,
+    /// Number of equal steps, one after the other, for which this one stands.
+    repeated: u64,
+}
+
+/// The place of something in a typed pool.
+#[derive(Debug)]
+pub struct TypedPlace<'a> {
+    table: &'a TypeTable,
+    steps: &'a [Step],
+    /// The last step to the object.
+    step: usize,
+    /// The type of the object.
+    ty: TypeId,
+    /// The offset in the object, in bytes; none for the object itself.
+    offset: Option<u64>,
+    /// The index in the vector or queue at that offset.
+    index: Option<u64>,
+    at: PoolOffset,
+}
+
+impl TypedPlace<'_> {
+    /// Returns the offset in the pool.
+    pub fn at(&self) -> PoolOffset {
+        self.at
+    }
+
+    /// Returns the way from the root, as `Shop.items[17].name`. A pointer that is followed many times, as in a list, is
+    /// named once, with their number: `Shop.first.next{16}.name`. Of a long way, the text has the last steps.
+    pub fn path(&self) -> String {
+        let mut steps = Vec::new();
+        let mut step = self.step;
+        while step != 0 && steps.len() < STEPS_MAX {
+            steps.push(self.steps[step]);
+            step = self.steps[step].parent;
+        }
+        let mut path = self.table.name(self.table.root_declared());
+        path += if step == 0 { "" } else { "..." };
+        for Step { ty, offset, repeated, .. } in steps.into_iter().rev() {
+            path += &self.table.step(ty, offset);
+            if repeated > 1 {
+                let _ = write!(path, "{{{repeated}}}");
+            }
+        }
+        path += &self.offset.map_or(String::new(), |offset| self.table.step(self.ty, offset));
+        path + &self.index.map_or(String::new(), |index| format!("[{index}]"))
+    }
+}
+
+/// An object that is to be visited.
+struct Found {
+    at: PoolOffset,
+    ty: TypeId,
+    step: usize,
+}
+
+impl<'h, M: Medium> TypedSurvey<'h, M> {
+    /// Returns the content of the pool; `None` if it has no root yet.
+    ///
+    /// # Errors
+    /// [`HeapError::NotTyped`] when its root is not typed data; [`HeapError::TypeTable`], [`HeapError::Corrupt`],
+    /// [`HeapError::Fault`].
+    pub fn open(heap: &'h Heap<M>) -> Result<Option<TypedSurvey<'h, M>>, HeapError> {
+        let Some(root) = committed_root(heap)? else { return Ok(None) };
+        let table = read_type_table(heap, root.types)?;
+        Ok(Some(TypedSurvey { heap, root, table, steps: Vec::new() }))
+    }
+
+    /// Returns the types of the pool.
+    pub fn table(&self) -> &TypeTable {
+        &self.table
+    }
+
+    /// Returns true if a migration is not finished: objects are then of other types, too, than those of the table, and are not
+    /// visited.
+    pub fn is_half_migrated(&self) -> bool {
+        !self.root.from.is_null()
+    }
+
+    /// Returns the objects beside those of the types: the root object, and the type table.
+    pub fn frame(&self) -> [PoolOffset; 2] {
+        let root_object = self.heap.root().unwrap_or(PoolOffset::NULL);
+        [root_object, self.root.types]
+    }
+
+    /// Visits all that the root reaches. Something that was visited is visited again if another pointer leads to it and the
+    /// visitor goes on into it.
+    ///
+    /// # Errors
+    /// [`HeapError::NotMigrated`] when a migration is not finished.
+    pub fn visit(&mut self, visitor: &mut impl TypedVisitor) -> Result<(), HeapError> {
+        if self.is_half_migrated() {
+            return Err(HeapError::NotMigrated);
+        }
+        let ty = self.table.root();
+        self.steps = vec![Step { parent: 0, ty, offset: 0, repeated: 0 }];
+        let _pin = self.heap.pin();
+        let mut open = vec![Found { at: self.root.root, ty, step: 0 }];
+        while let Some(found) = open.pop() {
+            let mut entered = Entered {
+                heap: self.heap,
+                table: &self.table,
+                steps: &self.steps,
+                found: &found,
+                visitor: &mut *visitor,
+                bytes: Vec::new(),
+                pointers: Vec::new(),
+            };
+            entered.enter();
+            // The first one is visited first.
+            for Pointer { offset, at, ty } in entered.pointers.into_iter().rev() {
+                let step = self.step(&found, offset);
+                open.push(Found { at, ty, step });
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds the step from an object by the pointer at an offset in it.
+    fn step(&mut self, found: &Found, offset: u64) -> usize {
+        let last = self.steps[found.step];
+        let is_repeated = last.repeated > 0 && last.ty == found.ty && last.offset == offset;
+        let (parent, repeated) = if is_repeated { (last.parent, last.repeated + 1) } else { (found.step, 1) };
+        self.steps.push(Step { parent, ty: found.ty, offset, repeated });
+        self.steps.len() - 1
+    }
+}
+
+/// A pointer in an object.
+struct Pointer {
+    /// Its offset in the object, in bytes.
+    offset: u64,
+    /// Its target.
+    at: PoolOffset,
+    /// The type of the target.
+    ty: TypeId,
+}
+
+/// An object that is visited.
+struct Entered<'a, M: Medium, V> {
+    heap: &'a Heap<M>,
+    table: &'a TypeTable,
+    steps: &'a [Step],
+    found: &'a Found,
+    visitor: &'a mut V,
+    bytes: Vec<u8>,
+    pointers: Vec<Pointer>,
+}
+
+impl<'a, M: Medium, V: TypedVisitor> Entered<'a, M, V> {
+    fn enter(&mut self) {
+        let at = self.found.at;
+        if !self.visitor.object(&self.place(None, at)) {
+            return;
+        }
+        let PoolType { number, size, .. } = *self.table.get(self.found.ty);
+        let read = self.object(at, number, size).and_then(|_| self.read(at, size));
+        match read {
+            Ok(bytes) => self.bytes = bytes,
+            Err(damage) => return self.visitor.damage(&self.place(None, at), damage),
+        }
+        self.visit(self.found.ty, 0);
+    }
+
+    /// Returns the size of the object at `at`, if it has this type number and so many bytes.
+    fn object(&self, at: PoolOffset, number: u64, size: u64) -> Result<u64, TypedDamage> {
+        let object = self.heap.object(at).map_err(|_| TypedDamage::NoObject)?;
+        match object.type_number == number && object.size >= size {
+            true => Ok(object.size),
+            false => Err(TypedDamage::OtherType),
+        }
+    }
+
+    /// Returns so many bytes from `at` on, which lie in an object.
+    fn read(&self, at: PoolOffset, len: u64) -> Result<Vec<u8>, TypedDamage> {
+        let mut bytes = vec![0; len as usize];
+        let read = self.heap.memory().reading(|memory: &Readable| memory.read(at, &mut bytes));
+        read.map(|()| bytes).map_err(|_| TypedDamage::Unreadable)
+    }
+
+    fn place(&self, offset: Option<u64>, at: PoolOffset) -> TypedPlace<'a> {
+        let Found { ty, step, .. } = *self.found;
+        TypedPlace { table: self.table, steps: self.steps, step, ty, offset, index: None, at }
+    }
+
+    /// Visits what lies in the object at `offset`, which is of the type `id`.
+    fn visit(&mut self, id: TypeId, offset: u64) {
+        let table = self.table;
+        match &table.get(id).shape {
+            Shape::Number(_) | Shape::Bool | Shape::Char | Shape::Enum { .. } => self.visit_value(id, offset),
+            Shape::Cell(value) => self.visit_value(*value, offset),
+            Shape::Struct { fields, .. } => {
+                fields.iter().for_each(|field| self.visit(field.id, offset + field.offset));
+            }
+            Shape::Array { element, .. } if table.is_value_type(*element) => self.visit_value(id, offset),
+            Shape::Array { .. } if table.get(id).size == 0 => {}
+            Shape::Array { element, len } => {
+                let size = table.get(*element).size;
+                (0..*len).for_each(|index| self.visit(*element, offset + index * size));
+            }
+            Shape::Mutex(guarded) => self.visit(*guarded, offset),
+            Shape::Box(target) => {
+                let at = PoolOffset::new(self.word(offset));
+                if !at.is_null() {
+                    self.pointers.push(Pointer { offset, at, ty: *target });
+                }
+            }
+            Shape::Vec { element, buffer } => {
+                let [at, len] = [self.word(offset), self.word(offset + WORD)];
+                let state = State { buffer: PoolOffset::new(at), room: len, first: 0, len };
+                self.visit_elements(offset, *element, *buffer, &state);
+            }
+            Shape::Deque { element, buffer } => {
+                let state = State::read(|word| self.word(offset + word * WORD));
+                self.visit_elements(offset, *element, *buffer, &state);
+            }
+            Shape::String { buffer } => self.visit_text(offset, *buffer),
+        }
+    }
+
+    /// Returns a word of the object, whose type has it.
+    fn word(&self, offset: u64) -> u64 {
+        let word = self.bytes.get(offset as usize..).and_then(|rest| rest.first_chunk());
+        word.map_or(0, |word| u64::from_le_bytes(*word))
+    }
+
+    fn visit_value(&mut self, id: TypeId, offset: u64) {
+        let place = self.place(Some(offset), self.found.at.plus(offset));
+        let bytes = self.bytes.get(offset as usize..).unwrap_or_default();
+        match self.table.is_value(id, bytes) {
+            true => {
+                self.visitor.value(&place, &|| self.table.value_text(id, bytes).unwrap_or_default());
+            }
+            false => self.visitor.damage(&place, TypedDamage::NoValue),
+        }
+    }
+
+    /// Visits the buffer of a vector, queue or string. Returns the bytes of all `room` elements of `size` bytes.
+    fn buffer(&mut self, offset: u64, number: u64, at: PoolOffset, room: u64, size: u64) -> Option<Vec<u8>> {
+        let place = self.place(Some(offset), at);
+        if at.is_null() || !self.visitor.object(&place) {
+            return None;
+        }
+        let bytes = self.object(at, number, 0).and_then(|found| {
+            // Elements without bytes take one in the buffer.
+            let taken = room.checked_mul(size.max(1)).filter(|taken| *taken <= found);
+            self.read(at, taken.ok_or(TypedDamage::TooLong)?)
+        });
+        bytes.map_err(|damage| self.visitor.damage(&place, damage)).ok()
+    }
+
+    fn visit_elements(&mut self, offset: u64, id: TypeId, number: u64, state: &State) {
+        let State { buffer: at, room, first, len } = *state;
+        let size = self.table.get(id).size;
+        let Some(bytes) = self.buffer(offset, number, at, room, size) else { return };
+        let is_sound = len == 0 || (len <= room && first < room);
+        if !is_sound {
+            return self.visitor.damage(&self.place(Some(offset), at), TypedDamage::TooLong);
+        }
+        for index in 0..len {
+            let begin = (first + index) % room * size;
+            let place = TypedPlace { index: Some(index), ..self.place(Some(offset), at.plus(begin)) };
+            let bytes = &bytes[begin as usize..];
+            match self.table.is_value(id, bytes) {
+                true => {
+                    self.visitor.value(&place, &|| self.table.value_text(id, bytes).unwrap_or_default());
+                }
+                false => self.visitor.damage(&place, TypedDamage::NoValue),
+            }
+        }
+    }
+
+    fn visit_text(&mut self, offset: u64, number: u64) {
+        let [at, len] = [self.word(offset), self.word(offset + WORD)];
+        let at = PoolOffset::new(at);
+        let bytes = match at.is_null() {
+            true => Some(Vec::new()),
+            false => self.buffer(offset, number, at, len, 1),
+        };
+        let Some(bytes) = bytes else { return };
+        let place = self.place(Some(offset), self.found.at.plus(offset));
+        match str::from_utf8(&bytes) {
+            Ok(text) => self.visitor.value(&place, &|| format!("{text:?}")),
+            Err(_) => self.visitor.damage(&place, TypedDamage::NoText),
+        }
+    }
+}
