@@ -432,6 +432,22 @@ pub(crate) const WORKLOADS: &[Workload] = &[
     ),
     limit(
         Group::Alone,
+        "migrate-1m",
+        "a migration of a million objects that get a field more, in synced copies of the pool's content",
+        Bound::AtMost,
+        4.0,
+        Unit::Times,
+    ),
+    limit(
+        Group::Alone,
+        "check-typed-1m",
+        "a check of a pool of a million typed objects, in checks of a tree of as many keys",
+        Bound::AtMost,
+        1.5,
+        Unit::Times,
+    ),
+    limit(
+        Group::Alone,
         "validated-read",
         "what validation adds to a read of a cell: 64 of 4,096 in a transaction with one store",
         Bound::AtMost,

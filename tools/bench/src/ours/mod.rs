@@ -8,6 +8,7 @@ mod database;
 mod fences;
 mod footprint;
 mod log;
+mod migration;
 mod partial;
 mod phases;
 mod pool;
@@ -104,11 +105,14 @@ pub(crate) fn figures(folder: &Path, size: &Size) -> Result<(Vec<Figure>, Vec<St
     let keys = size.keys as u64;
     let footprint = footprint::measure(folder, keys, 2 * size.keys)?;
     let beside = snapshots::beside(size)?;
+    let typed_pool = migration::measure(folder, keys, size.rounds.min(3))?;
     let figures = [
         ("fences", fences::drains_per_operation(folder)?),
         ("fences-1000", fences::drains_per_thousand(folder, size.transactions)?),
         ("read-typed", typed::read_overhead(size.rounds, size.walks)?),
         ("read-values", typed::value_overhead(size.rounds, size.walks)?),
+        ("migrate-1m", typed_pool.migration),
+        ("check-typed-1m", typed_pool.check),
         ("validated-read", validated::cell_read(size)?),
         ("validated-read-tree", validated::key_read(size)?),
         ("scan-while-writing", beside.scan),
