@@ -15,12 +15,12 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 
 pub(crate) const FIELDS: &[(&str, &str)] = &[
-    ("structure", "header, slot, extent, root or object; one object a line"),
+    ("structure", "header, slot, extent, root or object, or value with --typed; one object a line"),
     ("at", "its offset, in bytes"),
     ("len", "its bytes, where it has a length of its own"),
     ("damage", "why it can't be read, or null"),
     ("holds", "its content; of an object its type number, as text if it is readable text"),
-    ("path", "with --typed, in place of structure and len: the way to a value, whose text is in holds"),
+    ("path", "with --typed, the way from the root to the value in holds; or null"),
 ];
 
 /// Arguments of `lode pool dump`.
@@ -53,7 +53,7 @@ impl<W: Write> Structures<W> {
         if self.json {
             let damage = holds.as_ref().err();
             let holds = holds.as_ref().ok();
-            let line = json!({ "structure": structure, "at": at.get(), "len": len, "damage": damage, "holds": holds });
+            let line = json!({ "structure": structure, "at": at.get(), "len": len, "damage": damage, "holds": holds, "path": null });
             return writeln!(self.out, "{line}");
         }
         let len = len.map_or(String::new(), |len| format!("+{len:#x}"));

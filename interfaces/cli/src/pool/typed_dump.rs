@@ -5,7 +5,7 @@ use crate::output::Output;
 use crate::pool::types::survey;
 use lode_heap::{Pool, TypedDamage, TypedPlace, TypedVisitor};
 use lode_pool::{Access, OpenOptions};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::collections::HashSet;
 use std::io::{self, Write};
 use std::path::Path;
@@ -53,7 +53,8 @@ impl<W: Write> Values<'_, W> {
         let (at, damage) = (place.at().get(), holds.as_ref().err().map(|damage| damage.means()));
         self.printed = match (self.json, damage) {
             (true, _) => {
-                let line = json!({ "path": path, "at": at, "holds": holds.ok(), "damage": damage });
+                let (holds, len) = (holds.ok(), Value::Null);
+                let line = json!({ "structure": "value", "at": at, "len": len, "damage": damage, "holds": holds, "path": path });
                 writeln!(self.out, "{line}")
             }
             (false, Some(damage)) => writeln!(self.out, "{path} DAMAGED: {damage}, at {at:#x}"),

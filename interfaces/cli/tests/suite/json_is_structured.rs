@@ -2,13 +2,14 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use crate::program::{RunResult, command, json_fields, text};
+use crate::typed_pools_are_printed::make_shop;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
 /// A run of each command, in this order, on one machine and one folder: `@name` is a file in it.
-const RUNS: [&str; 76] = [
+const RUNS: [&str; 78] = [
     "platform init lab-pair",
     "platform template",
     "platform e820 @map --plan 1G",
@@ -74,6 +75,8 @@ const RUNS: [&str; 76] = [
     "pool grow @pool --size 9MiB",
     "pool copy @pool @copy",
     "pool shrink @pool",
+    "pool types @typed",
+    "pool dump @typed --typed",
     "volume create @volume --size 16MiB --format atomic",
     "volume info @volume",
     "volume grow @volume --size 17MiB",
@@ -134,6 +137,7 @@ fn all_commands_print_structured_json() {
     fs::write(file("map"), "BIOS-e820: [mem 0x0000000100000000-0x00000001bfffffff] usable\n").unwrap();
     fs::write(file("pairs"), "lode\tstone\n\\xff\t\\xff\n").unwrap();
     fs::write(file("lines"), "lode\nstone\n").unwrap();
+    make_shop(&file("typed"));
     let leaves = leaf_commands();
     let mut ran = BTreeSet::new();
     for run in RUNS.into_iter().chain(MORE) {

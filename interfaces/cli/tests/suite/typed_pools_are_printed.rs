@@ -38,13 +38,18 @@ struct Shop {
     wishes: PDeque<char, ShopPool>,
 }
 
-/// Makes a shop with three items.
 fn shop() -> (TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("shop.pool");
+    make_shop(&path);
+    (folder, path)
+}
+
+/// Makes a pool of typed data: a shop with three items.
+pub(crate) fn make_shop(path: &Path) {
     let layout = LayoutName::new("shop").unwrap();
     let options = CreateOptions { durability: Some(Durability::None), ..CreateOptions::new(1 << 20, layout) };
-    let pool = TypedPool::<ShopPool>::create(&path, &options).unwrap();
+    let pool = TypedPool::<ShopPool>::create(path, &options).unwrap();
     let init = || Shop { first: PBox::null(), years: PVec::new(), wishes: PDeque::new() };
     let root = pool.root_or_init(|_| Ok(PMutex::new(init()))).unwrap();
     pool.run(|tx| {
@@ -63,7 +68,6 @@ fn shop() -> (TempDir, PathBuf) {
     })
     .unwrap();
     pool.close().unwrap();
-    (folder, path)
 }
 
 fn with(command: &[&str], path: &Path, options: &[&str]) -> RunResult {

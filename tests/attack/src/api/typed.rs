@@ -271,7 +271,9 @@ fn clear_all(pool: &Typed, root: &Root, model: &mut Model) -> Outcome {
     *model = Model { wide: model.wide, pair: model.pair, ..Model::default() };
     let count = pool.objects().count();
     // The text keeps its buffer.
-    ensure(count <= 2, "besides", format_args!("{count} objects are left: the root and the text are two"))
+    let left =
+        format_args!("{count} objects are left: the root, the text, the root object and its types are four");
+    ensure(count <= 4, "besides", left)
 }
 
 /// Returns a finding if the pool does not hold the content of the model.
