@@ -476,8 +476,7 @@ pub(crate) fn root<'h, T: Persist<B>, B: Brand, M: Medium>(
     compared: &ComparedTypes,
 ) -> Result<Option<&'h T>, HeapError> {
     let Some(typed) = committed_root(heap)? else { return Ok(None) };
-    compared.compare::<T, B>(&typed, || read_type_table(heap, typed.types))?;
-    compared.note::<T, B>(&typed);
+    compared.compare::<T, B>(&typed, || read_type_table(heap, typed.types), || true)?;
     let root = typed.root;
     let object = heap.object(root)?;
     check_object::<T, B>(root, object.size, object.type_number)?;
@@ -502,7 +501,8 @@ impl<B: Brand, M: Medium> TypedTx<'_, B, M> {
     pub fn root<T: Persist<B>>(&self) -> Result<Option<&T>, HeapError> {
         let raw = self.raw();
         let Some(typed) = root_in(raw)? else { return Ok(None) };
-        self.compared().compare::<T, B>(&typed, || type_table_in(raw, typed.types))?;
+        let is_committed = || committed_root(raw.heap()) == Ok(Some(typed));
+        self.compared().compare::<T, B>(&typed, || type_table_in(raw, typed.types), is_committed)?;
         let root = typed.root;
         let (size, type_number) = raw.object(root)?;
         check_object::<T, B>(root, size, type_number)?;

@@ -426,6 +426,19 @@ impl<'a, M: Medium> Tx<'a, M> {
         Ok(at)
     }
 
+    /// Allocates an object that begins with these bytes, and with zeros up to the next word, as
+    /// [`alloc_with`](Tx::alloc_with) does.
+    pub(crate) fn alloc_with_bytes(
+        &self,
+        content: &[u8],
+        align: u64,
+        type_number: u64,
+    ) -> Result<PoolOffset, HeapError> {
+        let mut words = vec![0; content.len().div_ceil(WORD as usize)];
+        words.as_mut_bytes()[..content.len()].copy_from_slice(content);
+        self.alloc_with(&words, align, type_number)
+    }
+
     /// Stores the first content of the object at `at`, which was just allocated.
     fn store_new(&self, at: PoolOffset, content: &[u64]) {
         let len = content.len() as u64 * WORD;

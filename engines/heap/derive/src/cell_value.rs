@@ -3,12 +3,11 @@
 //! Pairs are balanced trees, and so is the choice between variants: the compiler bounds the depth of types.
 
 use crate::attributes::Persist;
+use crate::members::{declared_name, members};
 use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};
 use syn::ext::IdentExt;
-use syn::{
-    Data, DataEnum, DeriveInput, Error, Expr, ExprLit, Fields, Generics, Index, Lit, Member, Result, Type,
-};
+use syn::{Data, DataEnum, DeriveInput, Error, Expr, ExprLit, Fields, Generics, Lit, Member, Result, Type};
 
 pub(crate) fn expand(input: &DeriveInput) -> Result<TokenStream> {
     let persist = Persist::of(&input.attrs)?;
@@ -275,11 +274,7 @@ struct FieldsOf<'a> {
 
 impl<'a> FieldsOf<'a> {
     fn new(fields: &'a Fields, heap: &'a TokenStream) -> FieldsOf<'a> {
-        let member = |(index, field): (usize, &'a syn::Field)| {
-            let unnamed = || Member::Unnamed(Index::from(index));
-            (field.ident.clone().map_or_else(unnamed, Member::Named), &field.ty)
-        };
-        FieldsOf { fields: fields.iter().enumerate().map(member).collect(), heap }
+        FieldsOf { fields: members(fields), heap }
     }
 
     /// Returns the variable of a field.
@@ -379,13 +374,5 @@ impl<'a> FieldsOf<'a> {
             let declared = declared_name(member);
             quote!(#heap::type_hash::with_field(#hash, #declared, #index, <#ty as #heap::CellValue>::TYPE_NUMBER))
         })
-    }
-}
-
-/// Returns the name of a field as it is declared, or its number.
-fn declared_name(member: &Member) -> String {
-    match member {
-        Member::Named(name) => name.unraw().to_string(),
-        Member::Unnamed(index) => index.index.to_string(),
     }
 }

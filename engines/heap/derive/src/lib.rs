@@ -6,6 +6,7 @@
 
 mod attributes;
 mod cell_value;
+mod members;
 mod persist;
 
 use proc_macro::TokenStream;

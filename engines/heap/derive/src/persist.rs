@@ -1,9 +1,10 @@
 //! The code that `#[derive(Persist)]` generates.
 
 use crate::attributes::{Persist, layout_is_fixed};
+use crate::members::{declared_name, members};
 use proc_macro2::{Ident, TokenStream};
 use quote::{ToTokens, quote};
-use syn::{Data, DataStruct, DeriveInput, Error, Generics, Result, Type};
+use syn::{Data, DataStruct, DeriveInput, Error, Generics, Member, Result, Type};
 
 pub(crate) fn expand(input: &DeriveInput) -> Result<TokenStream> {
     let data = structure(input)?;
@@ -107,7 +108,7 @@ fn structure(input: &DeriveInput) -> Result<&DataStruct> {
 
 /// The fields of the struct: the name and the type of each.
 struct Fields<'a> {
-    fields: Vec<(TokenStream, &'a Type)>,
+    fields: Vec<(Member, &'a Type)>,
     /// The path of what `lode-heap` exports.
     heap: &'a TokenStream,
     brand: &'a TokenStream,
@@ -115,11 +116,7 @@ struct Fields<'a> {
 
 impl<'a> Fields<'a> {
     fn of(data: &'a DataStruct, heap: &'a TokenStream, brand: &'a TokenStream) -> Fields<'a> {
-        let name = |(index, field): (usize, &'a syn::Field)| {
-            let index = syn::Index::from(index);
-            (field.ident.as_ref().map_or_else(|| quote!(#index), |name| quote!(#name)), &field.ty)
-        };
-        Fields { fields: data.fields.iter().enumerate().map(name).collect(), heap, brand }
+        Fields { fields: members(&data.fields), heap, brand }
     }
 
     /// Returns the hash of the declared name, and of each field's name, offset and type.
@@ -140,7 +137,7 @@ impl<'a> Fields<'a> {
 
     fn parts(&self) -> TokenStream {
         let (heap, brand) = (self.heap, self.brand);
-        let part = |(field, ty): &(TokenStream, &Type)| {
+        let part = |(field, ty): &(Member, &Type)| {
             let declared = declared_name(field);
             quote! {
                 #heap::types::Part {
@@ -162,7 +159,7 @@ impl<'a> Fields<'a> {
 
     fn visits(&self) -> TokenStream {
         let (heap, brand) = (self.heap, self.brand);
-        let visit = |(field, ty): &(TokenStream, &Type)| quote!(<#ty as #heap::Persist<#brand>>::visit_owned(&self.#field, owners););
+        let visit = |(field, ty): &(Member, &Type)| quote!(<#ty as #heap::Persist<#brand>>::visit_owned(&self.#field, owners););
         let fields = self.fields.iter().map(visit);
         quote!(#(#fields)* let _ = owners;)
     }
@@ -176,7 +173,7 @@ impl<'a> Fields<'a> {
 
     fn copies(&self) -> TokenStream {
         let (heap, brand) = (self.heap, self.brand);
-        let copy = |(field, ty): &(TokenStream, &Type)| {
+        let copy = |(field, ty): &(Member, &Type)| {
             quote! {
                 <#ty as #heap::Persist<#brand>>::copy_to(
                     &mut self.#field,
@@ -187,11 +184,6 @@ impl<'a> Fields<'a> {
         let fields = self.fields.iter().map(copy);
         quote!(#(#fields)* let _ = into;)
     }
-}
-
-/// Returns the name of a field as it is declared.
-fn declared_name(field: &TokenStream) -> String {
-    field.to_string().trim_start_matches("r#").to_owned()
 }
 
 /// Returns the description of the type that this one was, in an option, and the methods that make values of older ones.

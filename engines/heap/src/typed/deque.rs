@@ -205,11 +205,10 @@ impl<T: CellValue, B: Brand> PDeque<T, B> {
         let too_large = || HeapError::OutOfSpace { wanted: u64::MAX };
         let room = old.room.saturating_mul(2).max(ROOM_MIN);
         let size = room.checked_mul(Self::SIZE.max(1)).ok_or_else(too_large)?;
-        let words = usize::try_from(size.div_ceil(WORD)).map_err(|_| too_large())?;
+        let size = usize::try_from(size).map_err(|_| too_large())?;
         let mut content = Self::bytes(old, |at, into| raw.read(at, into));
-        content.resize(words * WORD as usize, 0);
-        let content: Vec<u64> = content.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word)).collect();
-        let buffer = raw.alloc_with(&content, align_of::<T::Bits>() as u64, Self::BUFFER_TYPE)?;
+        content.resize(size, 0);
+        let buffer = raw.alloc_with_bytes(&content, align_of::<T::Bits>() as u64, Self::BUFFER_TYPE)?;
         if !old.buffer.is_null() {
             raw.free(old.buffer).inspect_err(|_| raw.set_rollback_only())?;
         }

@@ -93,8 +93,8 @@ impl<B: Brand, M: Medium> TypedHeap<B, M> {
     ///
     /// # Errors
     /// [`HeapError::OtherTypes`] when the pool's types are not those of a root `T`: it shows both layouts of the first type that
-    /// differs. [`HeapError::NotMigrated`] when they are older ones, which
-    /// [`migrate`](TypedHeap::migrate) converts. [`HeapError::NotTyped`] when the root is not typed data; [`HeapError::TypeTable`], [`HeapError::Corrupt`],
+    /// differs. [`HeapError::NotMigrated`] when they are older ones, which [`migrate`](TypedHeap::migrate) converts.
+    /// [`HeapError::NotTyped`] when the root is not typed data; [`HeapError::TypeTable`], [`HeapError::Corrupt`],
     /// [`HeapError::Fault`].
     ///
     /// # Cost

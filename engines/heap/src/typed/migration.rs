@@ -24,6 +24,7 @@ pub use lode_layout::PoolOffset;
 use lode_layout::{TypeComparison, TypedRoot, WORD};
 pub use lode_pmem::Fault;
 use lode_pmem::{Medium, Memory};
+use zerocopy::IntoBytes;
 
 /// Pointers that one transaction follows.
 const BATCH: u64 = 1024;
@@ -332,9 +333,7 @@ fn moved_target<M: Medium>(tx: &Tx<'_, M>, moved: &Edge, target: &Target) -> Res
         return Ok(at);
     }
     let mut words = vec![0; (tx.usable_size(at)? / WORD) as usize];
-    tx.heap().memory().reading(|memory| {
-        words.iter_mut().zip(0..).for_each(|(word, index)| *word = memory.load8(at.plus(index * WORD)));
-    })?;
+    tx.heap().memory().reading(|memory| memory.read(at, words.as_mut_bytes()))?;
     let copy = tx.alloc_with(&words, WORD, *new)?;
     tx.free(at)?;
     Ok(copy)

@@ -19,8 +19,8 @@ use std::sync::OnceLock;
 pub(crate) struct ComparedTypes(OnceLock<(PoolOffset, TypeId)>);
 
 impl ComparedTypes {
-    /// Compares the table at `types` with the types of a program whose root is a `T`, unless it did so before.
-    /// `read` returns the table.
+    /// Compares the type table of a root with the types of a program whose root is a `T`, unless it did so before. `read` returns
+    /// the table. A table that `is_committed` stays, so it is not compared again.
     ///
     /// # Errors
     /// [`HeapError::OtherTypes`], [`HeapError::NotMigrated`].
@@ -28,20 +28,22 @@ impl ComparedTypes {
         &self,
         root: &TypedRoot,
         read: impl FnOnce() -> Result<TypeTable, HeapError>,
+        is_committed: impl FnOnce() -> bool,
     ) -> Result<(), HeapError> {
-        if root.from.is_null() && self.0.get() == Some(&(root.types, TypeId::of::<T>())) {
+        let this = (root.types, TypeId::of::<T>());
+        if root.from.is_null() && self.0.get() == Some(&this) {
             return Ok(());
         }
         match read()?.compare(&TypesOf::program::<T, B>()?) {
             TypeComparison::Different(difference) => Err(HeapError::OtherTypes(difference)),
-            TypeComparison::Same if root.from.is_null() => Ok(()),
+            TypeComparison::Same if root.from.is_null() => {
+                if is_committed() {
+                    let _ = self.0.set(this);
+                }
+                Ok(())
+            }
             TypeComparison::Same | TypeComparison::Older => Err(HeapError::NotMigrated),
         }
-    }
-
-    /// Notes that the committed table of `root` was compared with the program's types.
-    pub(crate) fn note<T: Persist<B>, B: Brand>(&self, root: &TypedRoot) {
-        let _ = self.0.set((root.types, TypeId::of::<T>()));
     }
 }
 
@@ -61,10 +63,7 @@ impl TypesOf {
         let mut types = Types::default();
         let root = T::describe(&mut types);
         let table = types.finish(root).map_err(too_many)?.table;
-        let mut bytes = table.encode().map_err(too_many)?;
-        bytes.resize(bytes.len().next_multiple_of(WORD as usize), 0);
-        let words: Vec<u64> = bytes.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word)).collect();
-        tx.alloc_with(&words, WORD, TYPE_TYPE_TABLE)
+        tx.alloc_with_bytes(&table.encode().map_err(too_many)?, WORD, TYPE_TYPE_TABLE)
     }
 }
 

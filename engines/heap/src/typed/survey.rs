@@ -305,12 +305,7 @@ impl<'a, M: Medium, V: TypedVisitor> Entered<'a, M, V> {
     fn visit_value(&mut self, id: TypeId, offset: u64) {
         let place = self.place(Some(offset), self.found.at.plus(offset));
         let bytes = self.bytes.get(offset as usize..).unwrap_or_default();
-        match self.table.is_value(id, bytes) {
-            true => {
-                self.visitor.value(&place, &|| self.table.value_text(id, bytes).unwrap_or_default());
-            }
-            false => self.visitor.damage(&place, TypedDamage::NoValue),
-        }
+        show(self.visitor, self.table, &place, id, bytes);
     }
 
     /// Visits the buffer of a vector, queue or string. Returns the bytes of all `room` elements of `size` bytes.
@@ -338,13 +333,7 @@ impl<'a, M: Medium, V: TypedVisitor> Entered<'a, M, V> {
         for index in 0..len {
             let begin = (first + index) % room * size;
             let place = TypedPlace { index: Some(index), ..self.place(Some(offset), at.plus(begin)) };
-            let bytes = &bytes[begin as usize..];
-            match self.table.is_value(id, bytes) {
-                true => {
-                    self.visitor.value(&place, &|| self.table.value_text(id, bytes).unwrap_or_default());
-                }
-                false => self.visitor.damage(&place, TypedDamage::NoValue),
-            }
+            show(self.visitor, self.table, &place, id, &bytes[begin as usize..]);
         }
     }
 
@@ -361,5 +350,19 @@ impl<'a, M: Medium, V: TypedVisitor> Entered<'a, M, V> {
             Ok(text) => self.visitor.value(&place, &|| format!("{text:?}")),
             Err(_) => self.visitor.damage(&place, TypedDamage::NoText),
         }
+    }
+}
+
+/// Shows the value with which `bytes` begin, or that they are none.
+fn show(
+    visitor: &mut impl TypedVisitor,
+    table: &TypeTable,
+    place: &TypedPlace<'_>,
+    id: TypeId,
+    bytes: &[u8],
+) {
+    match table.is_value(id, bytes) {
+        true => visitor.value(place, &|| table.value_text(id, bytes).unwrap_or_default()),
+        false => visitor.damage(place, TypedDamage::NoValue),
     }
 }

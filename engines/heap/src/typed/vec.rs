@@ -199,14 +199,13 @@ impl<T: CellValue, B: Brand> PVec<T, B> {
         let too_large = || HeapError::OutOfSpace { wanted: u64::MAX };
         let room = wanted.max(old.len.saturating_mul(2)).max(CAPACITY_MIN);
         let size = room.checked_mul(Self::SIZE.max(1)).ok_or_else(too_large)?;
-        let words = usize::try_from(size.div_ceil(WORD)).map_err(|_| too_large())?;
+        let size = usize::try_from(size).map_err(|_| too_large())?;
         let used = (old.len * Self::SIZE) as usize;
         let mut content = vec![0; used];
         raw.read(old.buffer, &mut content);
         content.extend_from_slice(new);
-        content.resize(words * WORD as usize, 0);
-        let content: Vec<u64> = content.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word)).collect();
-        let buffer = raw.alloc_with(&content, align_of::<T::Bits>() as u64, Self::BUFFER_TYPE)?;
+        content.resize(size, 0);
+        let buffer = raw.alloc_with_bytes(&content, align_of::<T::Bits>() as u64, Self::BUFFER_TYPE)?;
         if !old.buffer.is_null() {
             raw.free(old.buffer).inspect_err(|_| raw.set_rollback_only())?;
         }

@@ -49,8 +49,7 @@ impl TypeTable {
     }
 
     /// Returns the value of the type with which `bytes` begin, as Rust writes it, cut after some 64 KiB; `None` if they are no
-    /// value. The type is
-    /// one that a cell can hold.
+    /// value. The type is one that a cell can hold.
     pub fn value_text(&self, id: TypeId, bytes: &[u8]) -> Option<String> {
         let mut text = String::new();
         self.write_value(id, bytes, &mut text).then_some(text)
