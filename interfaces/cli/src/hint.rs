@@ -121,7 +121,9 @@ pub(crate) fn repair_hint(error: &RepairError) -> &'static str {
 fn heap_hint(error: &HeapError) -> &'static str {
     match error {
         HeapError::InDoubt(InDoubtCause::WriteBack(_)) => " (`lode pool repair`)",
-        HeapError::InDoubt(_) => "; look for errors of the device in the kernel's log, then run it again",
+        HeapError::InDoubt(_) | HeapError::Poisoned => {
+            "; look for errors of the device in the kernel's log, then run it again"
+        }
         HeapError::Fault(_) => "; run `lode pool check` to see what is affected",
         HeapError::Corrupt { .. } => CHECK_POOL,
         HeapError::CannotGrow { refusal: GrowthRefusal::Maximum { .. }, .. } => {
