@@ -11,6 +11,7 @@ mod alloc;
 mod attempt;
 #[doc(hidden)]
 pub mod bits;
+mod boxes;
 pub mod check;
 mod commit_hooks;
 mod early_return;

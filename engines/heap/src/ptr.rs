@@ -54,10 +54,10 @@ unsafe impl<T: CellValue, B: Brand> Persist<B> for PVec<T, B> {
     const OWNS: bool = true;
     const PADDED: bool = false;
     fn visit_owned(&self, owners: &mut Owners<'_>) {
-        self.buffer().visit(owners, const { &Target::Buffer(Self::BUFFER_TYPE) });
+        self.buffer().visit(owners, const { &Target::Buffer(Self::FORM.buffer) });
     }
     fn describe(types: &mut Types) -> TypeId {
-        let shape = Shape::Vec { element: T::describe(types), buffer: Self::BUFFER_TYPE };
+        let shape = Shape::Vec { element: T::describe(types), buffer: Self::FORM.buffer };
         types.add(<Self as Persist<B>>::TYPE_NUMBER, size_of::<Self>(), shape)
     }
 }
@@ -87,7 +87,7 @@ unsafe impl<B: Brand> Persist<B> for PString<B> {
         self.bytes().visit_owned(owners);
     }
     fn describe(types: &mut Types) -> TypeId {
-        let shape = Shape::String { buffer: PVec::<u8, B>::BUFFER_TYPE };
+        let shape = Shape::String { buffer: PVec::<u8, B>::FORM.buffer };
         types.add(<Self as Persist<B>>::TYPE_NUMBER, size_of::<Self>(), shape)
     }
 }
@@ -320,7 +320,7 @@ impl<T: Persist<B>, B: Brand> PBox<T, B> {
     ) -> Result<Option<Owned<'t, T, B, M>>, HeapError> {
         let raw = tx.raw();
         let word = place_of(raw.heap().memory(), &self.word)?;
-        if new.as_ref().is_some_and(|new| !ptr::eq(new.tx.raw().heap(), raw.heap())) {
+        if new.as_ref().is_some_and(|new| !new.is_of(tx)) {
             return Err(HeapError::OtherPool);
         }
         raw.lock(word)?;
@@ -369,10 +369,8 @@ pub struct Owned<'t, T: Persist<B>, B: Brand, M: Medium = Arc<Mapping>> {
 }
 
 impl<'t, T: Persist<B>, B: Brand, M: Medium> Owned<'t, T, B, M> {
-    const FITS: () = assert!(
-        size_of::<T>() <= 32 * 1024 && align_of::<T>() <= 4096,
-        "an object behind a pointer has up to 32 KiB, and is aligned to 4 KiB at most; a `PVec` holds more"
-    );
+    const FITS: () =
+        assert!(align_of::<T>() <= 4096, "an object behind a pointer is aligned to 4 KiB at most");
 
     /// Makes a new object.
     pub(crate) fn make(tx: &'t TypedTx<'_, B, M>, mut value: T) -> Result<Self, HeapError> {
@@ -385,13 +383,9 @@ impl<'t, T: Persist<B>, B: Brand, M: Medium> Owned<'t, T, B, M> {
                 return Err(HeapError::StrayPointer);
             }
         }
-        let at = raw.alloc(size_of::<T>() as u64, align_of::<T>() as u64, T::TYPE_NUMBER)?;
-        with_bytes::<T, B, _>(&mut value, |bytes| {
-            raw.store(at, bytes);
-            // Only this transaction reaches the block until it is durable. The content is in place already, so references
-            // to it can be lent; see the head of this file.
-            raw.heap().medium().store(at, bytes);
-        });
+        let at = with_bytes::<T, B, _>(&mut value, |bytes| {
+            raw.alloc_in_place(bytes, align_of::<T>() as u64, T::TYPE_NUMBER)
+        })?;
         // SAFETY: - the object was just made, and has no other owner.
         unsafe { Owned::adopt(tx, at) }
     }
@@ -400,7 +394,7 @@ impl<'t, T: Persist<B>, B: Brand, M: Medium> Owned<'t, T, B, M> {
     ///
     /// # Safety
     /// - An object of type `T` lies there, and it has no other owner, now or later.
-    unsafe fn adopt(tx: &'t TypedTx<'_, B, M>, at: PoolOffset) -> Result<Self, HeapError> {
+    pub(crate) unsafe fn adopt(tx: &'t TypedTx<'_, B, M>, at: PoolOffset) -> Result<Self, HeapError> {
         // SAFETY: - the object is there; if it is freed, its block is not used again before the transaction is over.
         let object = unsafe { get_ref(tx.raw().heap().memory(), at) }?;
         Ok(Owned { tx, at, object })
@@ -419,6 +413,15 @@ impl<'t, T: Persist<B>, B: Brand, M: Medium> Owned<'t, T, B, M> {
         free_owned(tx, self.into_offset(), TargetOf::<T, B>::TARGET.walk())
     }
 
+    /// Returns true if the object is one of the transaction's heap.
+    pub(crate) fn is_of(&self, tx: &TypedTx<'_, B, M>) -> bool {
+        ptr::eq(self.tx.raw().heap(), tx.raw().heap())
+    }
+
+    pub(crate) fn at(&self) -> PoolOffset {
+        self.at
+    }
+
     pub(crate) fn into_offset(self) -> PoolOffset {
         ManuallyDrop::new(self).at
     }
@@ -431,7 +434,8 @@ impl<B: Brand, M: Medium> TypedTx<'_, B, M> {
     /// [`HeapError::OutOfSpace`].
     ///
     /// # Cost
-    /// The object's bytes and 24 more in the record; the object's bytes are stored twice.
+    /// The object's bytes and 24 more in the record; the object's bytes are stored twice. Those of an object above 1 KiB are
+    /// stored once, in place, under the transaction's one drain; at durability commit they go through the log.
     #[inline]
     pub fn alloc<T: Persist<B>>(&self, value: T) -> Result<Owned<'_, T, B, M>, HeapError> {
         Owned::make(self, value)

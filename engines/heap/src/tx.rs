@@ -439,12 +439,32 @@ impl<'a, M: Medium> Tx<'a, M> {
         self.alloc_with(&words, align, type_number)
     }
 
+    /// Allocates an object with these bytes, which are in place at once, so that references to it can be lent: only this
+    /// transaction reaches the object until it is durable.
+    pub(crate) fn alloc_in_place(
+        &self,
+        bytes: &[u8],
+        align: u64,
+        type_number: u64,
+    ) -> Result<PoolOffset, HeapError> {
+        if self.is_payload(bytes.len() as u64) {
+            return self.alloc_with_bytes(bytes, align, type_number);
+        }
+        let at = self.alloc(bytes.len() as u64, align, type_number)?;
+        self.store(at, bytes);
+        self.heap.medium().store(at, bytes);
+        Ok(at)
+    }
+
+    /// Returns true if a new object of this length is stored in place, and not through the log.
+    fn is_payload(&self, len: u64) -> bool {
+        len > PAYLOAD_MIN && matches!(self.heap.medium().durability(), Durability::Line | Durability::Byte)
+    }
+
     /// Stores the first content of the object at `at`, which was just allocated.
     fn store_new(&self, at: PoolOffset, content: &[u64]) {
         let len = content.len() as u64 * WORD;
-        let in_place = len > PAYLOAD_MIN
-            && matches!(self.heap.medium().durability(), Durability::Line | Durability::Byte);
-        if !in_place {
+        if !self.is_payload(len) {
             return self.store_words(at, content);
         }
         // No reader and no record uses the space: freed blocks of this size waited for readers and for the

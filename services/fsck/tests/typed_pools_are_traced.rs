@@ -25,6 +25,7 @@ struct House {
     years: PVec<u32, Town>,
     kind: PCell<Option<bool>, Town>,
     wishes: PDeque<(bool, u8), Town>,
+    rooms: PVec<PBox<PString<Town>, Town>, Town>,
 }
 
 fn house(number: u64) -> House {
@@ -35,10 +36,12 @@ fn house(number: u64) -> House {
         years: PVec::new(),
         kind: PCell::new(None),
         wishes: PDeque::new(),
+        rooms: PVec::new(),
     }
 }
 
-/// Makes a pool with a chain of three houses, each with a string, a vector and a queue: with the root object and the types, fourteen objects.
+/// Makes a pool with a chain of three houses, each with a string, a vector and a queue, and two rooms in the last one: with the root
+/// object and the types, nineteen objects.
 fn town() -> (TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("pool");
@@ -55,6 +58,10 @@ fn town() -> (TempDir, PathBuf) {
             house.years.push(tx, 1900)?;
             house.wishes.push_back(tx, (true, 1))?;
             house.wishes.push_back(tx, (false, 2))?;
+        }
+        let rooms = &second.next.get(tx)?.unwrap().rooms;
+        for name in ["kitchen", "attic"] {
+            rooms.push(tx, tx.alloc(PString::new())?)?.set(tx, name)?;
         }
         Ok::<_, HeapError>(())
     })
@@ -101,7 +108,7 @@ fn sound_pool_has_no_leak() {
     let (_folder, path) = town();
     let report = check(view(&path));
     assert!(report.is_clean() && report.traced, "{report}");
-    assert_eq!((report.counts.reached, report.counts.objects), (14, 14));
+    assert_eq!((report.counts.reached, report.counts.objects), (19, 19));
 }
 
 #[test]
@@ -128,8 +135,8 @@ fn misdirected_pointer_is_corruption() {
         let report = check(Arc::clone(&view));
         assert_eq!(report.counts.reached, reached, "{report}");
         assert!(report.findings[0].what.contains("pointer"), "{report}");
-        // The other eight are leaks now.
-        assert_eq!(report.findings.len(), 9, "{report}");
+        // The other thirteen are leaks now.
+        assert_eq!(report.findings.len(), 14, "{report}");
     }
 }
 
@@ -202,6 +209,38 @@ fn repeated_steps_are_counted() {
         view.store8(house.plus(offset_of!(House, kind) as u64), 9);
     });
     assert_eq!(found, [("House.next{2}.kind".to_owned(), "its bytes are no value of its type")]);
+}
+
+/// Returns the offset of the last house.
+fn last_house(view: &UncheckedPool) -> PoolOffset {
+    let mut house = root_of(view);
+    for _ in 0..2 {
+        house = PoolOffset::new(load(view, house.plus(offset_of!(House, next) as u64)));
+    }
+    house
+}
+
+#[test]
+fn elements_of_a_vector_are_named_by_their_index() {
+    let rooms = |view: &UncheckedPool| last_house(view).plus(offset_of!(House, rooms) as u64);
+    let room = |view: &UncheckedPool, index: u64| PoolOffset::new(load(view, rooms(view))).plus(8 * index);
+    let first = |change: &dyn Fn(&UncheckedPool)| found(change).swap_remove(0);
+    let is = |found: (String, &'static str), path: &str, means| assert_eq!(found, (path.to_owned(), means));
+    let no_object = "no object is there";
+    is(first(&|view| view.store8(room(view, 1), 0)), "House.next{2}.rooms[1]", no_object);
+    let not_allocated = "it is not allocated, so it may be overwritten";
+    is(first(&|view| view.store8(room(view, 0), 1 << 40)), "House.next{2}.rooms[0]", not_allocated);
+    let text = |view: &UncheckedPool| {
+        let text = PoolOffset::new(load(view, room(view, 1)));
+        view.store8(PoolOffset::new(load(view, text)), u64::MAX);
+    };
+    is(first(&text), "House.next{2}.rooms[1]", "its bytes are not UTF-8");
+    let long = "it has more elements than its buffer has room for";
+    is(first(&|view| view.store8(rooms(view).plus(8), 1000)), "House.next{2}.rooms", long);
+    // Two elements that lead to one object.
+    let twice = |view: &UncheckedPool| view.store8(room(view, 1), load(view, room(view, 0)));
+    let report = first(&twice);
+    assert!(report.0 == "House.next{2}.rooms[1]", "{report:?}");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Freeing an object with all that it owns.
 
 use super::brand::Brand;
-use super::owners::{Owners, Walk};
+use super::owners::{Boxes, Edge, Owners, Target, Walk};
 use super::tx::TypedTx;
 use crate::error::HeapError;
 use lode_layout::PoolOffset;
@@ -34,10 +34,31 @@ fn free_parts<B: Brand, M: Medium>(
         if target.is_null() {
             continue;
         }
+        if let Target::Boxes(boxes) = edge.target {
+            free_elements(tx, boxes, &mut owners, edge.word)?;
+        }
         tx.raw().store8(edge.word, PoolOffset::NULL.get());
         tx.raw().free(target)?;
         if let Some(walk) = edge.target.walk() {
             walk(target, &mut owners)?;
+        }
+    }
+    Ok(())
+}
+
+/// Frees the elements of the vector of boxes that begins at `vector`, which is locked: it guards its elements, so none of them is
+/// locked or cut by itself.
+fn free_elements<B: Brand, M: Medium>(
+    tx: &TypedTx<'_, B, M>,
+    boxes: &Boxes,
+    owners: &mut Owners<'_>,
+    vector: PoolOffset,
+) -> Result<(), HeapError> {
+    for Edge { word, target } in boxes.edges(tx.raw(), vector)? {
+        let element = PoolOffset::new(tx.raw().load8(word));
+        tx.raw().free(element)?;
+        if let Some(walk) = target.walk() {
+            walk(element, owners)?;
         }
     }
     Ok(())

@@ -177,6 +177,12 @@ struct Pointer {
     target: &'static Target,
 }
 
+impl From<Edge> for Pointer {
+    fn from(Edge { word, target }: Edge) -> Pointer {
+        Pointer { word, is_root: false, target }
+    }
+}
+
 impl Pointer {
     fn load<M: Medium>(&self, tx: &Tx<'_, M>) -> Result<PoolOffset, HeapError> {
         match self.is_root {
@@ -252,6 +258,11 @@ fn follow<M: Medium>(
         }
         match pointer.target {
             Target::Buffer(number) => check_buffer(tx, at, *number)?,
+            Target::Boxes(boxes) => {
+                check_buffer(tx, at, boxes.buffer)?;
+                // The first one is followed first.
+                waiting.extend(boxes.edges(tx, pointer.word)?.rev().map(Pointer::from));
+            }
             Target::Object(ty) => {
                 let at = match age_at(tx, at, ty)? {
                     0 => at,
@@ -286,9 +297,8 @@ fn pointers_of(memory: &Memory, walk: Option<Walk>, at: PoolOffset) -> Result<Ve
     if let Some(walk) = walk {
         walk(at, &mut owners)?;
     }
-    let pointer = |Edge { word, target }| Pointer { word, is_root: false, target };
     // The first one is followed first.
-    Ok(owners.edges.into_iter().rev().map(pointer).collect())
+    Ok(owners.edges.into_iter().rev().map(Pointer::from).collect())
 }
 
 /// Makes a new object of the one at `at`, which is `age` changes older, and lets the pointer lead to it. Returns its offset.
@@ -312,10 +322,8 @@ fn renew<M: Medium>(
             word.copy_from_slice(&moved_target(tx, &moved, target)?.get().to_le_bytes());
         }
     }
-    let new = tx.alloc(bytes.len() as u64, align, number)?;
-    tx.store(new, &bytes);
-    // As for any new object, the content is in place at once, and only this transaction reaches it. Its pointers are found there.
-    tx.heap().medium().store(new, &bytes);
+    // Its pointers are found in place.
+    let new = tx.alloc_in_place(&bytes, align, number)?;
     // The pointers that were not moved, while the older object is still there.
     free_old(tx, old.edges.into_iter().flatten().collect())?;
     tx.free(at)?;
@@ -350,6 +358,10 @@ fn free_old<M: Medium>(tx: &Tx<'_, M>, edges: Vec<Edge>) -> Result<(), HeapError
         }
         match target {
             Target::Buffer(number) => check_buffer(tx, at, *number)?,
+            Target::Boxes(boxes) => {
+                check_buffer(tx, at, boxes.buffer)?;
+                owners.edges.extend(boxes.edges(tx, word)?);
+            }
             Target::Object(ty) => (ty.visit_version)(at, &mut owners, age_at(tx, at, ty)?)?,
         }
         tx.free(at)?;

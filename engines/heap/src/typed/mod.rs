@@ -3,6 +3,7 @@
 pub(crate) mod brand;
 mod cell;
 pub(crate) mod deque;
+pub(crate) mod elements;
 pub(crate) mod free;
 pub(crate) mod guard;
 pub(crate) mod heap;

@@ -1,8 +1,10 @@
 //! The objects that an object owns, and objects of older types.
 
+use super::elements::Elements;
 use crate::error::HeapError;
-use lode_layout::PoolOffset;
-use lode_pmem::{Fault, Memory};
+use crate::tx::Tx;
+use lode_layout::{PoolOffset, WORD};
+use lode_pmem::{Fault, Medium, Memory};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A function that visits the object that begins at an offset.
@@ -23,8 +25,36 @@ pub(crate) type Renew = for<'a> fn(&'a Memory, PoolOffset, u32) -> Result<Renewe
 pub(crate) enum Target {
     /// The buffer of a vector, queue or string, with this type number. It owns nothing.
     Buffer(u64),
+    /// The buffer of a vector of boxes.
+    Boxes(Boxes),
     /// An object with a type.
     Object(ObjectType),
+}
+
+/// A buffer whose words own objects. The word after the one that leads to it has their number.
+#[derive(Debug)]
+pub(crate) struct Boxes {
+    /// Its type number.
+    pub(crate) buffer: u64,
+    /// The kind of the objects.
+    pub(crate) element: &'static Target,
+}
+
+impl Boxes {
+    /// Returns the words that own the objects, of the vector that begins at `vector`.
+    ///
+    /// # Errors
+    /// [`HeapError::Corrupt`] when the buffer has no room for so many, [`HeapError::NoObject`] when there is none.
+    pub(crate) fn edges<M: Medium>(
+        &self,
+        tx: &Tx<'_, M>,
+        vector: PoolOffset,
+    ) -> Result<impl DoubleEndedIterator<Item = Edge>, HeapError> {
+        let elements = Elements::read(|word| tx.load8(vector.plus(word * WORD)));
+        elements.check_room(tx, WORD)?;
+        let Boxes { element: target, .. } = *self;
+        Ok((0..elements.len).map(move |index| Edge { word: elements.buffer.plus(index * WORD), target }))
+    }
 }
 
 /// The type of an owned object.
@@ -43,7 +73,7 @@ pub(crate) struct ObjectType {
 impl Target {
     pub(crate) const fn walk(&self) -> Option<Walk> {
         match self {
-            Target::Buffer(_) => None,
+            Target::Buffer(_) | Target::Boxes(_) => None,
             Target::Object(object) => object.walk,
         }
     }

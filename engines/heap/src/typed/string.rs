@@ -71,11 +71,11 @@ impl<B: Brand> PString<B> {
     /// # Errors
     /// [`HeapError::OutOfSpace`], with nothing changed; [`HeapError::Conflict`] as [`len`](PString::len).
     pub fn set<M: Medium>(&self, tx: &TypedTx<'_, B, M>, text: &str) -> Result<(), HeapError> {
-        let old = self.bytes.lock_len(tx)?;
+        let old = self.bytes.lock(tx.raw())?.len;
         self.bytes.truncate(tx, 0)?;
         self.bytes.extend_from_slice(tx, text.as_bytes()).inspect_err(|_| {
             // The text that was cut off is still in its buffer.
-            self.bytes.restore_len(tx, old);
+            self.bytes.store_len(tx.raw(), old);
         })
     }
 

@@ -77,6 +77,8 @@ struct Step {
     ty: TypeId,
     /// The offset of the pointer in it, in bytes.
     offset: u64,
+    /// The index of the pointer in the vector at that offset.
+    index: Option<u64>,
     /// Number of equal steps, one after the other, for which this one stands.
     repeated: u64,
 }
@@ -114,15 +116,20 @@ impl TypedPlace<'_> {
         }
         let mut path = self.table.name(self.table.root_declared());
         path += if step == 0 { "" } else { "..." };
-        for Step { ty, offset, repeated, .. } in steps.into_iter().rev() {
+        for Step { ty, offset, index, repeated, .. } in steps.into_iter().rev() {
             path += &self.table.step(ty, offset);
+            path += &index_text(index);
             if repeated > 1 {
                 let _ = write!(path, "{{{repeated}}}");
             }
         }
         path += &self.offset.map_or(String::new(), |offset| self.table.step(self.ty, offset));
-        path + &self.index.map_or(String::new(), |index| format!("[{index}]"))
+        path + &index_text(self.index)
     }
+}
+
+fn index_text(index: Option<u64>) -> String {
+    index.map_or(String::new(), |index| format!("[{index}]"))
 }
 
 /// An object that is to be visited.
@@ -171,7 +178,7 @@ impl<'h, M: Medium> TypedSurvey<'h, M> {
             return Err(HeapError::NotMigrated);
         }
         let ty = self.table.root();
-        self.steps = vec![Step { parent: 0, ty, offset: 0, repeated: 0 }];
+        self.steps = vec![Step { parent: 0, ty, offset: 0, index: None, repeated: 0 }];
         let _pin = self.heap.pin();
         let mut open = vec![Found { at: self.root.root, ty, step: 0 }];
         while let Some(found) = open.pop() {
@@ -186,28 +193,32 @@ impl<'h, M: Medium> TypedSurvey<'h, M> {
             };
             entered.enter();
             // The first one is visited first.
-            for Pointer { offset, at, ty } in entered.pointers.into_iter().rev() {
-                let step = self.step(&found, offset);
-                open.push(Found { at, ty, step });
+            for pointer in entered.pointers.into_iter().rev() {
+                let step = self.step(&found, &pointer);
+                open.push(Found { at: pointer.at, ty: pointer.ty, step });
             }
         }
         Ok(())
     }
 
-    /// Adds the step from an object by the pointer at an offset in it.
-    fn step(&mut self, found: &Found, offset: u64) -> usize {
+    /// Adds the step from an object by a pointer in it.
+    fn step(&mut self, found: &Found, pointer: &Pointer) -> usize {
         let last = self.steps[found.step];
-        let is_repeated = last.repeated > 0 && last.ty == found.ty && last.offset == offset;
+        let Pointer { offset, index, .. } = *pointer;
+        let is_same = (last.ty, last.offset, last.index) == (found.ty, offset, index);
+        let is_repeated = last.repeated > 0 && is_same;
         let (parent, repeated) = if is_repeated { (last.parent, last.repeated + 1) } else { (found.step, 1) };
-        self.steps.push(Step { parent, ty: found.ty, offset, repeated });
+        self.steps.push(Step { parent, ty: found.ty, offset, index, repeated });
         self.steps.len() - 1
     }
 }
 
 /// A pointer in an object.
 struct Pointer {
-    /// Its offset in the object, in bytes.
+    /// Its offset in the object, or that of the vector in which it lies, in bytes.
     offset: u64,
+    /// Its index in that vector.
+    index: Option<u64>,
     /// Its target.
     at: PoolOffset,
     /// The type of the target.
@@ -280,7 +291,7 @@ impl<'a, M: Medium, V: TypedVisitor> Entered<'a, M, V> {
             Shape::Box(target) => {
                 let at = PoolOffset::new(self.word(offset));
                 if !at.is_null() {
-                    self.pointers.push(Pointer { offset, at, ty: *target });
+                    self.pointers.push(Pointer { offset, index: None, at, ty: *target });
                 }
             }
             Shape::Vec { element, buffer } => {
@@ -333,8 +344,22 @@ impl<'a, M: Medium, V: TypedVisitor> Entered<'a, M, V> {
         for index in 0..len {
             let begin = (first + index) % room * size;
             let place = TypedPlace { index: Some(index), ..self.place(Some(offset), at.plus(begin)) };
-            show(self.visitor, self.table, &place, id, &bytes[begin as usize..]);
+            let bytes = &bytes[begin as usize..];
+            match self.table.get(id).shape {
+                Shape::Box(target) => self.visit_box(&place, target, bytes),
+                _ => show(self.visitor, self.table, &place, id, bytes),
+            }
         }
+    }
+
+    /// Visits the element of a vector that owns an object, and never none.
+    fn visit_box(&mut self, place: &TypedPlace<'_>, ty: TypeId, bytes: &[u8]) {
+        let word = bytes.first_chunk().map_or(0, |word| u64::from_le_bytes(*word));
+        if word == 0 {
+            return self.visitor.damage(place, TypedDamage::NoObject);
+        }
+        let offset = place.offset.unwrap_or_default();
+        self.pointers.push(Pointer { offset, index: place.index, at: PoolOffset::new(word), ty });
     }
 
     fn visit_text(&mut self, offset: u64, number: u64) {

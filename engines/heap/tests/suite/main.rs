@@ -3,6 +3,7 @@
 //! One program, because each program of tests compiles the engine anew.
 
 mod allocation_size_limits;
+mod boxes_in_vectors_match_model;
 mod concurrent_transfers_preserve_sum;
 mod failed_closures_roll_back;
 mod failed_write_back_stays_in_log;

@@ -178,7 +178,9 @@ impl TypeTable {
             }
             Shape::Mutex(guarded) => size_of(guarded) == ty.size,
             Shape::Box(_) => ty.size == 8,
-            Shape::Vec { element, .. } => ty.size == 16 && is_plain(element),
+            Shape::Vec { element, .. } => {
+                ty.size == 16 && (is_plain(element) || matches!(self.get(*element).shape, Shape::Box(_)))
+            }
             Shape::Deque { element, .. } => ty.size == 32 && is_plain(element),
             Shape::String { .. } => ty.size == 16,
         };
