@@ -19,6 +19,7 @@ use lode_redo::{OnCorruption, Recovery};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
+use xxhash_rust::xxh3::xxh3_64;
 
 /// Transactions and objects in the pool on the medium `M`.
 ///
@@ -188,6 +189,11 @@ impl<M: Medium> Heap<M> {
     /// Returns the log under the heap.
     pub fn log(&self) -> &Log<M> {
         &self.log
+    }
+
+    /// Returns a number that others can't guess, for the hash maps of the pool.
+    pub(crate) fn hash_seed(&self) -> u64 {
+        xxh3_64(self.log.uuid())
     }
 
     /// Returns the offset of the root object; [`PoolOffset::NULL`] while there is none.

@@ -66,6 +66,7 @@ pub use tx::{Tx, WORDS_UNCHECKED_MAX};
 pub use typed::brand::Brand;
 pub use typed::deque::PDeque;
 pub use typed::guard::Guard;
+pub use typed::hash_map::PHashMap;
 pub use typed::heap::TypedHeap;
 #[doc(hidden)]
 pub use typed::migration;

@@ -27,6 +27,7 @@ use crate::typed::brand::Brand;
 use crate::typed::deque::PDeque;
 use crate::typed::free::free_owned;
 use crate::typed::guard::Guard;
+use crate::typed::hash_map::PHashMap;
 use crate::typed::mutex::PMutex;
 use crate::typed::owners::{ObjectType, OldObject, Owners, Target, Version};
 use crate::typed::root::{ComparedTypes, committed_root, read_type_table, root_in, type_table_in};
@@ -73,6 +74,23 @@ unsafe impl<T: CellValue, B: Brand> Persist<B> for PDeque<T, B> {
     }
     fn describe(types: &mut Types) -> TypeId {
         let shape = Shape::Deque { element: T::describe(types), buffer: Self::BUFFER_TYPE };
+        types.add(<Self as Persist<B>>::TYPE_NUMBER, size_of::<Self>(), shape)
+    }
+}
+
+// SAFETY: - a map is four words, and the first owns the buffer; keys and values own nothing.
+unsafe impl<K: CellValue, V: CellValue, B: Brand> Persist<B> for PHashMap<K, V, B> {
+    const NAME: u64 =
+        type_hash::with_number(type_hash::with_number(type_hash::of_name("PHashMap"), K::NAME), V::NAME);
+    const TYPE_NUMBER: u64 = with_values::<V>(with_values::<K>(<Self as Persist<B>>::NAME));
+    const OWNS: bool = true;
+    const PADDED: bool = false;
+    fn visit_owned(&self, owners: &mut Owners<'_>) {
+        self.buffer().visit(owners, const { &Target::Buffer(Self::BUFFER_TYPE) });
+    }
+    fn describe(types: &mut Types) -> TypeId {
+        let [key, value] = [K::describe(types), V::describe(types)];
+        let shape = Shape::HashMap { key, value, buffer: Self::BUFFER_TYPE };
         types.add(<Self as Persist<B>>::TYPE_NUMBER, size_of::<Self>(), shape)
     }
 }

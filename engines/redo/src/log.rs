@@ -188,6 +188,11 @@ impl<M: Medium> Log<M> {
         &self.medium
     }
 
+    /// Returns the UUID of the pool.
+    pub fn uuid(&self) -> &[u8; 16] {
+        &self.uuid
+    }
+
     /// Returns the greatest sequence number whose write-backs are durable.
     pub fn checkpointed(&self) -> u64 {
         // ORDER: acquires the finished checkpoint: a thread that sees the number may overwrite what the checkpoint

@@ -6,6 +6,8 @@ pub(crate) mod deque;
 pub(crate) mod elements;
 pub(crate) mod free;
 pub(crate) mod guard;
+pub(crate) mod hash_map;
+mod hash_table;
 pub(crate) mod heap;
 #[doc(hidden)]
 pub mod migration;

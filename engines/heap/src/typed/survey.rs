@@ -1,6 +1,7 @@
 //! A walk over all that a typed pool holds, by its type table and without the program that made it.
 
 use super::deque::State;
+use super::hash_table::{SlotForm, Table, hash_in};
 use super::root::{committed_root, read_type_table};
 use crate::error::HeapError;
 use crate::heap::Heap;
@@ -42,6 +43,10 @@ pub enum TypedDamage {
     TooLong,
     /// It is a text whose bytes are not UTF-8.
     NoText,
+    /// It is a hash map with more or fewer entries than it counts.
+    OtherCount,
+    /// It is a key of a map that is none of its type, or lies where no search comes.
+    NoKey,
 }
 
 impl TypedDamage {
@@ -54,6 +59,8 @@ impl TypedDamage {
             TypedDamage::NoValue => "its bytes are no value of its type",
             TypedDamage::TooLong => "it has more elements than its buffer has room for",
             TypedDamage::NoText => "its bytes are not UTF-8",
+            TypedDamage::OtherCount => "it has more or fewer entries than it counts",
+            TypedDamage::NoKey => "its key is none of its type, or lies where no search comes",
         }
     }
 }
@@ -96,6 +103,8 @@ pub struct TypedPlace<'a> {
     offset: Option<u64>,
     /// The index in the vector or queue at that offset.
     index: Option<u64>,
+    /// The type and the bytes of the key in the map at that offset.
+    key: Option<(TypeId, &'a [u8])>,
     at: PoolOffset,
 }
 
@@ -124,7 +133,12 @@ impl TypedPlace<'_> {
             }
         }
         path += &self.offset.map_or(String::new(), |offset| self.table.step(self.ty, offset));
-        path + &index_text(self.index)
+        path += &index_text(self.index);
+        let key = self.key.map(|(id, key)| {
+            let text = self.table.value_text(id, key);
+            format!("[{}]", text.unwrap_or_else(|| format!("b\"{}\"", key.escape_ascii())))
+        });
+        path + &key.unwrap_or_default()
     }
 }
 
@@ -269,7 +283,7 @@ impl<'a, M: Medium, V: TypedVisitor> Entered<'a, M, V> {
 
     fn place(&self, offset: Option<u64>, at: PoolOffset) -> TypedPlace<'a> {
         let Found { ty, step, .. } = *self.found;
-        TypedPlace { table: self.table, steps: self.steps, step, ty, offset, index: None, at }
+        TypedPlace { table: self.table, steps: self.steps, step, ty, offset, index: None, key: None, at }
     }
 
     /// Visits what lies in the object at `offset`, which is of the type `id`.
@@ -304,6 +318,10 @@ impl<'a, M: Medium, V: TypedVisitor> Entered<'a, M, V> {
                 self.visit_elements(offset, *element, *buffer, &state);
             }
             Shape::String { buffer } => self.visit_text(offset, *buffer),
+            Shape::HashMap { key, value, buffer } => {
+                let table = Table::read(|word| self.word(offset + word * WORD));
+                self.visit_entries(offset, [*key, *value], *buffer, table);
+            }
         }
     }
 
@@ -348,6 +366,28 @@ impl<'a, M: Medium, V: TypedVisitor> Entered<'a, M, V> {
             match self.table.get(id).shape {
                 Shape::Box(target) => self.visit_box(&place, target, bytes),
                 _ => show(self.visitor, self.table, &place, id, bytes),
+            }
+        }
+    }
+
+    /// Visits the entries of the hash map at `offset`, with keys and values of these types.
+    fn visit_entries(&mut self, offset: u64, ids: [TypeId; 2], number: u64, map: Table) {
+        let [key, value] = ids.map(|id| self.table.get(id).size);
+        let form = SlotForm { key, value, buffer: number };
+        let Some(bytes) = self.buffer(offset, number, map.buffer, map.room, form.size()) else { return };
+        let used = bytes.chunks_exact(form.size() as usize).zip(0..).filter(|(slot, _)| hash_in(slot) != 0);
+        let used: Vec<(&[u8], u64)> = used.collect();
+        if used.len() as u64 != map.len || map.check(form, self.heap.memory().len()).is_err() {
+            return self.visitor.damage(&self.place(Some(offset), map.buffer), TypedDamage::OtherCount);
+        }
+        for (slot, index) in used {
+            let at = map.slot(form, index);
+            let key = &slot[form.key()];
+            let place = TypedPlace { key: Some((ids[0], key)), ..self.place(Some(offset), at) };
+            if !self.table.is_value(ids[0], key) || !map.is_found(form, &bytes, index) {
+                self.visitor.damage(&place, TypedDamage::NoKey);
+            } else {
+                show(self.visitor, self.table, &place, ids[1], &slot[form.value()]);
             }
         }
     }

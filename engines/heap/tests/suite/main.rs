@@ -10,6 +10,7 @@ mod failed_write_back_stays_in_log;
 mod faults_are_reported;
 mod faulty_medium;
 mod full_typed_pool_reuses_space;
+mod hash_maps_match_model;
 mod later_transactions;
 mod locks_are_handed_on;
 mod long_typed_transactions;

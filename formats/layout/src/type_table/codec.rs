@@ -182,6 +182,7 @@ impl TypeTable {
                 ty.size == 16 && (is_plain(element) || matches!(self.get(*element).shape, Shape::Box(_)))
             }
             Shape::Deque { element, .. } => ty.size == 32 && is_plain(element),
+            Shape::HashMap { key, value, .. } => ty.size == 32 && is_plain(key) && is_plain(value),
             Shape::String { .. } => ty.size == 16,
         };
         if is_right { Ok(()) } else { malformed("each type has the size and the parts of its kind") }
@@ -212,6 +213,7 @@ const fn is_checked(shape: &Shape) -> bool {
 
 /// Returns the types that a shape names, and whether they lie within it.
 fn parts(shape: &Shape) -> impl Iterator<Item = (TypeId, bool)> {
+    let mut more = None;
     let (fields, variants, one): (&[TypeField], &[TypeVariant], _) = match shape {
         Shape::Number(_) | Shape::Bool | Shape::Char | Shape::String { .. } => (&[], &[], None),
         Shape::Struct { fields, .. } => (fields, &[], None),
@@ -221,9 +223,13 @@ fn parts(shape: &Shape) -> impl Iterator<Item = (TypeId, bool)> {
         }
         Shape::Box(beyond) => (&[], &[], Some((*beyond, false))),
         Shape::Vec { element, .. } | Shape::Deque { element, .. } => (&[], &[], Some((*element, false))),
+        Shape::HashMap { key, value, .. } => {
+            more = Some((*value, false));
+            (&[], &[], Some((*key, false)))
+        }
     };
     let of_variants = variants.iter().flat_map(|variant| &variant.fields);
-    fields.iter().chain(of_variants).map(|field| (field.id, true)).chain(one)
+    fields.iter().chain(of_variants).map(|field| (field.id, true)).chain(one).chain(more)
 }
 
 fn crc_of(bytes: &[u8]) -> u32 {
@@ -264,6 +270,7 @@ fn put_type(bytes: &mut Vec<u8>, PoolType { number, size, shape }: &PoolType) {
         Shape::Vec { element, buffer } => put(18, &[&id(element), &buffer.to_le_bytes()]),
         Shape::Deque { element, buffer } => put(19, &[&id(element), &buffer.to_le_bytes()]),
         Shape::String { buffer } => put(20, &[&buffer.to_le_bytes()]),
+        Shape::HashMap { key, value, buffer } => put(21, &[&id(key), &id(value), &buffer.to_le_bytes()]),
     }
 }
 
@@ -361,6 +368,7 @@ impl Reader<'_> {
             18 => Shape::Vec { element: self.id()?, buffer: self.word()? },
             19 => Shape::Deque { element: self.id()?, buffer: self.word()? },
             20 => Shape::String { buffer: self.word()? },
+            21 => Shape::HashMap { key: self.id()?, value: self.id()?, buffer: self.word()? },
             _ => return malformed("each type is of a kind that the format has"),
         };
         Ok(PoolType { number, size, shape })

@@ -132,6 +132,7 @@ fn has_same_numbers(found: &PoolType, wanted: &PoolType) -> bool {
         (Shape::Struct { .. } | Shape::Enum { .. }, _) => found.number == wanted.number,
         (Shape::Vec { buffer: a, .. }, Shape::Vec { buffer: b, .. })
         | (Shape::Deque { buffer: a, .. }, Shape::Deque { buffer: b, .. })
+        | (Shape::HashMap { buffer: a, .. }, Shape::HashMap { buffer: b, .. })
         | (Shape::String { buffer: a }, Shape::String { buffer: b }) => a == b,
         _ => true,
     };
@@ -226,6 +227,7 @@ fn steps(ty: &PoolType) -> Vec<(String, TypeId)> {
         Shape::Array { element, .. } | Shape::Vec { element, .. } | Shape::Deque { element, .. } => {
             vec![("[]".to_owned(), *element)]
         }
+        Shape::HashMap { key, value, .. } => vec![("[key]".to_owned(), *key), ("[]".to_owned(), *value)],
     }
 }
 

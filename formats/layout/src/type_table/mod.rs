@@ -137,6 +137,15 @@ pub(super) fn name_of(types: &[PoolType], id: TypeId) -> String {
             Shape::Box(target) => of("PBox<", *target, ">".into()),
             Shape::Vec { element, .. } => of("PVec<", *element, ">".into()),
             Shape::Deque { element, .. } => of("PDeque<", *element, ">".into()),
+            Shape::HashMap { key, value, .. } => {
+                name += "PHashMap<";
+                open.extend([
+                    Part::Text(">".into()),
+                    Part::Type(*value),
+                    Part::Text(", ".into()),
+                    Part::Type(*key),
+                ]);
+            }
             Shape::String { .. } => name += "PString",
         }
     }

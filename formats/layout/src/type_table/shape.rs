@@ -81,6 +81,15 @@ pub enum Shape {
         /// The type number of its buffer.
         buffer: u64,
     },
+    /// A hash map.
+    HashMap {
+        /// The type of the keys.
+        key: TypeId,
+        /// The type of the values.
+        value: TypeId,
+        /// The type number of its buffer.
+        buffer: u64,
+    },
     /// UTF-8 text that can change.
     String {
         /// The type number of its buffer.

@@ -20,7 +20,11 @@ pub(crate) const FIELDS: &[(&str, &str)] = &[
     ),
     ("types[].fields", "of a struct or tuple: {name, offset, type}, offset in bytes"),
     ("types[].variants", "of an enum: {name, tag, fields}"),
-    ("types[].of", "of a box, cell, mutex, array, vector or queue: the type in it"),
+    (
+        "types[].of",
+        "of a box, cell, mutex, array, vector or queue: the type in it; of a hash map: that of its values",
+    ),
+    ("types[].key", "of a hash map: the type of its keys"),
     ("types[].len", "of an array: its number of elements"),
 ];
 
@@ -105,6 +109,11 @@ fn description(table: &TypeTable, id: TypeId, ty: &PoolType) -> Value {
         Shape::Deque { element, .. } => {
             put("of", table.name(*element).into());
             "queue"
+        }
+        Shape::HashMap { key, value, .. } => {
+            put("key", table.name(*key).into());
+            put("of", table.name(*value).into());
+            "hash map"
         }
     };
     put("kind", kind.into());
