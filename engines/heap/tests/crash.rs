@@ -1,7 +1,9 @@
 //! No power cut loses what a transaction promised.
 
+mod containers;
 mod migrating;
 
+use containers::ContainersSubject;
 use lode_heap::explore::{GrowingSubject, HeapSubject, IsolationSubject, LaterSubject, LogSubject};
 use lode_sim::{Budget, Machine, Report, Setup, Subject, explore, explore_poison};
 use lode_testing::seed;
@@ -112,6 +114,20 @@ fn migrations_survive_power_cuts() {
         let budget = Budget::scaled(2_000, 100.0);
         let setup = Setup { machine, threads: 1, operations: 1, budget, failing_drains, ..Setup::default() };
         clean("migration", &MigratingSubject { size: 0x30000 }, setup);
+    }
+}
+
+/// Whatever a transaction did with its containers is there after a power cut, or nothing of it, and nothing leaks.
+#[test]
+fn containers_survive_power_cuts() {
+    for machine in Machine::ALL {
+        for threads in [1, 2] {
+            let failing_drains = machine.durability == lode_pmem::Durability::Commit;
+            let budget = Budget::scaled(1_500, 100.0);
+            let operations = 60 / threads as u64;
+            let setup = Setup { machine, threads, operations, budget, failing_drains, ..Setup::default() };
+            clean("containers", &ContainersSubject { size: 0x60000 }, setup);
+        }
     }
 }
 
