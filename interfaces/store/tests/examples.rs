@@ -6,6 +6,8 @@
 mod key_value_service;
 #[path = "../examples/own_engine.rs"]
 mod own_engine;
+#[path = "../examples/typed_shop.rs"]
+mod typed_shop;
 #[path = "../examples/work_queue.rs"]
 mod work_queue;
 
@@ -17,6 +19,11 @@ fn key_value_service_answers() {
 #[test]
 fn work_queue_does_each_job_once() {
     work_queue::main().unwrap();
+}
+
+#[test]
+fn typed_shop_fills_or_refuses_each_order() {
+    typed_shop::main().unwrap();
 }
 
 #[test]

@@ -3,7 +3,7 @@
 
 use lode_fsck::check_pool;
 use lode_heap::check::{Finding, Report, Severity};
-use lode_heap::{Access, CreateOptions, Durability, HeapError, LayoutName, OpenOptions};
+use lode_heap::{Access, CreateOptions, Durability, LayoutName, OpenOptions};
 use lode_heap::{PBox, PCell, PDeque, PHashMap, PString, PVec, Persist, Pool, TypedPool};
 use lode_layout::{PoolOffset, TypedRoot, decode_root, encode_root};
 use lode_pmem::Medium;
@@ -50,7 +50,7 @@ fn town() -> (TempDir, PathBuf) {
     let layout = LayoutName::new("town").unwrap();
     let options = CreateOptions { durability: Some(Durability::None), ..CreateOptions::new(1 << 20, layout) };
     let pool = TypedPool::<Town>::create(&path, &options).unwrap();
-    let root = pool.root_or_init(|_| Ok::<_, HeapError>(house(1))).unwrap();
+    let root = pool.root_or_init(|_| Ok(house(1))).unwrap();
     pool.run(|tx| {
         root.next.set(tx, tx.alloc(house(2))?)?;
         let second = root.next.get(tx)?.unwrap();
@@ -68,7 +68,7 @@ fn town() -> (TempDir, PathBuf) {
         for name in ["kitchen", "attic"] {
             rooms.push(tx, tx.alloc(PString::new())?)?.set(tx, name)?;
         }
-        Ok::<_, HeapError>(())
+        Ok(())
     })
     .unwrap();
     pool.close().unwrap();

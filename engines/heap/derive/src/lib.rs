@@ -5,6 +5,7 @@
 //! for a struct or enum of such values, which lie in cells. The macros do not depend on `lode-heap`: they only name its paths.
 
 mod attributes;
+mod brands;
 mod cell_value;
 mod members;
 mod persist;

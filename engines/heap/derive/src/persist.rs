@@ -1,6 +1,7 @@
 //! The code that `#[derive(Persist)]` generates.
 
 use crate::attributes::{Persist, layout_is_fixed};
+use crate::brands::brand_in;
 use crate::members::{declared_name, members};
 use proc_macro2::{Ident, TokenStream};
 use quote::{ToTokens, quote};
@@ -14,9 +15,15 @@ pub(crate) fn expand(input: &DeriveInput) -> Result<TokenStream> {
             "a persistent type is `#[repr(C)]`: else its layout changes with the compiler",
         ));
     }
-    let persist = Persist::of(&input.attrs)?;
+    let mut persist = Persist::of(&input.attrs)?;
+    let missing = missing_brand(&persist, data);
+    if let Some((brand, _)) = &missing {
+        // The type is that of its fields' pool from here on, so that this is its only error.
+        persist.brand = Some(brand.clone());
+    }
+    let missing = missing.map(|(_, error)| error.to_compile_error());
     let heap = persist.exporter();
-    let brand = persist.brand.as_ref().map_or_else(|| quote!(__B), ToTokens::to_token_stream);
+    let brand = persist.brand.as_ref().map_or_else(|| quote!(__AnyPool), ToTokens::to_token_stream);
     let generics = bounded(&input.generics, &persist, &heap, &brand);
     let (parameters, _, conditions) = generics.split_for_impl();
     let (_, arguments, _) = input.generics.split_for_impl();
@@ -68,7 +75,20 @@ pub(crate) fn expand(input: &DeriveInput) -> Result<TokenStream> {
             #versions
         }
         #now
+        #missing
     })
+}
+
+/// Returns the brand that the first field with one names, and the error that the type names none.
+fn missing_brand(persist: &Persist, data: &DataStruct) -> Option<(Type, Error)> {
+    if persist.brand.is_some() {
+        return None;
+    }
+    let (brand, ty) = data.fields.iter().find_map(|field| Some((brand_in(&field.ty)?, &field.ty)))?;
+    let named = brand.to_token_stream();
+    let message =
+        format!("a struct with pointers or cells names the brand of its pool: `#[persist(brand = {named})]`");
+    Some((brand.clone(), Error::new_spanned(ty, message)))
 }
 
 /// Returns the check of a type without parameters, which needs no use of it.
@@ -90,7 +110,7 @@ fn bounded(generics: &Generics, persist: &Persist, heap: &TokenStream, brand: &T
         parameter.bounds.push(bound);
     }
     if persist.brand.is_none() {
-        generics.params.push(syn::parse_quote!(__B: #heap::Brand));
+        generics.params.push(syn::parse_quote!(__AnyPool: #heap::Brand));
     }
     generics
 }

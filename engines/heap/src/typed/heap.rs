@@ -42,7 +42,8 @@ impl<B: Brand, M: Medium> TypedHeap<B, M> {
     /// transaction.
     ///
     /// # Errors
-    /// Fails with the closure's error, or with a [`HeapError`].
+    /// Fails with the closure's error, or with another [`HeapError`]. A closure with an error type of its own runs by
+    /// [`try_run`](TypedHeap::try_run).
     ///
     /// # Durability
     /// Durable on return of the outermost call.
@@ -50,7 +51,51 @@ impl<B: Brand, M: Medium> TypedHeap<B, M> {
     /// # Cost
     /// That of [`Heap::run`], and a pin.
     #[inline]
-    pub fn run<R, E: From<HeapError>>(
+    pub fn run<R>(
+        &self,
+        closure: impl FnMut(&TypedTx<'_, B, M>) -> Result<R, HeapError>,
+    ) -> Result<R, HeapError> {
+        self.try_run(closure)
+    }
+
+    /// Runs `closure` as [`run`](TypedHeap::run) does, with an error type of the caller.
+    ///
+    /// # Errors
+    /// As [`run`](TypedHeap::run), converted.
+    ///
+    /// # Durability
+    /// As [`run`](TypedHeap::run).
+    ///
+    /// # Cost
+    /// That of [`run`](TypedHeap::run).
+    ///
+    /// # Example
+    /// ```
+    /// use lode_heap::{HeapError, PCell, TypedPool};
+    /// lode_heap::brand!(Shop);
+    ///
+    /// #[derive(Debug)]
+    /// enum SaleError {
+    ///     SoldOut,
+    ///     Heap(HeapError),
+    /// }
+    ///
+    /// impl From<HeapError> for SaleError {
+    ///     fn from(error: HeapError) -> SaleError {
+    ///         SaleError::Heap(error)
+    ///     }
+    /// }
+    ///
+    /// fn sell(pool: &TypedPool<Shop>, in_stock: &PCell<u32, Shop>) -> Result<(), SaleError> {
+    ///     pool.try_run(|tx| {
+    ///         let left = in_stock.get(tx)?.checked_sub(1).ok_or(SaleError::SoldOut)?;
+    ///         in_stock.set(tx, left)?;
+    ///         Ok(())
+    ///     })
+    /// }
+    /// ```
+    #[inline]
+    pub fn try_run<R, E: From<HeapError>>(
         &self,
         mut closure: impl FnMut(&TypedTx<'_, B, M>) -> Result<R, E>,
     ) -> Result<R, E> {
@@ -124,7 +169,7 @@ impl<B: Brand, M: Medium> TypedHeap<B, M> {
                 let root = tx.alloc(init(tx)?)?;
                 root::set_root::<T, B, M>(tx.raw(), root.into_offset())?;
             }
-            Ok::<_, HeapError>(())
+            Ok(())
         })?;
         let root = self.root()?;
         root.ok_or(HeapError::NoObject { at: PoolOffset::NULL })

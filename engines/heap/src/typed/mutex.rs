@@ -52,15 +52,19 @@ impl<T: Persist<B>, B: Brand> PMutex<T, B> {
     /// Lends the guarded data to `read` outside of a transaction. Returns the result of a call during which no
     /// transaction held the lock. Until then `read` is called again, so it must only read.
     ///
-    /// # Panics
-    /// Panics if the guard is one of another pool.
+    /// # Errors
+    /// The error of that call of `read`; [`HeapError::OtherPool`].
     ///
     /// # Cost
     /// Two loads; readers do not slow each other down. A reader that must not starve beside many writers takes the
     /// [`lock`](PMutex::lock) in a transaction. That costs no drain if it stores nothing.
     #[inline]
-    pub fn read<M: Medium, R>(&self, guard: &Guard<'_, B, M>, mut read: impl FnMut(&T) -> R) -> R {
-        guard.read_consistent(guard.place_of(self), || read(&self.value))
+    pub fn read<M: Medium, R>(
+        &self,
+        guard: &Guard<'_, B, M>,
+        mut read: impl FnMut(&T) -> Result<R, HeapError>,
+    ) -> Result<R, HeapError> {
+        guard.read_consistent(place_of(guard.memory(), self)?, || read(&self.value))
     }
 }
 

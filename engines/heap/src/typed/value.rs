@@ -249,6 +249,8 @@ impl CellValue for () {
 /// Implements `CellValue` for tuples: the bits of a tuple are those of its first value, and those of the rest.
 macro_rules! tuples {
     ($first:ident: $first_value:ident $(, $rest:ident: $rest_value:ident)*) => {
+        // Else the compiler lists eight tuples first where it lists the types that a cell holds.
+        #[diagnostic::do_not_recommend]
         impl<$first: CellValue $(, $rest: CellValue)*> CellValue for ($first, $($rest,)*) {
             type Bits = Pair<$first::Bits, <($($rest,)*) as CellValue>::Bits>;
             const NAME: u64 = type_hash::with_number(

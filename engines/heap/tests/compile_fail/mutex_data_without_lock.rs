@@ -1,4 +1,4 @@
-use lode_heap::{PMutex, TypedHeap};
+use lode_heap::{HeapError, PMutex, TypedHeap};
 
 lode_heap::brand!(Mine);
 
@@ -6,9 +6,9 @@ fn unlocked(mutex: &PMutex<u64, Mine>) -> u64 {
     mutex.value
 }
 
-fn kept<'a>(heap: &'a TypedHeap<Mine>, mutex: &'a PMutex<u64, Mine>) -> &'a u64 {
+fn kept<'a>(heap: &'a TypedHeap<Mine>, mutex: &'a PMutex<u64, Mine>) -> Result<&'a u64, HeapError> {
     let guard = heap.guard();
-    mutex.read(&guard, |value| value)
+    mutex.read(&guard, |value| Ok(value))
 }
 
 fn main() {}

@@ -10,4 +10,12 @@ fn reference_escapes<'a>(heap: &'a TypedHeap<Mine>, pointer: &'a PBox<u64, Mine>
     heap.run(|tx| pointer.get(tx))
 }
 
+fn reference_is_kept(heap: &TypedHeap<Mine>, pointer: &PBox<u64, Mine>) -> Result<(), HeapError> {
+    let mut kept = None;
+    heap.run(|tx| {
+        kept = pointer.get(tx)?;
+        Ok(())
+    })
+}
+
 fn main() {}

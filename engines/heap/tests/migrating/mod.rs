@@ -103,7 +103,7 @@ impl Subject for MigratingSubject {
                     last = last.next.get(tx)?.expect("just set");
                 }
             }
-            Ok::<_, HeapError>(())
+            Ok(())
         })?;
         heap.close()
     }

@@ -224,7 +224,7 @@ fn threads_move_each_element_once() {
     let move_all = || {
         while heap
             .run(|tx| {
-                let Some(owned) = work.waiting.pop(tx)? else { return Ok::<_, HeapError>(false) };
+                let Some(owned) = work.waiting.pop(tx)? else { return Ok(false) };
                 owned.set(tx, owned.get(tx)? + COUNT)?;
                 work.done.push(tx, owned)?;
                 Ok(true)
@@ -239,7 +239,7 @@ fn threads_move_each_element_once() {
             for done in work.done.load_all(&guard).unwrap() {
                 assert!(done.load(&guard).unwrap() >= COUNT);
             }
-            let all = heap.run(|tx| Ok::<_, HeapError>(work.waiting.len(tx)? + work.done.len(tx)?));
+            let all = heap.run(|tx| Ok(work.waiting.len(tx)? + work.done.len(tx)?));
             assert_eq!(all, Ok(COUNT));
         }
     });
@@ -359,7 +359,7 @@ fn elements_are_migrated() {
                 let left = root.dropped.push(tx, tx.alloc(entry())?)?;
                 left.entries.push(tx, tx.alloc(entry())?)?.text.set(tx, "left behind")?;
             }
-            Ok::<_, HeapError>(())
+            Ok(())
         })
         .unwrap();
         drop(old);

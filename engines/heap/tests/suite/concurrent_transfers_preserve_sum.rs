@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
 
 use crate::pool::Pool;
-use lode_heap::{HeapError, PCell, PMutex, Persist};
+use lode_heap::{PCell, PMutex, Persist};
 use std::sync::Barrier;
 use std::thread;
 
@@ -61,7 +61,7 @@ fn lock_order_inversion_makes_progress() {
         scope.spawn(|| {
             for _ in 0..1000 {
                 let guard = heap.guard();
-                let account = bank.accounts[0].read(&guard, |account| account.load(&guard).unwrap());
+                let account = bank.accounts[0].read(&guard, |account| account.load(&guard)).unwrap();
                 assert!(account.abs() < START + 4 * TRANSFERS as i64);
             }
         });
@@ -71,7 +71,7 @@ fn lock_order_inversion_makes_progress() {
     let bank: &Accounts = heap.root().unwrap().unwrap();
     let sum = heap.run(|tx| {
         assert_eq!(bank.made.lock(tx)?.get(tx)?, 4 * TRANSFERS);
-        bank.accounts.iter().try_fold(0, |sum, account| Ok::<_, HeapError>(sum + account.lock(tx)?.get(tx)?))
+        bank.accounts.iter().try_fold(0, |sum, account| Ok(sum + account.lock(tx)?.get(tx)?))
     });
     assert_eq!(sum, Ok(ACCOUNTS as i64 * START));
 }

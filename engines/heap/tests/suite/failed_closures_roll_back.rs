@@ -63,7 +63,7 @@ fn error_rolls_back() {
     let heap = pool.typed::<Erring>();
     let root = heap.root_or_init(|_| Ok(ErringRoot::new(7))).unwrap();
     let before = (heap.stats().unwrap(), heap.objects().count());
-    let result = heap.run(|tx| {
+    let result = heap.try_run(|tx| {
         root.change(tx)?;
         Err::<(), _>(Failure::Mine)
     });
@@ -72,7 +72,7 @@ fn error_rolls_back() {
     assert_eq!((heap.stats().unwrap(), heap.objects().count()), before);
     // What was taken can be taken again.
     for _ in 0..1000 {
-        let result = heap.run(|tx| {
+        let result = heap.try_run(|tx| {
             root.change(tx)?;
             root.list.extend_from_slice(tx, &[2; 10_000])?;
             Err::<(), _>(Failure::Mine)
@@ -96,14 +96,14 @@ fn panic_rolls_back() {
             if root.count.get(tx)? == 99 {
                 panic!("as planned");
             }
-            Ok::<_, HeapError>(())
+            Ok(())
         })
     }));
     assert!(caught.is_err());
     assert!(root.is_new(&heap));
     assert_eq!((heap.stats().unwrap(), heap.objects().count()), before);
     heap.run(|tx| root.change(tx)).unwrap();
-    let seen = heap.run(|tx| Ok::<_, HeapError>((root.count.get(tx)?, root.list.len(tx)?)));
+    let seen = heap.run(|tx| Ok((root.count.get(tx)?, root.list.len(tx)?)));
     assert_eq!(seen, Ok((99, 1000)));
 }
 
@@ -113,9 +113,9 @@ fn nested_error_forces_rollback() {
     let heap = pool.typed::<Nesting>();
     let root = heap.root_or_init(|_| Ok(NestingRoot::new(7))).unwrap();
     // The outer one drops the error of the inner one.
-    let result = heap.run(|tx| {
+    let result = heap.try_run(|tx| {
         root.count.set(tx, 8)?;
-        let inner = heap.run(|tx| {
+        let inner = heap.try_run(|tx| {
             root.change(tx)?;
             Err::<(), _>(Failure::Mine)
         });
@@ -125,7 +125,7 @@ fn nested_error_forces_rollback() {
     assert_eq!(result, Err(Failure::Heap(HeapError::NestedFailed)));
     assert!(root.is_new(&heap));
     // An inner one that succeeds is undone with the outer one.
-    let result = heap.run(|_| {
+    let result = heap.try_run(|_| {
         heap.run(|tx| root.change(tx))?;
         Err::<(), _>(Failure::Mine)
     });
@@ -241,7 +241,7 @@ fn caught_nested_panic_forces_rollback() {
                 if root.count.get(tx)? == 99 {
                     panic!("as planned");
                 }
-                Ok::<_, HeapError>(())
+                Ok(())
             })
         }));
         assert!(caught.is_err());

@@ -73,7 +73,7 @@ fn typed_data() {
         assert!(is_lost(decided.clone()), "{decided:?}");
         let swallowed = heap.run(|tx| {
             let _ = root.wide.get(tx);
-            Ok::<_, HeapError>(())
+            Ok(())
         });
         assert!(is_lost(swallowed));
         assert!(is_lost(root.list.load(&heap.guard(), 1999)));
@@ -83,7 +83,7 @@ fn typed_data() {
     let panicked = catch_unwind(AssertUnwindSafe(|| {
         heap.run(|tx| {
             assert_eq!(root.wide.get(tx)?, [7; 3]);
-            Ok::<_, HeapError>(())
+            Ok(())
         })
     }));
     assert!(panicked.is_err());

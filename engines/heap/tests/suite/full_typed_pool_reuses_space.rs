@@ -49,7 +49,7 @@ fn freed_space_is_reused_at_once() {
             }
             root.count.set(tx, root.count.get(tx)? - 1)?;
             link.free()?;
-            Ok::<_, HeapError>(true)
+            Ok(true)
         })
     };
     let mut counts = Vec::new();

@@ -168,7 +168,7 @@ fn transfers_are_serializable() {
                 let [from_balance, to_balance] = [balance(tx, from)?, balance(tx, to)?];
                 accounts.balances.insert(tx, from, from_balance.saturating_sub(amount))?;
                 accounts.balances.insert(tx, to, to_balance + amount.min(from_balance))?;
-                Ok::<_, HeapError>(())
+                Ok(())
             })
             .unwrap();
         }

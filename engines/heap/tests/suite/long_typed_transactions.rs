@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
 
 use crate::pool::Pool;
-use lode_heap::{HeapError, PCell, PVec, Persist};
+use lode_heap::{PCell, PVec, Persist};
 
 lode_heap::brand!(Long);
 
@@ -28,7 +28,7 @@ fn long_typed_transaction_reads_its_changes() {
             root.count.set(tx, step + 1)?;
             root.list.push(tx, step)?;
         }
-        Ok::<_, HeapError>(())
+        Ok(())
     })
     .unwrap();
     let guard = heap.guard();

@@ -31,6 +31,7 @@ mod reservations_commit_or_roll_back;
 mod snapshots_keep_what_is_replaced;
 mod stores_to_lost_memory_fail;
 mod transactions_are_serializable;
+mod typed_closures_need_no_types;
 mod typed_pools_grow_and_reopen;
 mod types_are_checked;
 mod types_of_pools_are_compared;

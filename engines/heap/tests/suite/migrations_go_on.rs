@@ -232,10 +232,13 @@ fn check_second(heap: &Heap, count: u64) {
         assert!(next.is_none());
         let pair = root.pair.load(&guard).unwrap().unwrap();
         pair[1].read(&guard, |item| {
-            assert_eq!((item.number, item.name.load(&guard).unwrap()), (502, "the second".into()))
-        });
-        assert_eq!(root.kinds.load_all(&guard).unwrap(), [first::Kind::Gem, first::Kind::Ore]);
-    });
+            assert_eq!((item.number, item.name.load(&guard)?), (502, "the second".into()));
+            Ok(())
+        })?;
+        assert_eq!(root.kinds.load_all(&guard)?, [first::Kind::Gem, first::Kind::Ore]);
+        Ok(())
+    })
+    .unwrap();
     drop(guard);
     // An item and its name each; the pair and a name; two buffers; the root, the root object and its types. The notes are gone.
     assert_eq!(heap.objects().count() as u64, 2 * count + 7);
@@ -260,11 +263,14 @@ fn check_third(heap: &Heap, count: u64) {
         }
         assert!(next.is_none());
         let pair = root.pair.load(&guard).unwrap().unwrap();
-        pair[0].read(&guard, |item| assert_eq!((item.number, item.sold.load(&guard)), (501, Ok(true))));
-        assert_eq!(root.kinds.load_all(&guard).unwrap(), [third::Kind::Gem, third::Kind::Ore]);
-        assert_eq!(root.queue.load_all(&guard).unwrap(), [2, 3, 4, 5, 6]);
-        assert_eq!(root.total.load(&guard), Ok(7));
-    });
+        let item = pair[0].read(&guard, |item| Ok((item.number, item.sold.load(&guard)?)))?;
+        assert_eq!(item, (501, true));
+        assert_eq!(root.kinds.load_all(&guard)?, [third::Kind::Gem, third::Kind::Ore]);
+        assert_eq!(root.queue.load_all(&guard)?, [2, 3, 4, 5, 6]);
+        assert_eq!(root.total.load(&guard)?, 7);
+        Ok(())
+    })
+    .unwrap();
     drop(guard);
     assert_eq!(heap.objects().count() as u64, 2 * count + 7);
     check(heap);

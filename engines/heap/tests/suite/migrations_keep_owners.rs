@@ -96,7 +96,7 @@ fn pointers_stay_in_their_object() {
             node.set(tx, tx.alloc(before::Node { number, values: PVec::new() })?)?;
             node.get(tx)?.unwrap().values.extend_from_slice(tx, &vec![number; 1000 / number as usize])?;
         }
-        Ok::<_, HeapError>(())
+        Ok(())
     })
     .unwrap();
     let refused = heap.migrate::<Root>(|_| ()).unwrap_err();

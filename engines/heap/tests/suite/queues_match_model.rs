@@ -132,7 +132,7 @@ fn threads_move_each_element_once() {
     let move_all = || {
         while heap
             .run(|tx| {
-                let Some(number) = work.waiting.pop_front(tx)? else { return Ok::<_, HeapError>(false) };
+                let Some(number) = work.waiting.pop_front(tx)? else { return Ok(false) };
                 work.done.push_back(tx, number)?;
                 Ok(true)
             })

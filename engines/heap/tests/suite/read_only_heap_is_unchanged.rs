@@ -111,10 +111,7 @@ fn typed_data() {
     pool.close().unwrap();
     let pool = TypedPool::<Desk>::open(&path, &opening(Access::ReadOnly)).unwrap();
     let root = pool.root_or_init(|_| new()).unwrap();
-    assert_eq!(
-        pool.run(|tx| Ok::<_, HeapError>((root.count.get(tx)?, root.list.to_vec(tx)?))),
-        Ok((3, vec![1]))
-    );
+    assert_eq!(pool.run(|tx| Ok((root.count.get(tx)?, root.list.to_vec(tx)?))), Ok((3, vec![1])));
     assert_eq!(pool.run(|tx| root.count.set(tx, 4)), Err(HeapError::ReadOnly));
     assert_eq!(pool.run(|tx| root.list.push(tx, 4)), Err(HeapError::ReadOnly));
     assert_eq!(pool.run(|tx| root.list.clear(tx)), Err(HeapError::ReadOnly));

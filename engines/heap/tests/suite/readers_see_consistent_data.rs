@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
 
 use crate::pool::Pool;
-use lode_heap::{HeapError, PCell, PMutex, PVec, Persist};
+use lode_heap::{PCell, PMutex, PVec, Persist};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
@@ -48,14 +48,15 @@ fn concurrent_reads_are_not_torn() {
         while !done.load(Ordering::Relaxed) {
             let guard = heap.guard();
             assert!(all_equal(&root.wide.load(&guard).unwrap()));
-            let pair = root.pair.read(&guard, |pair| pair.each_ref().map(|cell| cell.load(&guard).unwrap()));
-            assert!(all_equal(&pair), "{pair:?}");
+            let cells = root.pair.read(&guard, |cells| cells.iter().map(|cell| cell.load(&guard)).collect());
+            let cells: Vec<u64> = cells.unwrap();
+            assert!(all_equal(&cells), "{cells:?}");
             let vec = root.vec.load_all(&guard).unwrap();
             assert!(vec.is_empty() || all_equal(&vec) && vec.len() as u64 == vec[0] % 40 + 1, "{vec:?}");
             seen += 1;
         }
         assert!(seen > 0);
     });
-    let last = heap.run(|tx| Ok::<_, HeapError>(root.wide.get(tx)?[31]));
+    let last = heap.run(|tx| Ok(root.wide.get(tx)?[31]));
     assert_eq!(last, Ok(19_999));
 }

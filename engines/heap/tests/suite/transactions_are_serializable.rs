@@ -98,7 +98,7 @@ fn cells_keep_their_total() {
                 // Each attempt sees one state.
                 heap.run(|tx| {
                     assert_eq!(sum(root, tx)?, CELLS as u64 * START);
-                    Ok::<_, HeapError>(())
+                    Ok(())
                 })
                 .unwrap();
             }
@@ -227,7 +227,7 @@ fn root_is_validated() {
         }
         // A change, so that the read is validated.
         let _ = tx.alloc(Node { value: PCell::new(1), next: PBox::null() })?.free();
-        Ok::<_, HeapError>(found)
+        Ok(found)
     });
     assert_eq!((found, attempts.into_inner()), (Ok(true), 2));
 }
@@ -264,7 +264,7 @@ fn short_transactions_do_not_starve_long_one() {
                     thread::yield_now();
                 }
                 root.large[0].set(tx, [total; 4])?;
-                Ok::<_, HeapError>(total)
+                Ok(total)
             });
             assert_eq!(total, Ok(CELLS as u64 * START));
         }

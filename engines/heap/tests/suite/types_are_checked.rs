@@ -54,7 +54,7 @@ fn root_type_is_checked() {
         assert_eq!(root.mutex.lock(tx)?.get(tx)?, 4);
         assert_eq!(root.name.get(tx)?, "Magnes");
         root.name.push_str(tx, "ia")?;
-        Ok::<_, HeapError>(())
+        Ok(())
     })
     .unwrap();
     assert_eq!(root.name.load(&heap.guard()).unwrap(), "Magnesia");
@@ -96,7 +96,7 @@ fn free_is_recursive() {
                 last.text.set(tx, "a text of its own")?;
                 last.right.set(tx, tx.alloc(node(1000 + number))?)?;
             }
-            Ok::<_, HeapError>(())
+            Ok(())
         })
     };
     build(100).unwrap();
@@ -167,7 +167,7 @@ fn cells_round_trip() {
         assert_eq!(root.points.pop(tx)?, Some(p(199)));
         assert_eq!((root.points.get(tx, 150)?, root.points.get(tx, 199)?), (Some(p(9999)), None));
         assert_eq!((root.byte.get(tx)?, root.float.get(tx)?, root.point.get(tx)?), (1, 2.5, p(7)));
-        Ok::<_, HeapError>(())
+        Ok(())
     })
     .unwrap();
     let guard = heap.guard();
@@ -198,7 +198,7 @@ fn misplaced_guard_and_cell_are_refused() {
     let panicked = catch_unwind(AssertUnwindSafe(|| {
         heap.run(|_| {
             drop(heap.guard());
-            Ok::<_, HeapError>(())
+            Ok(())
         })
     }));
     assert!(panicked.is_err());

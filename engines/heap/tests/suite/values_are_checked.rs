@@ -69,7 +69,7 @@ fn values_round_trip() {
         item.history.set(tx, 0, sold)?;
         assert_eq!(item.history.to_vec(tx)?, [sold, states[1], sold]);
         assert_eq!(item.history.pop(tx)?, Some(sold));
-        Ok::<_, HeapError>(())
+        Ok(())
     })
     .unwrap();
     drop(heap);

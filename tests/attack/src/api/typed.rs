@@ -280,14 +280,13 @@ fn clear_all(pool: &Typed, root: &Root, model: &mut Model) -> Outcome {
 fn compare(pool: &Typed, model: &Model) -> Outcome {
     let root = root(pool)?;
     let guard = pool.guard();
-    let pair = root.pair.read(&guard, |pair| [pair[0].load(&guard), pair[1].load(&guard)]);
-    let [first, second] = pair.map(|value| expect_ok("load", value));
+    let pair = root.pair.read(&guard, |pair| Ok([pair[0].load(&guard)?, pair[1].load(&guard)?]));
     let mut found = Model {
         wide: expect_ok("load", root.wide.load(&guard))?,
         list: Vec::new(),
         numbers: expect_ok("load", root.numbers.load_all(&guard))?,
         text: expect_ok("load", root.text.load(&guard))?,
-        pair: [first?, second?],
+        pair: expect_ok("load", pair)?,
     };
     let mut next = expect_ok("load", root.list.load(&guard))?;
     while let Some(link) = next {

@@ -111,7 +111,7 @@ fn fill(path: &Path, objects: u64) -> Result<u64> {
                 }
                 root.next.set(tx, new)?;
             }
-            Ok::<_, HeapError>(())
+            Ok(())
         })?;
     }
     let stats = pool.stats()?;

@@ -5,7 +5,7 @@ use crate::plan::Size;
 use crate::rounds::median;
 use anyhow::{Context, Result, ensure};
 use fastrand::Rng;
-use lode_heap::{Heap, HeapError, PCell, Persist, TypedHeap};
+use lode_heap::{Heap, PCell, Persist, TypedHeap};
 use lode_index::{IndexError, Tree};
 use lode_layout::{Geometry, WORD};
 use lode_pmem::{Durability, Mapping};
@@ -76,7 +76,7 @@ pub(super) fn cell_read(size: &Size) -> Result<f64> {
                     sum = sum.wrapping_add(value);
                 }
                 table.sum.set(tx, sum)?;
-                Ok::<_, HeapError>(sum)
+                Ok(sum)
             })?;
             digest = digest.wrapping_add(sum);
         }
