@@ -31,14 +31,15 @@ pub struct PHashMap<K, V, B> {
     room: Word,
     len: Word,
     seed: Word,
-    entry: PhantomData<fn() -> (K, V, B)>,
+    entry: PhantomData<fn() -> (K, V)>,
+    brand: PhantomData<fn() -> B>,
 }
 
 impl<K, V, B> PHashMap<K, V, B> {
     /// Makes an empty map. It takes no space of its own.
     pub const fn new() -> PHashMap<K, V, B> {
         let [buffer, room, len, seed] = [Word::new(0), Word::new(0), Word::new(0), Word::new(0)];
-        PHashMap { buffer, room, len, seed, entry: PhantomData }
+        PHashMap { buffer, room, len, seed, entry: PhantomData, brand: PhantomData }
     }
 
     pub(crate) fn buffer(&self) -> &Word {
@@ -74,7 +75,7 @@ impl<K: CellValue, V: CellValue, B: Brand> PHashMap<K, V, B> {
         const { assert!(size_of::<K::Bits>() == size_of::<K2::Bits>(), "keys of another size") };
         const { assert!(size_of::<V::Bits>() == size_of::<V2::Bits>(), "values of another size") };
         let PHashMap { buffer, room, len, seed, .. } = self;
-        PHashMap { buffer, room, len, seed, entry: PhantomData }
+        PHashMap { buffer, room, len, seed, entry: PhantomData, brand: PhantomData }
     }
 
     /// Returns the offset of the map.
@@ -232,8 +233,8 @@ impl<K: CellValue, V: CellValue, B: Brand> PHashMap<K, V, B> {
         let room = old.next_room();
         let size = room.checked_mul(Self::FORM.size()).ok_or_else(too_large)?;
         let size = usize::try_from(size).map_err(|_| too_large())?;
-        // The pool's own, so that nobody can choose keys with equal hashes; another one in each table, as entries move in the order
-        // of their hashes.
+        // The pool's own, so that keys with equal hashes can't be chosen from outside; another one in each table, as entries move in
+        // the order of their hashes.
         let seed = tx.heap().hash_seed() ^ room;
         let new = Table { room, seed, ..old };
         let mut slots = vec![0; (old.room * Self::FORM.size()) as usize];

@@ -24,3 +24,4 @@ pub mod type_hash;
 pub mod types;
 pub(crate) mod value;
 pub(crate) mod vec;
+mod vec_bytes;

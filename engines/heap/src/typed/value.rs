@@ -42,7 +42,8 @@ use lode_layout::{NumberKind, PoolOffset, Shape, TypeId};
 #[diagnostic::on_unimplemented(
     message = "a cell or vector can't hold a `{Self}`",
     note = "it can hold numbers of fixed size, `bool`, `char`, arrays, tuples and `Option` of them, and structs and enums with `#[derive(CellValue, Clone, Copy)]`",
-    note = "text lies in a `PString`, other objects behind a `PBox`; a vector of them is a `PVec<PBox<PString<MyPool>, MyPool>, MyPool>`"
+    note = "text lies in a `PString`, other objects behind a `PBox`",
+    note = "a vector of text or of objects has boxes: `PVec<PBox<PString<MyPool>, MyPool>, MyPool>`"
 )]
 pub trait CellValue: Copy + Send + Sync + 'static {
     /// The bytes on the medium.

@@ -155,7 +155,7 @@ impl Subject for ContainersSubject {
     fn run(&self, engine: &Engine, actor: &mut Actor<'_, ()>) {
         let root = engine.0.root::<Root>().expect("made when formatted").expect("made when formatted");
         let part = &root.parts[actor.thread];
-        for step in 0..actor.operations as u64 {
+        for step in 0..actor.operations {
             let ticket = actor.begin(());
             let changed = engine.0.run(|tx| {
                 changes(actor.thread, step).into_iter().try_for_each(|one| change(tx, part, one))?;
