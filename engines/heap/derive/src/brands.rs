@@ -3,8 +3,16 @@
 use syn::{GenericArgument, PathArguments, Type};
 
 /// The pointers and cells of `lode-heap`, and the number of parameters of each. The brand is the last one.
-const BRANDED: [(&str, usize); 6] =
-    [("PBox", 2), ("PCell", 2), ("PDeque", 2), ("PMutex", 2), ("PString", 1), ("PHashMap", "PVec", 2)];
+const BRANDED: [(&str, usize); 8] = [
+    ("PBox", 2),
+    ("PCell", 2),
+    ("PDeque", 2),
+    ("PHashMap", 3),
+    ("PMap", 3),
+    ("PMutex", 2),
+    ("PString", 1),
+    ("PVec", 2),
+];
 
 /// Returns the brand that a pointer or cell in a type names; `None` if it has none in it.
 pub(crate) fn brand_in(ty: &Type) -> Option<&Type> {
