@@ -1,14 +1,14 @@
 //! A queue of orders and a stock in one typed pool: an order leaves the queue together with the pieces that it takes.
 //!
-//! `lode-heap` has the typed pools. Its documentation lists messages of the compiler, and what to do then.
+//! The documentation of `lode-heap` lists messages of the compiler, and what to do then.
 
-use lode_heap::{Access, CellValue, CreateOptions, Durability, HeapError, LayoutName, OpenOptions};
-use lode_heap::{PCell, PDeque, PVec, Persist, TypedPool, TypedTx};
+use lodestone::typed::{Access, CellValue, CreateOptions, Durability, HeapError, LayoutName, OpenOptions};
+use lodestone::typed::{PCell, PDeque, PVec, Persist, TypedPool, TypedTx};
 use std::error::Error;
 use std::path::Path;
 use std::thread;
 
-lode_heap::brand!(Shop);
+lodestone::typed::brand!(Shop);
 
 #[derive(CellValue, Clone, Copy, Debug, PartialEq)]
 struct Pieces {

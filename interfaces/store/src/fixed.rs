@@ -23,7 +23,6 @@ use std::borrow::Cow;
 /// use lodestone::{CellValue, Fixed, TreeDef};
 ///
 /// #[derive(CellValue, Clone, Copy, Debug, PartialEq)]
-/// #[persist(crate = "lodestone")]
 /// struct Sample {
 ///     mass: f64,
 ///     depth: Option<u32>,
@@ -31,7 +30,6 @@ use std::borrow::Cow;
 /// }
 ///
 /// #[derive(CellValue, Clone, Copy, Debug, PartialEq)]
-/// #[persist(crate = "lodestone")]
 /// enum State {
 ///     Dry,
 ///     Wet { since: u64 },

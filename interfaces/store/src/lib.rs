@@ -21,6 +21,7 @@ mod span;
 mod store;
 mod transaction;
 mod tree_def;
+pub mod typed;
 mod value;
 mod write_tree;
 
@@ -31,8 +32,6 @@ pub use key::{AsKey, AsPrefix, Key, Place};
 pub use key_range::{KeyBounds, KeyRange};
 pub use later::Ticket;
 pub use lode_heap::CellValue;
-#[doc(hidden)]
-pub use lode_heap::{bits, type_hash, types};
 pub use lode_pmem::Durability;
 pub use malformed::Malformed;
 pub use options::Options;

@@ -1,5 +1,6 @@
 //! The attributes that the derive reads: `repr` and `persist`.
 
+use crate::exporter;
 use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 use syn::ext::IdentExt;
@@ -48,7 +49,7 @@ impl Persist {
 
     /// Returns the path of what `lode-heap` exports.
     pub(crate) fn exporter(&self) -> TokenStream {
-        self.exporter.as_ref().map_or_else(|| quote!(::lode_heap), |path| quote!(#path))
+        self.exporter.as_ref().map_or_else(exporter::found, |path| quote!(#path))
     }
 
     /// Returns the name of the type on the medium.

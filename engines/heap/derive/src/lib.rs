@@ -7,6 +7,7 @@
 mod attributes;
 mod brands;
 mod cell_value;
+mod exporter;
 mod members;
 mod persist;
 

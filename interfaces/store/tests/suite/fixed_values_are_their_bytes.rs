@@ -4,14 +4,12 @@ use crate::place::Place;
 use lodestone::{CellValue, Fixed, Result, TreeDef};
 
 #[derive(CellValue, Clone, Copy, Debug, PartialEq)]
-#[persist(crate = "lodestone")]
 struct Place2d {
     x: i32,
     y: i32,
 }
 
 #[derive(CellValue, Clone, Copy, Debug, PartialEq)]
-#[persist(crate = "lodestone")]
 struct Sample {
     mass: f64,
     place: Place2d,
@@ -20,7 +18,6 @@ struct Sample {
 }
 
 #[derive(CellValue, Clone, Copy, Debug, PartialEq)]
-#[persist(crate = "lodestone")]
 enum State {
     Dry,
     Wet { since: Option<u32> },
@@ -30,7 +27,6 @@ mod changed {
     use lodestone::CellValue;
 
     #[derive(CellValue, Clone, Copy, Debug, PartialEq)]
-    #[persist(crate = "lodestone")]
     pub(super) struct Sample {
         mass: f64,
         place: [i32; 2],
@@ -39,13 +35,13 @@ mod changed {
 }
 
 #[derive(CellValue, Clone, Copy, Debug, PartialEq)]
-#[persist(crate = "lodestone", type_number = 7)]
+#[persist(type_number = 7)]
 struct Short {
     word: u32,
 }
 
 #[derive(CellValue, Clone, Copy, Debug, PartialEq)]
-#[persist(crate = "lodestone", type_number = 7)]
+#[persist(type_number = 7)]
 struct Long {
     word: u32,
     more: u32,
