@@ -4,29 +4,39 @@ use crate::bugs;
 use crate::change::Change;
 use crate::segments::Segments;
 use lode_layout::{Entry, RECORD_HEADER_WORDS, Record};
-use std::cell::Cell;
+use std::cell::RefCell;
 
 /// Words of a record for one change: payload and map word.
 const WORDS: usize = 5;
 
 thread_local! {
     /// The buffer of the thread's last record.
-    static BUFFER: Cell<Option<Record>> = const { Cell::new(None) };
+    static BUFFER: RefCell<Option<Record>> = const { RefCell::new(None) };
 }
 
 #[cfg(lode_bugs)]
 thread_local! {
     /// The number of the last record that this thread stored and did not wait for: for a seeded bug.
-    pub(crate) static LAST_OWN: Cell<u64> = const { Cell::new(0) };
+    pub(crate) static LAST_OWN: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
 }
 
 /// Calls `with` with the record of these changes.
+#[inline]
 pub(crate) fn with_record<R>(
     segments: &Segments,
     changes: &[Change],
     with: impl FnOnce(&mut Record) -> R,
 ) -> R {
-    let mut record = BUFFER.take().unwrap_or_default();
+    BUFFER.with_borrow_mut(|record| {
+        let record = record.get_or_insert_default();
+        compose(segments, changes, record);
+        with(record)
+    })
+}
+
+/// Makes `record` that of these changes.
+#[inline]
+fn compose(segments: &Segments, changes: &[Change], record: &mut Record) {
     record.clear();
     for change in changes {
         if let Some(word) = change.word
@@ -37,9 +47,6 @@ pub(crate) fn with_record<R>(
         }
         record.push_word(segments.word_at(change.lba), change.stored_word());
     }
-    let result = with(&mut record);
-    BUFFER.set(Some(record));
-    result
 }
 
 /// Returns the number of changes of which a record of `words` words has room.

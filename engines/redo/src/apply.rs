@@ -25,13 +25,20 @@ pub(crate) fn apply<M: Medium>(
 ) {
     let mut entries = Entries::new(body);
     loop {
+        entries.skip_payload();
         while let Some((at, word)) = entries.next_word() {
             medium.store8(at, word);
             if let Some(dirty) = &mut dirty {
                 dirty.add(at, WORD);
             }
         }
-        let Some(Ok(entry)) = entries.next() else { return };
+        if entries.rest().is_empty() {
+            return;
+        }
+        // On a copy: the words that are left stay in registers as long as no other entry comes.
+        let mut others = entries.clone();
+        let Some(Ok(entry)) = others.next() else { return };
+        entries = others;
         let (at, len) = apply_entry(medium, memory, entry, exclusive);
         if let Some(dirty) = &mut dirty
             && len > 0

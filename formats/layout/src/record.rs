@@ -277,6 +277,16 @@ impl<'a> Entries<'a> {
         Some((PoolOffset::new(pair[0] & OFFSET_MASK), pair[1]))
     }
 
+    /// Passes over the next entry if it is an [`Entry::Payload`], which changes nothing.
+    #[inline]
+    pub fn skip_payload(&mut self) {
+        if let [first, _, _, rest @ ..] = self.rest
+            && first >> KIND_SHIFT == PAYLOAD
+        {
+            self.rest = rest;
+        }
+    }
+
     fn parse(&mut self) -> Result<Entry<'a>, EntryError> {
         let word = self.rest[0];
         let at = PoolOffset::new(word & OFFSET_MASK);
@@ -511,6 +521,25 @@ mod test {
         let record = sample();
         let parsed: Result<Vec<_>, _> = Entries::new(&record[RECORD_HEADER_WORDS..]).collect();
         assert_eq!(parsed, Ok(all_kinds().to_vec()));
+    }
+
+    #[test]
+    fn skipped_payload_leaves_other_entries() {
+        for entry in all_kinds() {
+            let mut record = Record::new();
+            record.push(entry);
+            record.push_word(PoolOffset::new(8), 5);
+            let mut entries = Entries::new(record.body());
+            entries.skip_payload();
+            let first = match entry {
+                Entry::Payload { .. } => Entry::Words { at: PoolOffset::new(8), words: &[5] },
+                other => other,
+            };
+            assert_eq!(entries.next(), Some(Ok(first)));
+        }
+        let mut cut = Entries::new(&[PAYLOAD << KIND_SHIFT, 8]);
+        cut.skip_payload();
+        assert!(cut.next().is_some_and(|entry| entry.is_err()));
     }
 
     #[test]

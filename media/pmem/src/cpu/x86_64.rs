@@ -95,6 +95,12 @@ impl Cpu {
     /// `into` lies inside of a live mapping for `len` bytes, `from` is valid for them and doesn't overlap.
     #[inline]
     pub(crate) unsafe fn copy(self, into: *mut u8, from: *const u8, len: usize) -> bool {
+        if len == LINE as usize {
+            // A short record, just composed word by word: a load of the whole line would wait until those stores are in the
+            // cache, after all stores before them.
+            // SAFETY: - copies the caller's range.
+            return unsafe { copy_words(into, from, len) };
+        }
         let head = (into.addr().wrapping_neg() % LINE as usize).min(len);
         let lines = (len - head) / LINE as usize;
         let tail = len - head - lines * LINE as usize;
