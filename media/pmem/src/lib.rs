@@ -50,6 +50,8 @@ mod error;
 mod event;
 mod fault;
 mod fixup;
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+mod folding;
 mod hold;
 mod layer;
 mod live_mapping;
