@@ -44,13 +44,19 @@ impl Spares {
         hold(&self.state, medium).ready.push(block);
     }
 
-    /// Adds data blocks that the record `sequence` freed.
-    pub(crate) fn retire<M: Medium>(&self, medium: &M, sequence: u64, blocks: impl Iterator<Item = u32>) {
+    /// Adds data blocks that the record `sequence` freed. Returns the data block that is likely to be taken next.
+    pub(crate) fn retire<M: Medium>(
+        &self,
+        medium: &M,
+        sequence: u64,
+        blocks: impl Iterator<Item = u32>,
+    ) -> Option<u32> {
         let mut state = hold(&self.state, medium);
         match bugs::REUSED_BEFORE_CHECKPOINT.is_active() {
             true => state.ready.extend(blocks),
             false => state.retired.extend(blocks.map(|block| (sequence, block))),
         }
+        state.ready.last().copied()
     }
 
     /// Leaves out a data block in lost memory.

@@ -143,7 +143,8 @@ impl<M: Medium> Blocks<M> {
             // announced its data block, or looks again. Released by the lock of the spares.
             logged.add(self.medium(), changes, self.log.checkpointed());
         }
-        self.spares.retire(self.medium(), sequence, old.into_iter().map(|word| word.block));
+        let next = self.spares.retire(self.medium(), sequence, old.into_iter().map(|word| word.block));
+        next.inspect(|next| self.prefetch_page(*next));
         Ok(())
     }
 
