@@ -1,6 +1,7 @@
 //! Layer 4: one-fence durable transactions, and an allocator that needs no fence of its own.
 //!
-//! [`Heap`] and [`Tx`] are the engine: offsets, words and bytes. Programs use [`TypedPool`].
+//! [`Heap`] and [`Tx`] are the engine: offsets, words and bytes. Programs with data structures of their own use [`TypedPool`].
+//! Those with keys and values use `Store` of the crate `lodestone`.
 #![doc = include_str!("typed/typed.md")]
 #![deny(unsafe_code)]
 

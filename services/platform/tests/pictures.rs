@@ -197,6 +197,22 @@ fn pages_show_each_object_once() {
     }
 }
 
+/// The drawing as a file of its own is that of the page, and has the styles.
+#[test]
+fn drawings_stand_alone() {
+    for (name, _) in INCLUDED {
+        let platform = in_use(name);
+        let svg = picture::drawing(&platform);
+        let document = Document::parse(&svg).unwrap_or_else(|error| panic!("{error}\n{svg}"));
+        let style = document.descendants().find(|node| node.has_tag_name("style")).unwrap();
+        assert!(style.text().unwrap().contains("--page:") && !style.text().unwrap().contains("url(http"));
+        let without_style =
+            format!("{}{}", &svg[..style.range().start], svg[style.range().end..].trim_start());
+        let page = picture::page(&platform);
+        assert_eq!(without_style.trim_end(), drawing(&page), "{name}");
+    }
+}
+
 #[test]
 fn hostile_names_are_escaped() {
     let quoted = toml_text(HOSTILE);

@@ -4,6 +4,7 @@
 //!   ci       the stages of `make test` -----------+-- cargo builds, in a few flavors; its output is passed on
 //!   soak     the same tests, larger, for a while -+-- runner: each test in a process of its own, on all cores
 //!   cost     golden files of drains, lines, bytes
+//!   figures  the tables of figures in README.md, made of a run of the bench
 //!   man      the manual pages in docs/man/, made by `lode` itself
 //!   mutants  lines of the code replaced one at a time, each to be noticed by a test
 //!   tidy     the rules of CONTRIBUTING.md that no other tool checks: one file for each rule
@@ -16,6 +17,7 @@ mod cargo;
 mod ci;
 mod cost;
 mod failure;
+mod figures;
 mod flavor;
 mod log;
 mod man;
@@ -31,6 +33,7 @@ use anyhow::Result;
 use clap::{Parser, Subcommand};
 use log::Log;
 use mutants::Selection;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use workspace::Workspace;
 
@@ -79,6 +82,11 @@ enum Task {
     },
     /// Make the manual pages in docs/man/ anew.
     Man,
+    /// Make the tables of figures in README.md anew, of docs/figures.json.
+    Figures {
+        /// Take over this output of `lode-bench --json` first.
+        run: Option<PathBuf>,
+    },
     /// Compare the golden cost files with what the operations cost.
     Cost {
         /// Replace the golden files with the measured costs.
@@ -107,6 +115,10 @@ fn main() -> Result<ExitCode> {
             }
         }
         Task::Man => man::write(&workspace)?,
+        Task::Figures { run } => {
+            figures::write(&workspace, run.as_deref())?;
+            true
+        }
         Task::Cost { accept } => cost::run(&workspace, accept)?,
     };
     Ok(if good { ExitCode::SUCCESS } else { ExitCode::FAILURE })

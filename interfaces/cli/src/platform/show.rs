@@ -21,6 +21,8 @@ const FIELDS: &[(&str, &str)] = &[
     ("buses", "each with its modules, regions and namespaces, as `ndctl list -BDRNHXMi` prints them"),
     ("html", "with --html FILE: the file"),
     ("page", "with --html -: the page"),
+    ("svg", "with --svg FILE: the file"),
+    ("drawing", "with --svg -: the drawing"),
 ];
 
 /// Draw modules, regions and namespaces of a machine, emulated or real
@@ -32,37 +34,43 @@ pub(crate) struct Show {
     /// Write a page with a drawing of an emulated machine to this file, replacing it; `-` is standard output
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
+    /// Write the drawing alone to this file, as SVG, replacing it; `-` is standard output
+    #[arg(long, value_name = "FILE", conflicts_with = "html")]
+    svg: Option<PathBuf>,
 }
 
 pub(crate) fn run(show: &Show) -> Result<Output, Failure> {
-    match (show.location.open_read_only()?, &show.html) {
-        (OpenedMachine::Emulated(directory), html) => draw(directory.platform(), html.as_deref()),
-        (OpenedMachine::Real(sysfs), None) => Ok(output(sysfs.overview(), &sysfs.inventory())),
-        (OpenedMachine::Real(_), Some(_)) => Err(Failure::usage_error(
-            "--html draws emulated machines; without it, real ones are listed as text",
+    match (show.location.open_read_only()?, &show.html, &show.svg) {
+        (OpenedMachine::Emulated(directory), Some(path), _) => {
+            written(picture::page(directory.platform()), path, ["html", "page"])
+        }
+        (OpenedMachine::Emulated(directory), None, Some(path)) => {
+            written(picture::drawing(directory.platform()), path, ["svg", "drawing"])
+        }
+        (OpenedMachine::Emulated(directory), None, None) => Ok(draw(directory.platform())),
+        (OpenedMachine::Real(sysfs), None, None) => Ok(output(sysfs.overview(), &sysfs.inventory())),
+        (OpenedMachine::Real(_), ..) => Err(Failure::usage_error(
+            "--html and --svg draw emulated machines; without them, real ones are listed as text",
         )),
     }
 }
 
-fn draw(platform: &Platform, html: Option<&Path>) -> Result<Output, Failure> {
-    match html {
-        Some(path) if path == Path::new("-") => {
-            let page = picture::page(platform);
-            Ok(Output::text(page.clone()).with("page", page))
-        }
-        Some(path) => {
-            write_atomically(path, picture::page(platform).as_bytes())?;
-            let path = path.display().to_string();
-            Ok(Output::text(format!("{path}\n")).with("html", path))
-        }
-        None => {
-            let term = Term::stdout();
-            let width = term.size_checked().map_or(WIDTH, |(_, columns)| columns.into());
-            let colour = term.is_term() && console::colors_enabled();
-            let palette = if colour { Palette::Colour } else { Palette::Plain };
-            Ok(output(picture::terminal(platform, width, palette), &ndctl::inventory(platform)))
-        }
+/// Writes a picture to a file, or to standard output for `-`. The two JSON fields have the path and the picture.
+fn written(picture: String, path: &Path, [file, content]: [&'static str; 2]) -> Result<Output, Failure> {
+    if path == Path::new("-") {
+        return Ok(Output::text(picture.clone()).with(content, picture));
     }
+    write_atomically(path, picture.as_bytes())?;
+    let path = path.display().to_string();
+    Ok(Output::text(format!("{path}\n")).with(file, path))
+}
+
+fn draw(platform: &Platform) -> Output {
+    let term = Term::stdout();
+    let width = term.size_checked().map_or(WIDTH, |(_, columns)| columns.into());
+    let colour = term.is_term() && console::colors_enabled();
+    let palette = if colour { Palette::Colour } else { Palette::Plain };
+    output(picture::terminal(platform, width, palette), &ndctl::inventory(platform))
 }
 
 /// Returns the output that draws a machine for people, and lists it for programs.
@@ -85,7 +93,7 @@ fn output(drawing: String, inventory: &Inventory) -> Output {
 /// Writes a file that gets its name only when it is complete. A device or a pipe is written in place. A link to a file
 /// stays, and its target is replaced.
 fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
-    let failed = |error| Failure::io("writing a page", path, &error);
+    let failed = |error| Failure::io("writing a picture", path, &error);
     if path.metadata().is_ok_and(|there| !there.is_file()) {
         let there = File::options().write(true).open(path);
         return there.and_then(|mut there| there.write_all(bytes)).map_err(failed);

@@ -50,7 +50,7 @@ fn goal_takes_effect_after_reboot() {
 }
 
 #[test]
-fn show_renders_text_and_html() {
+fn show_renders_text_html_and_svg() {
     let machine = Emulated::new("lab-pair");
     let picture = machine.platform("show").success();
     assert!(picture.contains("┌─ nmem0 0x0001 ─") && !picture.contains('\x1b'), "{picture}");
@@ -67,6 +67,8 @@ fn show_renders_text_and_html() {
     let left = std::fs::read_dir(machine.fixture.folder.path()).unwrap();
     let hidden = left.filter(|entry| entry.as_ref().unwrap().file_name().to_string_lossy().starts_with('.'));
     assert_eq!(hidden.count(), 0, "nothing half-made is left");
+    let svg = lode(["platform", "show", "--state", text(&machine.state), "--svg", "-"]).success();
+    assert!(svg.starts_with("<svg ") && svg.ends_with("</svg>\n") && svg.contains("<style>"), "{svg}");
 }
 
 /// Renaming a page over /dev/stdout, or over a link to where pages are, took the device or the link away.

@@ -9,7 +9,7 @@ use std::fs;
 use std::path::Path;
 
 /// A run of each command, in this order, on one machine and one folder: `@name` is a file in it.
-const RUNS: [&str; 78] = [
+const RUNS: [&str; 79] = [
     "platform init lab-pair",
     "platform template",
     "platform e820 @map --plan 1G",
@@ -39,6 +39,7 @@ const RUNS: [&str; 78] = [
     "daxctl list -DR",
     "platform show",
     "platform show --html @page.html",
+    "platform show --svg @machine.svg",
     "platform mkfs namespace0.0 ext4",
     "platform df",
     "platform image export region0 @region.img",

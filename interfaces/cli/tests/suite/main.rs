@@ -13,6 +13,7 @@ mod dirty_shutdown;
 mod emulated_machines;
 mod exit_0_means_complete_output;
 mod failed_sync_stops_load;
+mod guide_is_true;
 mod images_round_trip;
 mod incompatible_versions;
 mod invalid_input_is_rejected;

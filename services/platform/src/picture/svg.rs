@@ -1,13 +1,15 @@
 //! SVG drawing of a machine, shape by shape.
 //!
 //! Each socket is a panel. Modules are bars, filled to scale. Lines lead from the modules of a set to its region,
-//! and regions are bars to scale with their namespaces. Colours and lines are classes of the page's style.
+//! and regions are bars to scale with their namespaces. Colours and lines are classes of the styles.
 
 use super::plain::plain;
 use super::scene::{ModuleView, Part, RegionView, Scene, SocketView, Use, divide};
+use super::style::{ALONE, COLOURS, DRAWING, hues};
 use crate::machine::{Health, Security};
 use crate::namespace::{Mode, Namespace};
 use crate::plan::amount::brief;
+use crate::platform::Platform;
 use crate::region::Origin;
 use std::fmt::{Display, Write};
 
@@ -51,8 +53,15 @@ pub(super) fn escape(text: &str) -> String {
     escaped
 }
 
-/// Draws the machine.
-pub(super) fn draw(scene: &Scene<'_>) -> String {
+/// Draws sockets, modules, interleave sets, regions and namespaces as an SVG file that references no other. It supports light
+/// and dark mode.
+pub fn drawing(platform: &Platform) -> String {
+    let style = format!("<style>{COLOURS}{DRAWING}{}{ALONE}</style>\n", hues());
+    draw(&Scene::of(platform), &style)
+}
+
+/// Draws the machine, with an element of styles or without.
+pub(super) fn draw(scene: &Scene<'_>, style: &str) -> String {
     let mut svg = Svg { text: String::new() };
     let mut y = MARGIN / 2;
     for socket in &scene.sockets {
@@ -60,7 +69,7 @@ pub(super) fn draw(scene: &Scene<'_>) -> String {
     }
     let name = escape(&scene.platform.machine.name);
     format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {y}\" role=\"img\" aria-label=\"{name}\">\n\
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {y}\" role=\"img\" aria-label=\"{name}\">\n{style}\
          <defs><pattern id=\"hatch\" width=\"6\" height=\"6\" patternUnits=\"userSpaceOnUse\" \
          patternTransform=\"rotate(45)\"><rect class=\"ground\" width=\"6\" height=\"6\"/>\
          <rect class=\"line\" width=\"1.5\" height=\"6\"/></pattern></defs>\n{}</svg>\n",

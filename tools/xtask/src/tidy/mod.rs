@@ -4,6 +4,7 @@ mod costs;
 mod cycles;
 mod documents;
 mod excess;
+mod figures;
 mod format_tables;
 mod language;
 mod layers;
@@ -76,6 +77,7 @@ pub(crate) fn run(workspace: &Workspace, log: Log) -> Result<bool> {
     findings.extend(packages::check(workspace));
     findings.extend(modules::check(&tree));
     findings.extend(mutants::check(&tree, &workspace.packages));
+    findings.extend(figures::check(&tree));
     findings.extend(format_tables::check(&tree));
     findings.extend(rules::check(&tree));
     findings.extend(documents::check_links(&tree));
