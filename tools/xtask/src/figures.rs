@@ -263,13 +263,13 @@ pub(crate) mod test {
 
     #[test]
     fn tables_show_best_and_units() {
-        let text = with_tables(&format!("a\n{BEGIN}old\n{END}z\n"), &record()).unwrap();
+        let text = with_tables(&format!("a\n{BEGIN}stale\n{END}z\n"), &record()).unwrap();
         assert!(
             text.starts_with(&format!("a\n{BEGIN}Medians of 15")) && text.ends_with(&format!("{END}z\n")),
             "{text}"
         );
         assert!(
-            !text.contains("old")
+            !text.contains("stale")
                 && text.contains("on 2026-11-26: 2 virtual CPUs of an\nCPU, Linux 6.1, beside"),
             "{text}"
         );
