@@ -53,7 +53,7 @@ impl<T: Persist<B>, B: Brand> PVec<PBox<T, B>, B> {
     /// on other elements.
     ///
     /// # Errors
-    /// As [`len`](PVec::len), and [`HeapError::Fault`] when the element can't be read.
+    /// As [`len`](PVec::len); [`HeapError::Fault`] when the element can't be read, [`HeapError::Corrupt`] when it is null.
     pub fn get<'t, M: Medium>(
         &'t self,
         tx: &'t TypedTx<'_, B, M>,
@@ -77,7 +77,7 @@ impl<T: Persist<B>, B: Brand> PVec<PBox<T, B>, B> {
     /// Lends element number `index` as the vector was last committed; `None` beyond the end.
     ///
     /// # Errors
-    /// [`HeapError::Fault`] when it can't be read.
+    /// [`HeapError::Fault`] when it can't be read, [`HeapError::Corrupt`] when it is null.
     pub fn load<'g, M: Medium>(
         &'g self,
         guard: &'g Guard<'_, B, M>,
@@ -230,7 +230,8 @@ impl<T: Persist<B>, B: Brand> PVec<PBox<T, B>, B> {
     pub fn clear<M: Medium>(&self, tx: &TypedTx<'_, B, M>) -> Result<(), HeapError> {
         self.truncate(tx, 0)?;
         let elements = self.lock(tx.raw())?;
-        self.free_buffer(tx.raw(), elements)
+        // The elements are freed by now.
+        self.free_buffer(tx.raw(), elements).inspect_err(|_| tx.raw().set_rollback_only())
     }
 
     /// Locks the vector for a change that takes `new`.

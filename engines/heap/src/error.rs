@@ -184,6 +184,22 @@ pub enum HeapError {
     /// not lie: it is one of another pool of the same brand, or of none.
     #[error("what is used does not lie in the pool of the transaction or guard")]
     OtherPool,
+    /// The key is too long for a map.
+    #[error("a key has at most {max} bytes, and this one has {len}")]
+    KeyTooLong {
+        /// Its length in bytes.
+        len: usize,
+        /// Greatest length in bytes.
+        max: usize,
+    },
+    /// The pool is larger than a map's nodes can address.
+    #[error("a map lies in the first {max} bytes of its pool, and this pool has {len}")]
+    PoolTooLarge {
+        /// The pool's length in bytes.
+        len: u64,
+        /// Bytes that a node can address.
+        max: u64,
+    },
     /// The snapshot kept so much memory or space from use that transactions needed it. Open another one.
     #[error(
         "the snapshot was ended, because transactions needed the memory or the space that it kept back; \

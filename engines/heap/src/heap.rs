@@ -191,7 +191,7 @@ impl<M: Medium> Heap<M> {
         &self.log
     }
 
-    /// Returns a number that others can't guess, for the hash maps of the pool.
+    /// Returns the seed of the pool's hash maps, which follows from its UUID: a client of the program does not know it.
     pub(crate) fn hash_seed(&self) -> u64 {
         xxh3_64(self.log.uuid())
     }

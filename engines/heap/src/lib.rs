@@ -76,7 +76,9 @@ pub use typed::mutex::PMutex;
 pub use typed::owners::Owners;
 pub use typed::pool::TypedPool;
 pub use typed::string::PString;
-pub use typed::survey::{TypedDamage, TypedPlace, TypedSurvey, TypedVisitor};
+#[doc(hidden)]
+pub use typed::structure;
+pub use typed::survey::{MapPart, TypedDamage, TypedPlace, TypedSurvey, TypedVisitor, VisitMap};
 pub use typed::tx::TypedTx;
 #[doc(hidden)]
 pub use typed::type_hash;

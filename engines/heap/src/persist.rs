@@ -23,7 +23,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 #[diagnostic::on_unimplemented(
     message = "`{Self}` can't live in this pool",
     note = "a `bool`, `char`, tuple, `Option` or enum lies in a cell, which checks its bytes: `PCell<bool, MyPool>`",
-    note = "integers of fixed size, floats, arrays, `PBox`, `PCell`, `PMutex`, `PVec`, `PDeque`, `PString` and `#[repr(C)]` structs with `#[derive(Persist)]` can",
+    note = "integers of fixed size, floats, arrays, `PBox`, `PCell`, `PMutex`, `PVec`, `PDeque`, `PHashMap`, `PString` and `#[repr(C)]` structs with `#[derive(Persist)]` can",
     note = "a struct with pointers or cells names its brand: `#[persist(brand = MyPool)]`"
 )]
 pub unsafe trait Persist<B: Brand>: Sized + Send + Sync + 'static {

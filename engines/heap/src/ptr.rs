@@ -32,6 +32,7 @@ use crate::typed::mutex::PMutex;
 use crate::typed::owners::{ObjectType, OldObject, Owners, Target, Version};
 use crate::typed::root::{ComparedTypes, committed_root, read_type_table, root_in, type_table_in};
 use crate::typed::string::PString;
+use crate::typed::structure::{Structure, StructureType, StructureWord};
 use crate::typed::tx::TypedTx;
 use crate::typed::type_hash;
 use crate::typed::types::Types;
@@ -108,6 +109,55 @@ unsafe impl<B: Brand> Persist<B> for PString<B> {
         let shape = Shape::String { buffer: PVec::<u8, B>::FORM.buffer };
         types.add(<Self as Persist<B>>::TYPE_NUMBER, size_of::<Self>(), shape)
     }
+}
+
+// SAFETY: - a structure's word is one word, which owns the structure.
+unsafe impl<S: Structure, B: Brand> Persist<B> for StructureWord<S, B> {
+    const NAME: u64 = S::NAME;
+    const TYPE_NUMBER: u64 = S::TYPE_NUMBER;
+    const OWNS: bool = true;
+    const PADDED: bool = false;
+    fn visit_owned(&self, owners: &mut Owners<'_>) {
+        let target = const { &Target::Structure(StructureType { root: S::ROOT_TYPE, free: S::free }) };
+        self.word().visit(owners, target);
+    }
+    fn describe(types: &mut Types) -> TypeId {
+        S::describe(types)
+    }
+}
+
+/// Declares a type of fields that are a [`StructureWord`], with this name and these parameters. It is `Persist` then. For crates
+/// that keep structures.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! structure_field {
+    (
+        $(#[$attribute:meta])*
+        $visibility:vis struct $name:ident[$($parameter:ident: $bound:path),*; $brand:ident]($structure:ty);
+    ) => {
+        $(#[$attribute])*
+        #[repr(transparent)]
+        $visibility struct $name<$($parameter,)* $brand> {
+            word: $crate::structure::StructureWord<$structure, $brand>,
+        }
+
+        // SAFETY: - the type is transparent: its one field, which is persistent, is all that it has.
+        unsafe impl<$($parameter: $bound,)* $brand: $crate::Brand> $crate::Persist<$brand>
+            for $name<$($parameter,)* $brand>
+        {
+            const NAME: u64 = <$crate::structure::StructureWord<$structure, $brand> as $crate::Persist<$brand>>::NAME;
+            const TYPE_NUMBER: u64 =
+                <$crate::structure::StructureWord<$structure, $brand> as $crate::Persist<$brand>>::TYPE_NUMBER;
+            const OWNS: bool = true;
+            const PADDED: bool = false;
+            fn visit_owned(&self, owners: &mut $crate::Owners<'_>) {
+                $crate::Persist::visit_owned(&self.word, owners);
+            }
+            fn describe(types: &mut $crate::types::Types) -> $crate::types::TypeId {
+                <$crate::structure::StructureWord<$structure, $brand> as $crate::Persist<$brand>>::describe(types)
+            }
+        }
+    };
 }
 
 // SAFETY: - a mutex is the value that it guards: the lock itself is in DRAM.

@@ -27,6 +27,16 @@ pub enum Finding {
     Damage(IndexError),
 }
 
+/// A part of a tree that a check has found.
+pub(crate) enum Part<'a> {
+    /// An object that belongs to the tree. The answer says if it is to be read.
+    Object(Object),
+    /// An entry, whose leaf is sound.
+    Entry { leaf: PoolOffset, key: &'a [u8], value: &'a dyn Fn() -> Vec<u8> },
+    /// Something that can't be right.
+    Damage(IndexError),
+}
+
 /// A slot that is still to be followed.
 #[derive(Clone, Copy, Debug)]
 struct Pending {
@@ -62,6 +72,8 @@ struct Check<'a, M: Medium, F> {
     bytes_left: u64,
     last_key: Option<Vec<u8>>,
     leaves: u64,
+    /// True if `visit` has refused an object.
+    is_partial: bool,
 }
 
 impl<M: Medium> Tree<'_, M> {
@@ -75,7 +87,19 @@ impl<M: Medium> Tree<'_, M> {
     /// Each node and leaf is read once; memory for the offsets of all inner nodes. These limits hold for damaged
     /// pools, too. A node that is reached again is damage, so no path is a circle or longer than a key. If many slots
     /// lead to one leaf, the check ends after it has read twice as many bytes as the pool has.
-    pub fn check(&self, visit: impl FnMut(Finding)) -> u64 {
+    pub fn check(&self, mut visit: impl FnMut(Finding)) -> u64 {
+        self.check_parts(|part| {
+            match part {
+                Part::Object(object) => visit(Finding::Object(object)),
+                Part::Damage(damage) => visit(Finding::Damage(damage)),
+                Part::Entry { .. } => {}
+            }
+            true
+        })
+    }
+
+    /// Does what [`check`](Tree::check) does. Passes all entries, too, and does not read an object for which `visit` returns false.
+    pub(crate) fn check_parts(&self, visit: impl FnMut(Part<'_>) -> bool) -> u64 {
         let heap = self.heap();
         let scope = FaultScope::open();
         let mut check = Check {
@@ -89,6 +113,7 @@ impl<M: Medium> Tree<'_, M> {
             bytes_left: read_limit(heap.memory()),
             last_key: None,
             leaves: 0,
+            is_partial: false,
         };
         if self.root().is_null() {
             return 0;
@@ -98,7 +123,7 @@ impl<M: Medium> Tree<'_, M> {
             check.follow(&pending);
         }
         let sum = count::sum(check.memory, self.root());
-        if sum != check.leaves {
+        if sum != check.leaves && !check.is_partial {
             check.damage("the count of the tree", self.root().plus(TREE_CELLS_OFF));
         }
         check.check_readable();
@@ -106,9 +131,9 @@ impl<M: Medium> Tree<'_, M> {
     }
 }
 
-impl<M: Medium, F: FnMut(Finding)> Check<'_, M, F> {
+impl<M: Medium, F: FnMut(Part<'_>) -> bool> Check<'_, M, F> {
     fn damage(&mut self, what: &'static str, at: PoolOffset) {
-        (self.visit)(Finding::Damage(IndexError::Corrupt { what, at }));
+        (self.visit)(Part::Damage(IndexError::Corrupt { what, at }));
     }
 
     /// Returns true if all loads since the last call succeeded.
@@ -116,7 +141,7 @@ impl<M: Medium, F: FnMut(Finding)> Check<'_, M, F> {
         let fault = self.scope.fault();
         if let Some(fault) = fault {
             self.scope.clear();
-            (self.visit)(Finding::Damage(fault.into()));
+            (self.visit)(Part::Damage(fault.into()));
         }
         fault.is_none()
     }
@@ -127,8 +152,9 @@ impl<M: Medium, F: FnMut(Finding)> Check<'_, M, F> {
             Ok(object) if object.type_number == type_number && object.size >= len => {
                 if let Some(bytes_left) = self.bytes_left.checked_sub(object.size) {
                     self.bytes_left = bytes_left;
-                    (self.visit)(Finding::Object(object));
-                    return Some(object);
+                    let is_read = (self.visit)(Part::Object(object));
+                    self.is_partial |= !is_read;
+                    return is_read.then_some(object);
                 }
                 self.pending.clear();
                 self.damage("one of many slots of the tree that lead to the object", at);
@@ -136,7 +162,7 @@ impl<M: Medium, F: FnMut(Finding)> Check<'_, M, F> {
             Ok(_) | Err(HeapError::NoObject { .. }) => {
                 self.damage("the slot of the tree that leads to the object", at)
             }
-            Err(error) => (self.visit)(Finding::Damage(error.into())),
+            Err(error) => drop((self.visit)(Part::Damage(error.into()))),
         }
         None
     }
@@ -270,6 +296,15 @@ impl<M: Medium, F: FnMut(Finding)> Check<'_, M, F> {
             self.damage("the way to the leaf of the tree", at);
             return self.forget_last_key();
         }
+        let (memory, scope) = (self.memory, self.scope);
+        let value = || {
+            let mut value = vec![0; header.value_len as usize];
+            memory.read(at.plus(header.value_off()), &mut value);
+            // The leaf was read as a whole before.
+            scope.clear();
+            value
+        };
+        (self.visit)(Part::Entry { leaf: at, key: &key, value: &value });
         self.last_key = Some(key);
     }
 

@@ -1,6 +1,6 @@
 //! No power cut loses a key, doubles or leaks an object, or leaves a transaction in part.
 
-use lode_index::explore::{IsolationSubject, ShrinkingSubject, TreeSubject, TreesSubject};
+use lode_index::explore::{IsolationSubject, MapsSubject, ShrinkingSubject, TreeSubject, TreesSubject};
 use lode_pmem::Durability;
 use lode_sim::{Budget, Machine, Setup, explore, explore_poison};
 use lode_testing::seed;
@@ -47,6 +47,22 @@ fn named_trees_survive_power_cuts() {
             let setup = Setup { machine, threads, operations, budget, failing_drains, ..Setup::default() };
             let report = explore(&TreesSubject { size: 0x80000 }, &setup);
             println!("named trees, {machine}, {threads} threads: {report}");
+            assert!(report.violation.is_none(), "{}", report.violation.expect("just seen"));
+        }
+    }
+}
+
+/// Objects with maps are made, their maps filled and cleared, and both freed, whatever a power cut leaves.
+#[test]
+fn maps_survive_power_cuts() {
+    for machine in Machine::ALL {
+        for threads in 1..=3 {
+            let budget = Budget::scaled(5_000, 100.0);
+            let failing_drains = machine.durability == Durability::Commit;
+            let operations = 60 / threads as u64;
+            let setup = Setup { machine, threads, operations, budget, failing_drains, ..Setup::default() };
+            let report = explore(&MapsSubject { size: 0x80000 }, &setup);
+            println!("maps, {machine}, {threads} threads: {report}");
             assert!(report.violation.is_none(), "{}", report.violation.expect("just seen"));
         }
     }

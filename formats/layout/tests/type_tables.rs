@@ -3,7 +3,7 @@
 
 use lode_layout::{
     NumberKind, PoolType, ProgramTypes, Shape, TypeComparison, TypeField, TypeId, TypeTable,
-    TypeTableBuilder, TypeTableError, TypeVariant,
+    TypeTableBuilder, TypeTableError, TypeVariant, encode_key,
 };
 
 fn field(name: &str, offset: u64, id: TypeId) -> TypeField {
@@ -291,4 +291,113 @@ Shop.items differs
 /// Returns a text with each run of spaces as one.
 fn squeezed(text: &str) -> String {
     text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ") + "\n").collect()
+}
+
+/// Adds the types of a map, and returns its table.
+fn map_of(make: impl FnOnce(&mut TypeTableBuilder) -> (TypeId, TypeId)) -> Result<TypeTable, TypeTableError> {
+    let mut types = TypeTableBuilder::default();
+    let (key, value) = make(&mut types);
+    let map = types.add(PoolType { number: 9, size: 8, shape: Shape::Map { key, value, root: 5 } });
+    types.finish(map)
+}
+
+fn put(types: &mut TypeTableBuilder, size: u64, shape: Shape) -> TypeId {
+    types.add(PoolType { number: size, size, shape })
+}
+
+fn byte(types: &mut TypeTableBuilder) -> TypeId {
+    put(types, 1, Shape::Number(NumberKind::U8))
+}
+
+#[test]
+fn maps_have_types_of_keys_and_values() {
+    let table = map_of(|types| {
+        let (text, bytes, signed) = (
+            put(types, 0, Shape::Text),
+            put(types, 0, Shape::Bytes),
+            put(types, 2, Shape::Number(NumberKind::I16)),
+        );
+        let element = byte(types);
+        let array = put(types, 2, Shape::Array { element, len: 2 });
+        let inner = vec![field("0", 0, bytes), field("1", 0, signed)];
+        let inner = put(types, 2, Shape::Struct { name: "(Vec<u8>, i16)".to_owned(), fields: inner });
+        let fields = vec![field("0", 0, text), field("1", 0, array), field("2", 2, inner)];
+        let name = "(String, [u8; 2], (Vec<u8>, i16))".to_owned();
+        (put(types, 4, Shape::Struct { name, fields }), put(types, 1, Shape::Bool))
+    })
+    .unwrap();
+    assert_eq!(TypeTable::decode(&table.encode().unwrap()), Ok(table.clone()));
+    assert_eq!(table.name(table.root()), "PMap<(String, [u8; 2], (Vec<u8>, i16)), bool>");
+    let Shape::Map { key, value, .. } = table.get(table.root()).shape else { panic!("a map") };
+    assert!(table.is_key_type(key) && !table.is_value_type(key) && table.is_value_type(value));
+    type Key = (String, [u8; 2], (Vec<u8>, i16));
+    let bytes = encode_key::<Key>(&("a\"\0", [1, 2], (b"\0\xFF".as_slice(), -3_i16)));
+    assert_eq!(table.key_text(key, &bytes).as_deref(), Some(r#"("a\"\0", [1, 2], (b"\x00\xff", -3))"#));
+    // Shorter bytes are none, nor are longer ones.
+    for len in 0..bytes.len() {
+        assert_eq!(table.key_text(key, &bytes[..len]), None);
+    }
+    assert_eq!(table.key_text(key, &[&bytes[..], &[0]].concat()), None);
+    let mut no_text = bytes;
+    no_text[0] = 0xFF;
+    assert_eq!(table.key_text(key, &no_text), None);
+    // A long key is cut.
+    let table = map_of(|types| (put(types, 0, Shape::Text), byte(types))).unwrap();
+    let text = table.key_text(TypeId::new(0), "ß".repeat(5000).as_bytes()).unwrap();
+    assert!(text.len() < 5000 && text.ends_with("..."));
+}
+
+#[test]
+fn types_of_no_key_and_no_value_are_refused() {
+    type Make = fn(&mut TypeTableBuilder) -> (TypeId, TypeId);
+    let wrong: [Make; 7] = [
+        |types| (put(types, 4, Shape::Number(NumberKind::F32)), byte(types)),
+        |types| {
+            let element = put(types, 2, Shape::Number(NumberKind::U16));
+            (put(types, 4, Shape::Array { element, len: 2 }), element)
+        },
+        |types| {
+            let value = byte(types);
+            let named = Shape::Struct { name: "Named".to_owned(), fields: vec![field("0", 0, value)] };
+            (put(types, 3, named), value)
+        },
+        |types| {
+            let value = byte(types);
+            (put(types, 8, Shape::Cell(value)), value)
+        },
+        |types| (byte(types), put(types, 0, Shape::Text)),
+        |types| (byte(types), put(types, 16, Shape::String { buffer: 1 })),
+        |types| (put(types, 1, Shape::Text), byte(types)),
+    ];
+    for (index, make) in wrong.into_iter().enumerate() {
+        let error = map_of(make).map(|table| table.name(table.root()));
+        assert!(matches!(error, Err(TypeTableError::Malformed { .. })), "{index}: {error:?}");
+    }
+}
+
+/// Maps with other keys or values differ, in the struct that has them.
+#[test]
+fn maps_of_other_types_differ() {
+    let table = |is_text: bool, kind: NumberKind| {
+        let mut types = TypeTableBuilder::default();
+        let key = match is_text {
+            true => put(&mut types, 0, Shape::Text),
+            false => byte(&mut types),
+        };
+        let value = put(&mut types, kind.size(), Shape::Number(kind));
+        let shape = Shape::Map { key, value, root: 5 };
+        let map = types.add(PoolType { number: u64::from(is_text) << 8 | kind.size(), size: 8, shape });
+        let shape = Shape::Struct { name: "Shop".to_owned(), fields: vec![field("stock", 0, map)] };
+        let root = types.add(PoolType { number: 77, size: 8, shape });
+        types.finish(root).unwrap()
+    };
+    let pool = table(true, NumberKind::U32);
+    for (is_text, kind) in [(true, NumberKind::U64), (false, NumberKind::U32)] {
+        let program = ProgramTypes { table: table(is_text, kind), older: HashMap::new() };
+        let TypeComparison::Different(difference) = pool.compare(&program) else { panic!("{is_text}") };
+        assert_eq!(difference.path, "Shop");
+        assert!(difference.to_string().contains("stock: PMap<String, u32>"), "{difference}");
+    }
+    let same = ProgramTypes { table: pool.clone(), older: HashMap::new() };
+    assert_eq!(pool.compare(&same), TypeComparison::Same);
 }

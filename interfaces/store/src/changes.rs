@@ -3,10 +3,9 @@
 use crate::deferred_deletes::DeferredDeletes;
 use crate::entries::take_entries;
 use crate::error::{Error, Kind, Result};
-use crate::key_range::KeyBounds;
 use crate::shared::{Medium, Shared};
 use lode_heap::{OpenTransaction, Tx};
-use lode_index::{Direction, Entry, IndexError, NamedTree, Tree, Trees};
+use lode_index::{Direction, Entry, IndexError, KeyBounds, NamedTree, Tree, Trees};
 use lode_layout::PoolOffset;
 use lode_pmem::Counter;
 use std::cell::{Cell, RefCell};

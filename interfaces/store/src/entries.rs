@@ -4,11 +4,10 @@
 //! scan reads at most about twice the entries that it hands out.
 
 use crate::error::Result;
-use crate::key::Key;
-use crate::key_range::KeyBounds;
 use crate::tree_def::{decode_key, decode_value};
 use crate::value::Value;
-use lode_index::{Direction, Entry, IndexError, exclude};
+use lode_index::{Direction, Entry, IndexError, KeyBounds, exclude};
+use lode_layout::Key;
 use std::collections::VecDeque;
 use std::mem;
 use std::ops::Bound;

@@ -1,9 +1,9 @@
 //! The error of all operations.
 
-use crate::malformed::Malformed;
 use lode_follow::FollowError;
 use lode_heap::{HeapError, OpenError};
 use lode_index::IndexError;
+use lode_layout::Malformed;
 use lode_pool::PoolError;
 use std::error::Error as StdError;
 use std::fmt;

@@ -1,8 +1,8 @@
 //! Values of a fixed size.
 
-use crate::malformed::Malformed;
 use crate::value::{AsValue, Value};
 use lode_heap::CellValue;
+use lode_layout::Malformed;
 use std::borrow::Cow;
 
 /// A value of a fixed size: a struct or enum with `#[derive(CellValue)]`, stored as its bytes.

@@ -1,11 +1,12 @@
 //! An open snapshot, as its handles, trees and iterators share it.
 
 use crate::error::{Error, Result};
-use crate::key_range::KeyBounds;
 use crate::shared::{HeapRef, Medium, Shared};
 use lode_follow::{Connection, ServedScan};
 use lode_heap::OwnedSnapshot;
-use lode_index::{Direction, Entry, IndexError, NamedTree, Scan, TreeSnapshot, TreesSnapshot, Value};
+use lode_index::{
+    Direction, Entry, IndexError, KeyBounds, NamedTree, Scan, TreeSnapshot, TreesSnapshot, Value,
+};
 use lode_layout::PoolOffset;
 use std::sync::Arc;
 

@@ -3,11 +3,10 @@
 use crate::entries::decode;
 use crate::error::{Error, Kind, Result};
 use crate::frozen::{Frozen, FrozenScan, FrozenTree};
-use crate::key::{AsKey, AsPrefix, Key, encode};
-use crate::key_range::{KeyBounds, KeyRange};
 use crate::tree_def::{TreeDef, decode_value};
 use crate::value::Value;
-use lode_index::{Direction, prefix_end};
+use lode_index::{Direction, KeyBounds, KeyRange, prefix_end};
+use lode_layout::{AsKey, AsPrefix, Key, encode_key};
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Bound;
@@ -90,7 +89,7 @@ impl<K: Key, V: Value> ReadTree<K, V> {
     /// # Errors
     /// Those of [reads](ReadTree).
     pub fn get(&self, key: impl AsKey<K>) -> Result<Option<V>> {
-        let found = self.tree.get(&encode(&key))?;
+        let found = self.tree.get(&encode_key(&key))?;
         found.map(|value| decode_value(value)).transpose().map_err(|error| self.tree.located(error))
     }
 
@@ -99,7 +98,7 @@ impl<K: Key, V: Value> ReadTree<K, V> {
     /// # Errors
     /// Those of [reads](ReadTree).
     pub fn contains(&self, key: impl AsKey<K>) -> Result<bool> {
-        Ok(self.tree.get(&encode(&key))?.is_some())
+        Ok(self.tree.get(&encode_key(&key))?.is_some())
     }
 
     /// Returns the number of keys.

@@ -2,7 +2,6 @@
 
 use crate::error::{Error, Kind, Result};
 use crate::frozen::Frozen;
-use crate::key::{AsKey, Key, encode};
 use crate::later::Ticket;
 use crate::options::Options;
 use crate::shared::Shared;
@@ -14,7 +13,7 @@ use crate::value::{AsValue, Value};
 use lode_fsck::{ShrinkError, shrink_pool};
 use lode_heap::{HeapError, LogPosition, Pool, Tx};
 use lode_index::{IndexError, StoreLayout, Tree, Trees};
-use lode_layout::{LayoutName, PoolOffset};
+use lode_layout::{AsKey, Key, LayoutName, PoolOffset, encode_key};
 use lode_pool::{Access, CreateOptions, OpenOptions};
 use std::cell::Cell;
 use std::path::Path;
@@ -471,7 +470,7 @@ impl Store {
         self.check_outside()?;
         let located = |error: Error| self.shared.located(error.in_tree(def.name()));
         let heap = self.shared.heap();
-        let key = encode(&key);
+        let key = encode_key(&key);
         // The root object of a tree that is dropped meanwhile stays as it is.
         let _pin = heap.pin();
         let find = || self.shared.trees()?.get(def.name());

@@ -2,13 +2,13 @@
 
 use crate::changes::{Changes, EngineTx};
 use crate::error::{Error, Kind, Result};
-use crate::key::Key;
 use crate::later::Ticket;
 use crate::shared::{Medium, Shared};
 use crate::tree_def::TreeDef;
 use crate::value::Value;
 use crate::write_tree::WriteTree;
 use lode_heap::{OpenTransaction, Tx};
+use lode_layout::Key;
 
 /// A transaction on a store: all that it reads and changes, in any of the trees, happens at one moment, or not at all.
 ///

@@ -1,10 +1,9 @@
 //! Definitions of trees.
 
 use crate::error::{Error, Kind, Result};
-use crate::key::Key;
-use crate::malformed::Malformed;
 use crate::value::Value;
 use lode_index::NamedTree;
+use lode_layout::{Key, Malformed};
 use std::fmt;
 use std::marker::PhantomData;
 

@@ -43,3 +43,4 @@ pub use lode_heap::{
 };
 #[doc(hidden)]
 pub use lode_heap::{Owners, bits, migration, type_hash, types};
+pub use lode_index::{MapKey, MapRange, MapRangeIn, PMap};

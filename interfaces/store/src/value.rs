@@ -1,6 +1,6 @@
 //! Values: types that are stored as bytes.
 
-use crate::malformed::Malformed;
+use lode_layout::Malformed;
 use std::borrow::Cow;
 
 /// A type of values.

@@ -3,14 +3,12 @@
 use crate::changes::Changes;
 use crate::entries::{Batches, Scan, decode};
 use crate::error::{Error, Result};
-use crate::key::{AsKey, AsPrefix, Key, Place, encode};
-use crate::key_range::{KeyBounds, KeyRange};
 use crate::snapshot::prefix_bounds;
 use crate::sorted_batch::SortedBatch;
 use crate::tree_def::{decode_value, malformed_value};
 use crate::value::{AsValue, Value};
-use lode_index::{Direction, Entry as EngineEntry};
-use lode_layout::PoolOffset;
+use lode_index::{Direction, Entry as EngineEntry, KeyBounds, KeyRange};
+use lode_layout::{AsKey, AsPrefix, Key, Place, PoolOffset, encode_key};
 use std::cell::RefCell;
 use std::fmt;
 use std::marker::PhantomData;
@@ -148,7 +146,7 @@ impl<'t, K: Key, V: Value> WriteTree<'t, K, V> {
     /// # Errors
     /// Those of [reads](WriteTree).
     pub fn get(&self, key: impl AsKey<K>) -> Result<Option<V>> {
-        self.get_encoded(&encode(&key))
+        self.get_encoded(&encode_key(&key))
     }
 
     fn get_encoded(&self, key: &[u8]) -> Result<Option<V>> {
@@ -161,7 +159,7 @@ impl<'t, K: Key, V: Value> WriteTree<'t, K, V> {
     /// # Errors
     /// Those of [reads](WriteTree).
     pub fn contains(&self, key: impl AsKey<K>) -> Result<bool> {
-        Ok(self.tree.get(&encode(&key))?.is_some())
+        Ok(self.tree.get(&encode_key(&key))?.is_some())
     }
 
     /// Returns the number of keys. Any transaction that adds or removes a key makes this one start again.
@@ -245,7 +243,7 @@ impl<'t, K: Key, V: Value> WriteTree<'t, K, V> {
     /// # Errors
     /// Those of [changes](WriteTree).
     pub fn put(&self, key: impl AsKey<K>, value: impl AsValue<V>) -> Result<bool> {
-        self.tree.put(&encode(&key), &self.tree.encode_value(&value)?)
+        self.tree.put(&encode_key(&key), &self.tree.encode_value(&value)?)
     }
 
     /// Gives `key` a value. Returns the old one.
@@ -253,7 +251,7 @@ impl<'t, K: Key, V: Value> WriteTree<'t, K, V> {
     /// # Errors
     /// Those of [changes](WriteTree).
     pub fn insert(&self, key: impl AsKey<K>, value: impl AsValue<V>) -> Result<Option<V>> {
-        let (key, value) = (encode(&key), self.tree.encode_value(&value)?);
+        let (key, value) = (encode_key(&key), self.tree.encode_value(&value)?);
         let old = self.get_encoded(&key)?;
         self.tree.put(&key, &value)?;
         Ok(old)
@@ -264,7 +262,7 @@ impl<'t, K: Key, V: Value> WriteTree<'t, K, V> {
     /// # Errors
     /// Those of [changes](WriteTree).
     pub fn delete(&self, key: impl AsKey<K>) -> Result<bool> {
-        self.tree.delete(&encode(&key))
+        self.tree.delete(&encode_key(&key))
     }
 
     /// Removes `key`. Returns its value.
@@ -272,7 +270,7 @@ impl<'t, K: Key, V: Value> WriteTree<'t, K, V> {
     /// # Errors
     /// Those of [changes](WriteTree).
     pub fn remove(&self, key: impl AsKey<K>) -> Result<Option<V>> {
-        let key = encode(&key);
+        let key = encode_key(&key);
         let old = self.get_encoded(&key)?;
         if old.is_some() {
             self.tree.delete(&key)?;
@@ -289,7 +287,7 @@ impl<'t, K: Key, V: Value> WriteTree<'t, K, V> {
         key: impl AsKey<K>,
         decide: impl FnOnce(Option<V>) -> Option<V>,
     ) -> Result<Option<V>> {
-        let key = encode(&key);
+        let key = encode_key(&key);
         let new = decide(self.get_encoded(&key)?);
         match &new {
             Some(value) => self.tree.put(&key, &self.tree.encode_value(value)?)?,
@@ -308,7 +306,7 @@ impl<'t, K: Key, V: Value> WriteTree<'t, K, V> {
         expected: Option<W>,
         new: Option<X>,
     ) -> Result<bool> {
-        let key = encode(&key);
+        let key = encode_key(&key);
         let found = self.tree.get(&key)?;
         let expected = expected.as_ref().map(|value| self.tree.encode_value(value)).transpose()?;
         if found.as_deref() != expected.as_deref() {
@@ -326,7 +324,7 @@ impl<'t, K: Key, V: Value> WriteTree<'t, K, V> {
     /// # Errors
     /// Those of [reads](WriteTree).
     pub fn entry(&self, key: impl AsKey<K>) -> Result<Entry<'_, 't, K, V>> {
-        let key = encode(&key);
+        let key = encode_key(&key);
         let value = self.get_encoded(&key)?;
         Ok(Entry { tree: self, key, value })
     }

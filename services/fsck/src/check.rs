@@ -19,7 +19,7 @@ use std::sync::Arc;
 /// Checks the pool in `view`, in whatever state it is. The view must be private, like one that
 /// `lode_pool::map_unchecked` maps for reading. A log that was not closed is replayed into the view, which does not
 /// change the pool. If the pool's layout is one of `layouts`, or if it holds typed data, its objects are checked, and leaks
-/// are looked for.
+/// are looked for. Typed data with maps wants a layout that knows [maps](Layout::maps).
 ///
 /// # Cost
 /// Reads the log, all tables and bitmaps and, if the layout is registered, every object.
@@ -42,7 +42,7 @@ pub fn check_pool<M: Medium>(view: Arc<M>, layouts: &[&dyn Layout<M>]) -> Report
         check_log(&*view, &geometry, &uuid, &slot, &mut report);
     }
     match Heap::salvage(view, &geometry, uuid, [0; 2]) {
-        Ok((heap, _)) => check_content(&heap, layout_of(&header, layouts), &geometry, &mut report),
+        Ok((heap, _)) => check_content(&heap, &header, layouts, &geometry, &mut report),
         Err(error) => report.add(heap_error_finding(&error)),
     }
     report
@@ -59,7 +59,8 @@ pub(crate) fn layout_of<'l, M: Medium>(
 /// Checks the heap and its content after the log has been replayed.
 pub(crate) fn check_content<M: Medium>(
     heap: &Heap<Arc<M>>,
-    layout: Option<&dyn Layout<M>>,
+    header: &Header,
+    layouts: &[&dyn Layout<M>],
     geometry: &Geometry,
     report: &mut Report,
 ) {
@@ -67,9 +68,9 @@ pub(crate) fn check_content<M: Medium>(
     // A damaged root word is in the report already.
     let Ok(root) = heap.root() else { return };
     let mut trace = Trace::new(heap.memory(), &mut map, report);
-    let traced_all = match layout {
+    let traced_all = match layout_of(header, layouts) {
         Some(layout) => root.is_null() || layout.trace(heap, root, &mut trace),
-        None => trace_typed(heap, &mut trace),
+        None => trace_typed(heap, layouts.iter().find_map(|layout| layout.maps()), &mut trace),
     };
     if traced_all {
         // Lost bitmaps are in the report already.

@@ -3,7 +3,7 @@
 use crate::moves::{ShrinkError, ShrinkEvents};
 use crate::outcome::{Repair, RepairError};
 use lode_heap::check::{Finding, MarkResult, Report, Severity, SpaceMap};
-use lode_heap::{Heap, HeapError};
+use lode_heap::{Heap, HeapError, VisitMap};
 use lode_layout::{Geometry, PoolOffset};
 use lode_pmem::{Medium, Memory};
 use std::sync::Arc;
@@ -16,6 +16,11 @@ pub trait Layout<M: Medium> {
     /// Passes every object that `root` reaches, and every damage, to `trace`. Returns true if it passed on all of them.
     /// The caller then reports each other object as a leak.
     fn trace(&self, heap: &Heap<Arc<M>>, root: PoolOffset, trace: &mut Trace<'_>) -> bool;
+
+    /// Returns the function that visits maps in pools of typed data, whatever their layout; `None` if the layout knows none.
+    fn maps(&self) -> Option<VisitMap<Arc<M>>> {
+        None
+    }
 
     /// Returns true if the layout knows all references to its objects, so that it can move them. Other pools do not shrink.
     fn can_evacuate(&self) -> bool {

@@ -74,7 +74,7 @@ pub fn repair_pool<M: Medium>(
     if let Some(layout) = layout {
         layout.finish_repair(&heap, &mut repair)?;
     }
-    check_content(&heap, layout, &geometry, &mut repair.after);
+    check_content(&heap, &header, layouts, &geometry, &mut repair.after);
     heap.close()?;
     headers.set_dirty_shutdowns(&**medium, None)?;
     Ok(repair)

@@ -1,13 +1,17 @@
 //! Pools of typed data: every object has one owner, and the pool's type table says where the owners are.
 
 use crate::layout::Trace;
-use lode_heap::{Heap, HeapError, TypedDamage, TypedPlace, TypedSurvey, TypedVisitor};
+use lode_heap::{Heap, HeapError, TypedDamage, TypedPlace, TypedSurvey, TypedVisitor, VisitMap};
 use lode_layout::PoolOffset;
 use lode_pmem::Medium;
 
 /// Traces a pool of typed data, whatever program made it. Returns true if it was traced as a whole: false if it is not
 /// one, or if a part can't be read.
-pub(crate) fn trace_typed<M: Medium>(heap: &Heap<M>, trace: &mut Trace<'_>) -> bool {
+pub(crate) fn trace_typed<M: Medium>(
+    heap: &Heap<M>,
+    maps: Option<VisitMap<M>>,
+    trace: &mut Trace<'_>,
+) -> bool {
     let mut survey = match TypedSurvey::open(heap) {
         Ok(Some(survey)) => survey,
         Ok(None) | Err(HeapError::NotTyped { .. }) => return false,
@@ -27,7 +31,15 @@ pub(crate) fn trace_typed<M: Medium>(heap: &Heap<M>, trace: &mut Trace<'_>) -> b
         );
         return false;
     }
-    let mut visitor = Visitor { trace, is_whole: true };
+    if let Some(visit) = maps {
+        survey = survey.with_maps(visit);
+    }
+    let knows_all = !survey.misses_maps();
+    if !knows_all {
+        let means = "it has maps, which this program does not know, so leaks are not looked for";
+        trace.note("the type table", survey.frame()[1], means);
+    }
+    let mut visitor = Visitor { trace, is_whole: knows_all };
     survey.visit(&mut visitor).is_ok() && visitor.is_whole
 }
 
@@ -69,6 +81,8 @@ const fn what(damage: TypedDamage) -> &'static str {
         TypedDamage::NoValue => "the value",
         TypedDamage::TooLong => "the buffer",
         TypedDamage::NoText => "the text",
+        TypedDamage::MapPart => "the part of a map",
+        TypedDamage::NoKey => "the key",
         _ => "the range",
     }
 }

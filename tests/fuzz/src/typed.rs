@@ -2,9 +2,10 @@
 
 use lode_fsck::check_pool;
 use lode_heap::{HeapError, TypedDamage, TypedPlace, TypedSurvey, TypedVisitor};
+use lode_index::{IndexError, StoreLayout, Tree, visit_map};
 use lode_layout::{
-    NumberKind, PoolOffset, PoolType, ProgramTypes, Shape, TYPE_TYPE_TABLE, TYPE_TYPED_ROOT, TypeComparison,
-    TypeField, TypeId, TypeTable, TypeTableBuilder, TypeVariant, TypedRoot,
+    AsKey, NumberKind, Place, PoolOffset, PoolType, ProgramTypes, Shape, TYPE_TREE, TYPE_TYPE_TABLE,
+    TYPE_TYPED_ROOT, TypeComparison, TypeField, TypeId, TypeTable, TypeTableBuilder, TypeVariant, TypedRoot,
 };
 use lode_pmem::{Mapping, Medium};
 use lode_testing::{kv, memory};
@@ -48,6 +49,7 @@ fn read_table(bytes: &[u8]) {
             let text = table.value_text(id, bytes);
             assert_eq!(text.is_some(), table.is_value(id, bytes));
         }
+        assert!(table.key_text(id, bytes).is_none() || table.is_key_type(id));
     }
 }
 
@@ -74,11 +76,11 @@ fn change_pool(data: &[u8]) {
         let value = u64::from_le_bytes(value.try_into().unwrap_or_default());
         medium.store8(words[word % words.len()], value);
     }
-    let report = check_pool(Arc::new(memory::from_bytes(&memory::bytes(&medium))), &[]);
+    let report = check_pool(Arc::new(memory::from_bytes(&memory::bytes(&medium))), &[&StoreLayout]);
     assert!(!report.to_string().is_empty());
     let Ok(heap) = kv::open(&medium, [9, 9]) else { return };
-    if let Ok(Some(mut survey)) = TypedSurvey::open(&heap) {
-        let _ = survey.visit(&mut Reader::default());
+    if let Ok(Some(survey)) = TypedSurvey::open(&heap) {
+        let _ = survey.with_maps(visit_map).visit(&mut Reader::default());
     }
 }
 
@@ -102,7 +104,7 @@ impl TypedVisitor for Reader {
     }
 }
 
-/// Returns the types of the pool: a root with a list, a vector, a queue and a text.
+/// Returns the types of the pool: a root with a list, a vector, a queue, a text and a map.
 fn types() -> TypeTable {
     let mut types = TypeTableBuilder::default();
     let mut add = |number, size, shape| types.add(PoolType { number, size, shape });
@@ -123,6 +125,13 @@ fn types() -> TypeTable {
     let numbers = add(15, 16, Shape::Vec { element: short, buffer: NUMBERS });
     let wishes = add(16, 32, Shape::Deque { element: letter, buffer: WISHES });
     let text = add(17, 16, Shape::String { buffer: TEXT });
+    let (name, byte) = (add(19, 0, Shape::Text), add(20, 1, Shape::Number(NumberKind::U8)));
+    let key = Shape::Struct {
+        name: "(String, u8)".to_owned(),
+        fields: vec![field("0", 0, name), field("1", 0, byte)],
+    };
+    let key = add(21, 1, key);
+    let map = add(22, 8, Shape::Map { key, value: truth, root: TYPE_TREE });
     let item = types.reserve("Item".to_owned());
     let next = types.add(PoolType { number: 18, size: 8, shape: Shape::Box(item) });
     let fields = vec![field("state", 0, state), field("next", 8, next)];
@@ -135,10 +144,11 @@ fn types() -> TypeTable {
         field("numbers", 8, numbers),
         field("wishes", 24, wishes),
         field("text", 56, text),
+        field("map", 72, map),
     ];
     let root = types.add(PoolType {
         number: ROOT,
-        size: 72,
+        size: 80,
         shape: Shape::Struct { name: "Root".to_owned(), fields },
     });
     types.finish(root).expect("the types keep the rules")
@@ -164,14 +174,25 @@ fn sound_pool() -> (Arc<Mapping>, Vec<(PoolOffset, u64)>) {
         let numbers = make(&[0x0004_0003_0002_0001, 5], NUMBERS)?;
         let wishes = make(&[u64::from('a') | u64::from('b') << 32, 0], WISHES)?;
         let text = make(&[u64::from_le_bytes(*b"magnetit")], TEXT)?;
-        let root = [first.get(), numbers.get(), 5, wishes.get(), 4, 0, 2, text.get(), 8];
+        let map = Tree::create(tx)?;
+        let tree = Tree::open_in(tx.heap(), tx, map)?;
+        for (name, number) in [("north", 1), ("north", 2), ("south", 1)] {
+            let mut key = Vec::new();
+            AsKey::<(String, u8)>::encode_key(&(name, number), Place::Last, &mut key);
+            tree.insert_in(tx, &key, &[number % 2])?;
+        }
+        let root = [first.get(), numbers.get(), 5, wishes.get(), 4, 0, 2, text.get(), 8, map.get()];
         let root = make(&root, ROOT)?;
         let typed = TypedRoot { root, types, from: PoolOffset::NULL };
         let typed = make(&typed.encode(), TYPE_TYPED_ROOT)?;
         tx.set_root(typed);
-        Ok::<_, HeapError>(objects)
+        Ok::<_, IndexError>(objects)
     });
-    let objects = objects.expect("the pool has room");
+    let mut objects = objects.expect("the pool has room");
+    let all = heap.objects().map(|object| object.expect("a sound heap"));
+    let of_map = all.filter(|object| objects.iter().all(|(at, _)| *at != object.at));
+    let of_map: Vec<(PoolOffset, u64)> = of_map.map(|object| (object.at, object.size)).collect();
+    objects.extend(of_map);
     heap.close().expect("memory keeps all");
     (medium, objects)
 }
@@ -188,7 +209,9 @@ pub fn seeds() -> Vec<(&'static str, Vec<u8>)> {
         ("value", change(first, 9)),
         ("pointer", change(first + 1, 8)),
         ("length", change(first + 11, 1 << 40)),
-        ("root", [change(first + 9, u64::MAX), change(first + 18, 1 << 30)].concat()),
+        ("root", [change(first + 9, u64::MAX), change(first + 19, 1 << 30)].concat()),
+        ("map", change(first + 18, 64)),
+        ("in_map", change(first + 24, u64::MAX)),
     ]
 }
 
@@ -199,9 +222,10 @@ mod test {
     #[test]
     fn sound_pools_have_no_damage() {
         let (medium, objects) = sound_pool();
-        let report = check_pool(Arc::new(memory::from_bytes(&memory::bytes(&medium))), &[]);
+        let report = check_pool(Arc::new(memory::from_bytes(&memory::bytes(&medium))), &[&StoreLayout]);
         assert!(report.is_clean() && report.traced, "{report}");
-        assert_eq!((report.counts.objects, objects.len()), (8, 8));
+        // The map has a root object, two nodes and three leaves.
+        assert_eq!((report.counts.objects, objects.len()), (14, 14));
     }
 
     #[test]

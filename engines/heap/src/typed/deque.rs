@@ -113,7 +113,11 @@ impl<T: CellValue, B: Brand> PDeque<T, B> {
         let at = self.at(tx)?;
         tx.lock(at)?;
         let state = State::read(|word| tx.load8(at.plus(word * WORD)));
-        if state.is_sound(Self::SIZE, tx.heap().memory().len()) { Ok(state) } else { Err(state.damage()) }
+        let is_sound = state.is_sound(Self::SIZE, tx.heap().memory().len());
+        // A store beyond the buffer would reach another object.
+        let fits = |room| state.room.checked_mul(Self::SIZE).is_some_and(|size| size <= room);
+        let is_sound = is_sound && (state.buffer.is_null() || fits(tx.usable_size(state.buffer)?));
+        if is_sound { Ok(state) } else { Err(state.damage()) }
     }
 
     /// Stores the words of the queue, which is locked.

@@ -38,6 +38,10 @@ fn free_parts<B: Brand, M: Medium>(
             free_elements(tx, boxes, &mut owners, edge.word)?;
         }
         tx.raw().store8(edge.word, PoolOffset::NULL.get());
+        if let Target::Structure(structure) = edge.target {
+            (structure.free)(tx.raw(), target)?;
+            continue;
+        }
         tx.raw().free(target)?;
         if let Some(walk) = edge.target.walk() {
             walk(target, &mut owners)?;

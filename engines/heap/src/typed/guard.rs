@@ -25,6 +25,10 @@ impl<'a, B: Brand, M: Medium> Guard<'a, B, M> {
         Guard { heap, _pin: heap.pin(), brand: PhantomData }
     }
 
+    pub(super) fn heap(&self) -> &'a Heap<M> {
+        self.heap
+    }
+
     #[inline]
     pub(crate) fn memory(&self) -> &Memory {
         self.heap.memory()

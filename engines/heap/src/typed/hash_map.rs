@@ -70,7 +70,7 @@ impl<K: CellValue, V: CellValue, B: Brand> PHashMap<K, V, B> {
 
     /// Returns the map with the same bytes as keys and values of other types, for the [migration](crate::Migrate) of the object that
     /// has it: an enum that got a variant more is such a type. Bytes that are no value of it are errors where they are read, after
-    /// the migration.
+    /// the migration, and such an entry stays until the map is cleared. Keys are equal if their bytes are, also after it.
     pub fn recast<K2: CellValue, V2: CellValue>(self) -> PHashMap<K2, V2, B> {
         const { assert!(size_of::<K::Bits>() == size_of::<K2::Bits>(), "keys of another size") };
         const { assert!(size_of::<V::Bits>() == size_of::<V2::Bits>(), "values of another size") };
@@ -87,7 +87,9 @@ impl<K: CellValue, V: CellValue, B: Brand> PHashMap<K, V, B> {
     fn lock<M: Medium>(&self, tx: &Tx<'_, M>) -> Result<Table, HeapError> {
         let at = self.at(tx)?;
         tx.lock(at)?;
-        Table::read(|word| tx.load8(at.plus(word * WORD))).check(Self::FORM, tx.heap().memory().len())
+        let table = Table::read(|word| tx.load8(at.plus(word * WORD)));
+        // A store beyond the buffer would reach another object.
+        table.check(Self::FORM, tx.heap().memory().len())?.check_buffer(tx, Self::FORM)
     }
 
     /// Stores the words of the map, which is locked.
@@ -264,6 +266,7 @@ impl<K: CellValue, V: CellValue, B: Brand> PHashMap<K, V, B> {
             return Ok(None);
         }
         let Search::Found(index) = self.search(raw, table, bytes_of(&key))? else { return Ok(None) };
+        let len = table.len.checked_sub(1).ok_or_else(|| table.damage())?;
         let at = Self::value_in(table, index);
         let value = value_at(|| at, bits_from(|into| raw.read(at, into)))?;
         let slot = |index| table.slot(Self::FORM, index);
@@ -277,7 +280,6 @@ impl<K: CellValue, V: CellValue, B: Brand> PHashMap<K, V, B> {
             },
         );
         raw.store8(slot(gap), 0);
-        let len = table.len.checked_sub(1).ok_or_else(|| table.damage())?;
         self.store_len(raw, len);
         Ok(Some(value))
     }

@@ -5,7 +5,9 @@
 
 use crate::error::HeapError;
 use crate::read_set::Reread;
+use crate::tx::Tx;
 use lode_layout::{PoolOffset, WORD};
+use lode_pmem::Medium;
 use std::ops::Range;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
@@ -27,6 +29,12 @@ impl SlotForm {
     /// Bytes of a slot.
     pub(super) const fn size(self) -> u64 {
         WORD + (self.key + self.value).next_multiple_of(WORD)
+    }
+
+    /// Returns the form of slots with keys and values of these sizes; `None` if one would be longer than `max` bytes.
+    pub(super) fn bounded(key: u64, value: u64, buffer: u64, max: u64) -> Option<SlotForm> {
+        let entry = key.checked_add(value)?.checked_add(2 * WORD)?;
+        (entry <= max).then_some(SlotForm { key, value, buffer })
     }
 
     /// Place of the key in a slot.
@@ -89,8 +97,20 @@ impl Table {
         let bytes = self.room.checked_mul(form.size());
         let end = bytes.and_then(|bytes| self.buffer.get().checked_add(bytes));
         let fits = end.is_some_and(|end| end <= pool_len);
-        let is_sound = self.buffer.is_null() || (self.room.is_power_of_two() && self.len < self.room);
+        let is_sound =
+            self.buffer.is_null() || (self.room.is_power_of_two() && self.len <= self.room / 4 * 3);
         if fits && is_sound { Ok(self) } else { Err(self.damage()) }
+    }
+
+    /// Returns an error unless the buffer is one of such slots, and holds them, as the transaction sees it.
+    pub(super) fn check_buffer<M: Medium>(self, tx: &Tx<'_, M>, form: SlotForm) -> Result<Table, HeapError> {
+        if self.buffer.is_null() {
+            return Ok(self);
+        }
+        let (size, number) = tx.object(self.buffer)?;
+        let fits =
+            number == form.buffer && self.room.checked_mul(form.size()).is_some_and(|slots| slots <= size);
+        if fits { Ok(self) } else { Err(self.damage()) }
     }
 
     pub(super) fn damage(self) -> HeapError {

@@ -252,6 +252,13 @@ fn follow<M: Medium>(
         && let Some(pointer) = waiting.pop()
     {
         done.visited += 1;
+        if done.visited + waiting.len() as u64 > tx.heap().memory().len() / WORD {
+            // More pointers than the pool has words.
+            return Err(HeapError::Corrupt {
+                what: "a pointer of an object to one that owns it",
+                at: pointer.word,
+            });
+        }
         let at = pointer.load(tx)?;
         if at.is_null() {
             continue;
@@ -263,6 +270,7 @@ fn follow<M: Medium>(
                 // The first one is followed first.
                 waiting.extend(boxes.edges(tx, pointer.word)?.rev().map(Pointer::from));
             }
+            Target::Structure(structure) => check_buffer(tx, at, structure.root)?,
             Target::Object(ty) => {
                 let at = match age_at(tx, at, ty)? {
                     0 => at,
@@ -361,6 +369,10 @@ fn free_old<M: Medium>(tx: &Tx<'_, M>, edges: Vec<Edge>) -> Result<(), HeapError
             Target::Boxes(boxes) => {
                 check_buffer(tx, at, boxes.buffer)?;
                 owners.edges.extend(boxes.edges(tx, word)?);
+            }
+            Target::Structure(structure) => {
+                (structure.free)(tx, at)?;
+                continue;
             }
             Target::Object(ty) => (ty.visit_version)(at, &mut owners, age_at(tx, at, ty)?)?,
         }

@@ -16,6 +16,8 @@ pub(crate) mod owners;
 pub(crate) mod pool;
 pub(crate) mod root;
 pub(crate) mod string;
+#[doc(hidden)]
+pub mod structure;
 pub(crate) mod survey;
 pub(crate) mod tx;
 #[doc(hidden)]

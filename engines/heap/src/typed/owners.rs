@@ -1,6 +1,7 @@
 //! The objects that an object owns, and objects of older types.
 
 use super::elements::Elements;
+use super::structure::StructureType;
 use crate::error::HeapError;
 use crate::tx::Tx;
 use lode_layout::{PoolOffset, WORD};
@@ -23,12 +24,14 @@ pub(crate) type Renew = for<'a> fn(&'a Memory, PoolOffset, u32) -> Result<Renewe
 /// The kind of an owned object.
 #[derive(Debug)]
 pub(crate) enum Target {
-    /// The buffer of a vector, queue or string, with this type number. It owns nothing.
+    /// The buffer of a vector, queue, string or hash map, with this type number. It owns nothing.
     Buffer(u64),
     /// The buffer of a vector of boxes.
     Boxes(Boxes),
     /// An object with a type.
     Object(ObjectType),
+    /// A structure of objects of another crate.
+    Structure(StructureType),
 }
 
 /// A buffer whose words own objects. The word after the one that leads to it has their number.
@@ -73,7 +76,7 @@ pub(crate) struct ObjectType {
 impl Target {
     pub(crate) const fn walk(&self) -> Option<Walk> {
         match self {
-            Target::Buffer(_) | Target::Boxes(_) => None,
+            Target::Buffer(_) | Target::Boxes(_) | Target::Structure(_) => None,
             Target::Object(object) => object.walk,
         }
     }

@@ -12,9 +12,32 @@ use std::fmt::Write;
 /// Steps of a path that its text has, the last ones.
 const STEPS_MAX: usize = 48;
 
+/// A part of a map, found by a [`VisitMap`].
+#[expect(missing_debug_implementations, reason = "a value is read when it is asked for")]
+#[non_exhaustive]
+pub enum MapPart<'a> {
+    /// A node or leaf, or the root object itself. The answer says if the walk goes on into it.
+    Object(PoolOffset),
+    /// An entry.
+    Entry {
+        /// Offset of its leaf.
+        at: PoolOffset,
+        /// Its key.
+        key: &'a [u8],
+        /// Returns its value.
+        value: &'a dyn Fn() -> Vec<u8>,
+    },
+    /// Something that can't be right, at this offset.
+    Damage(PoolOffset),
+}
+
+/// A function that passes each part of the map whose root object is at an offset to a closure.
+pub type VisitMap<M> = fn(&Heap<M>, PoolOffset, &mut dyn FnMut(MapPart<'_>) -> bool);
+
 /// Receives what a walk over a typed pool finds.
 pub trait TypedVisitor {
-    /// Called with each object: that of the root, those that boxes lead to, and the buffers of vectors, queues and strings.
+    /// Called with each object: that of the root, those that boxes lead to, the buffers of vectors, queues, strings and hash maps,
+    /// and the nodes and leaves of maps.
     /// Returns true if the walk goes on into it.
     fn object(&mut self, place: &TypedPlace<'_>) -> bool;
 
@@ -45,6 +68,8 @@ pub enum TypedDamage {
     NoText,
     /// It is a hash map with more or fewer entries than it counts.
     OtherCount,
+    /// It is a part of a map that is damaged.
+    MapPart,
     /// It is a key of a map that is none of its type, or lies where no search comes.
     NoKey,
 }
@@ -60,6 +85,7 @@ impl TypedDamage {
             TypedDamage::TooLong => "it has more elements than its buffer has room for",
             TypedDamage::NoText => "its bytes are not UTF-8",
             TypedDamage::OtherCount => "it has more or fewer entries than it counts",
+            TypedDamage::MapPart => "a node or leaf of the map, or what leads there, is damaged",
             TypedDamage::NoKey => "its key is none of its type, or lies where no search comes",
         }
     }
@@ -73,6 +99,7 @@ pub struct TypedSurvey<'h, M: Medium> {
     table: TypeTable,
     /// The way to each object that was found.
     steps: Vec<Step>,
+    maps: Option<VisitMap<M>>,
 }
 
 /// The pointer by which an object is reached.
@@ -103,9 +130,18 @@ pub struct TypedPlace<'a> {
     offset: Option<u64>,
     /// The index in the vector or queue at that offset.
     index: Option<u64>,
-    /// The type and the bytes of the key in the map at that offset.
-    key: Option<(TypeId, &'a [u8])>,
+    /// The key in the map at that offset.
+    key: Option<PlaceKey<'a>>,
     at: PoolOffset,
+}
+
+/// The type and the bytes of a key.
+#[derive(Clone, Copy, Debug)]
+enum PlaceKey<'a> {
+    /// Of a sorted map.
+    Sorted(TypeId, &'a [u8]),
+    /// Of a hash map.
+    Hashed(TypeId, &'a [u8]),
 }
 
 impl TypedPlace<'_> {
@@ -134,8 +170,11 @@ impl TypedPlace<'_> {
         }
         path += &self.offset.map_or(String::new(), |offset| self.table.step(self.ty, offset));
         path += &index_text(self.index);
-        let key = self.key.map(|(id, key)| {
-            let text = self.table.value_text(id, key);
+        let key = self.key.map(|key| {
+            let (text, key) = match key {
+                PlaceKey::Sorted(id, key) => (self.table.key_text(id, key), key),
+                PlaceKey::Hashed(id, key) => (self.table.value_text(id, key), key),
+            };
             format!("[{}]", text.unwrap_or_else(|| format!("b\"{}\"", key.escape_ascii())))
         });
         path + &key.unwrap_or_default()
@@ -162,7 +201,19 @@ impl<'h, M: Medium> TypedSurvey<'h, M> {
     pub fn open(heap: &'h Heap<M>) -> Result<Option<TypedSurvey<'h, M>>, HeapError> {
         let Some(root) = committed_root(heap)? else { return Ok(None) };
         let table = read_type_table(heap, root.types)?;
-        Ok(Some(TypedSurvey { heap, root, table, steps: Vec::new() }))
+        Ok(Some(TypedSurvey { heap, root, table, steps: Vec::new(), maps: None }))
+    }
+
+    /// Lets the walk visit maps by this function, which the crate of the maps has. Without one it finds no part of a map.
+    #[must_use]
+    pub fn with_maps(self, visit: VisitMap<M>) -> TypedSurvey<'h, M> {
+        TypedSurvey { maps: Some(visit), ..self }
+    }
+
+    /// Returns true if the types have maps that the walk does not visit.
+    pub fn misses_maps(&self) -> bool {
+        let has_maps = || self.table.types().any(|(_, ty)| matches!(ty.shape, Shape::Map { .. }));
+        self.maps.is_none() && has_maps()
     }
 
     /// Returns the types of the pool.
@@ -201,6 +252,7 @@ impl<'h, M: Medium> TypedSurvey<'h, M> {
                 table: &self.table,
                 steps: &self.steps,
                 found: &found,
+                maps: self.maps,
                 visitor: &mut *visitor,
                 bytes: Vec::new(),
                 pointers: Vec::new(),
@@ -245,6 +297,7 @@ struct Entered<'a, M: Medium, V> {
     table: &'a TypeTable,
     steps: &'a [Step],
     found: &'a Found,
+    maps: Option<VisitMap<M>>,
     visitor: &'a mut V,
     bytes: Vec<u8>,
     pointers: Vec<Pointer>,
@@ -322,7 +375,44 @@ impl<'a, M: Medium, V: TypedVisitor> Entered<'a, M, V> {
                 let table = Table::read(|word| self.word(offset + word * WORD));
                 self.visit_entries(offset, [*key, *value], *buffer, table);
             }
+            Shape::Map { key, value, root } => self.visit_map(offset, [*key, *value], *root),
+            // A key is not where its map is.
+            Shape::Text | Shape::Bytes => {}
         }
+    }
+
+    /// Visits the map at `offset`, with keys and values of these types.
+    fn visit_map(&mut self, offset: u64, [key_id, value_id]: [TypeId; 2], number: u64) {
+        let at = PoolOffset::new(self.word(offset));
+        let place = self.place(Some(offset), at);
+        let Some(visit) = self.maps.filter(|_| !at.is_null()) else { return };
+        if let Err(damage) = self.object(at, number, 0) {
+            if self.visitor.object(&place) {
+                self.visitor.damage(&place, damage);
+            }
+            return;
+        }
+        visit(self.heap, at, &mut |part| {
+            match part {
+                MapPart::Object(at) => return self.visitor.object(&self.place(Some(offset), at)),
+                MapPart::Damage(at) => {
+                    self.visitor.damage(&self.place(Some(offset), at), TypedDamage::MapPart);
+                }
+                MapPart::Entry { at, key, value } => {
+                    let place = self.place(Some(offset), at);
+                    let place = TypedPlace { key: Some(PlaceKey::Sorted(key_id, key)), ..place };
+                    let (table, value) = (self.table, value());
+                    if table.key_text(key_id, key).is_none() {
+                        self.visitor.damage(&place, TypedDamage::NoKey);
+                    } else if value.len() as u64 != table.get(value_id).size {
+                        self.visitor.damage(&place, TypedDamage::NoValue);
+                    } else {
+                        show(self.visitor, table, &place, value_id, &value);
+                    }
+                }
+            }
+            true
+        });
     }
 
     /// Returns a word of the object, whose type has it.
@@ -337,7 +427,7 @@ impl<'a, M: Medium, V: TypedVisitor> Entered<'a, M, V> {
         show(self.visitor, self.table, &place, id, bytes);
     }
 
-    /// Visits the buffer of a vector, queue or string. Returns the bytes of all `room` elements of `size` bytes.
+    /// Visits the buffer of a vector, queue, string or hash map. Returns the bytes of all `room` elements of `size` bytes.
     fn buffer(&mut self, offset: u64, number: u64, at: PoolOffset, room: u64, size: u64) -> Option<Vec<u8>> {
         let place = self.place(Some(offset), at);
         if at.is_null() || !self.visitor.object(&place) {
@@ -373,7 +463,9 @@ impl<'a, M: Medium, V: TypedVisitor> Entered<'a, M, V> {
     /// Visits the entries of the hash map at `offset`, with keys and values of these types.
     fn visit_entries(&mut self, offset: u64, ids: [TypeId; 2], number: u64, map: Table) {
         let [key, value] = ids.map(|id| self.table.get(id).size);
-        let form = SlotForm { key, value, buffer: number };
+        let Some(form) = SlotForm::bounded(key, value, number, self.heap.memory().len()) else {
+            return self.visitor.damage(&self.place(Some(offset), map.buffer), TypedDamage::TooLong);
+        };
         let Some(bytes) = self.buffer(offset, number, map.buffer, map.room, form.size()) else { return };
         let used = bytes.chunks_exact(form.size() as usize).zip(0..).filter(|(slot, _)| hash_in(slot) != 0);
         let used: Vec<(&[u8], u64)> = used.collect();
@@ -383,7 +475,8 @@ impl<'a, M: Medium, V: TypedVisitor> Entered<'a, M, V> {
         for (slot, index) in used {
             let at = map.slot(form, index);
             let key = &slot[form.key()];
-            let place = TypedPlace { key: Some((ids[0], key)), ..self.place(Some(offset), at) };
+            let place =
+                TypedPlace { key: Some(PlaceKey::Hashed(ids[0], key)), ..self.place(Some(offset), at) };
             if !self.table.is_value(ids[0], key) || !map.is_found(form, &bytes, index) {
                 self.visitor.damage(&place, TypedDamage::NoKey);
             } else {

@@ -73,7 +73,7 @@ impl Types {
     }
 
     /// Adds a type that is no struct and no enum.
-    pub(crate) fn add(&mut self, number: u64, size: usize, shape: Shape) -> TypeId {
+    pub fn add(&mut self, number: u64, size: usize, shape: Shape) -> TypeId {
         self.table.add(PoolType { number, size: size as u64, shape })
     }
 
@@ -81,8 +81,13 @@ impl Types {
         self.add(number, kind.size() as usize, Shape::Number(kind))
     }
 
+    /// Returns the size of a type in bytes.
+    pub fn size(&self, id: TypeId) -> usize {
+        self.table.size(id) as usize
+    }
+
     /// Adds a tuple, whose values lie one directly after the other.
-    pub(crate) fn tuple(&mut self, number: u64, size: usize, values: &[Describe]) -> TypeId {
+    pub fn tuple(&mut self, number: u64, size: usize, values: &[Describe]) -> TypeId {
         let ids: Vec<TypeId> = values.iter().map(|describe| describe(self)).collect();
         let names: Vec<String> = ids.iter().map(|id| self.table.name(*id)).collect();
         let name =

@@ -124,6 +124,8 @@ impl<T: CellValue, B: Brand> PVec<T, B> {
     pub fn set<M: Medium>(&self, tx: &TypedTx<'_, B, M>, index: u64, value: T) -> Result<bool, HeapError> {
         let elements = self.lock(tx.raw())?;
         if index < elements.len {
+            // A store beyond the buffer would reach another object.
+            elements.check_room(tx.raw(), Self::FORM.size)?;
             self.store(tx.raw(), Self::FORM, elements, index, bytes_of(&value.to_bits()));
         }
         Ok(index < elements.len)

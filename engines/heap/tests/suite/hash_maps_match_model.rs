@@ -209,7 +209,7 @@ fn damaged_hash_maps_are_errors() {
         assert_eq!(root.flags.load(&heap.guard(), 77), Err(corrupt.clone()), "{what}");
     };
     // The number of slots, and that of entries.
-    for (index, value) in [(1, 0), (1, 7), (1, 1 << 40), (1, u64::MAX), (2, 8), (2, u64::MAX)] {
+    for (index, value) in [(1, 0), (1, 7), (1, 1 << 40), (1, u64::MAX), (2, 7), (2, 8), (2, u64::MAX)] {
         let sound = load8(word(index));
         pool.medium().store8(word(index), value);
         all_fail(&format!("word {index} is {value}"));
@@ -219,6 +219,23 @@ fn damaged_hash_maps_are_errors() {
         assert_eq!(root.flags.load_all(&heap.guard()), Err(corrupt.clone()));
         pool.medium().store8(word(index), sound);
     }
+    // More slots than the buffer has: no change reaches beyond it.
+    for room in [16, 1024] {
+        pool.medium().store8(word(1), room);
+        assert_eq!(heap.run(|tx| root.flags.insert(tx, 77, true)), Err(corrupt.clone()), "{room} slots");
+        assert_eq!(heap.run(|tx| root.flags.remove(tx, 77)), Err(corrupt.clone()), "{room} slots");
+        assert_eq!(heap.run(|tx| root.flags.clear(tx)), Err(corrupt.clone()), "{room} slots");
+    }
+    pool.medium().store8(word(1), 8);
+    // Fewer entries than there are: the removal that finds it changes nothing, also if its error is dropped.
+    pool.medium().store8(word(2), 0);
+    heap.run(|tx| {
+        assert_eq!(root.flags.remove(tx, 3), Err(corrupt.clone()));
+        Ok(())
+    })
+    .unwrap();
+    pool.medium().store8(word(2), 6);
+    assert_eq!(heap.run(|tx| root.flags.get(tx, 3)), Ok(Some(true)));
     // A value that is none, under each key.
     let slots: Vec<u64> = (0..8).filter(|slot| load8(buffer.plus(24 * slot)) != 0).collect();
     assert_eq!(slots.len(), 6);

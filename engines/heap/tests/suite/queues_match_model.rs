@@ -178,6 +178,10 @@ fn damaged_queues_are_errors() {
         assert_eq!(root.flags.load_all(&heap.guard()).err(), corrupt.clone().err());
         pool.medium().store8(word(index), sound);
     }
+    // More room than the buffer has: no element is stored beyond it.
+    pool.medium().store8(word(1), 4096);
+    assert_eq!(heap.run(|tx| root.flags.push_front(tx, true)), corrupt.clone().map(|_| ()));
+    pool.medium().store8(word(1), 4);
     pool.medium().store8(buffer, u64::from_le_bytes([1, 7, 1, 0, 0, 0, 0, 0]));
     let invalid = HeapError::InvalidValue { name: "bool", at: buffer.plus(1) };
     assert_eq!(root.flags.load_all(&heap.guard()), Err(invalid.clone()));

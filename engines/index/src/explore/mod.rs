@@ -2,6 +2,7 @@
 //! meet in nodes of several kinds.
 
 mod isolation;
+mod maps;
 mod shrinking;
 mod trees;
 
@@ -15,6 +16,7 @@ use lode_sim::{Actor, HistoryPrefix, SimMedium, Subject};
 use std::sync::Arc;
 
 pub use isolation::IsolationSubject;
+pub use maps::MapsSubject;
 pub use shrinking::ShrinkingSubject;
 pub use trees::TreesSubject;
 

@@ -5,9 +5,10 @@ use super::salvage::salvage;
 use crate::check::Finding;
 use crate::error::IndexError;
 use crate::layout::{evacuate_root_tree, report, stays_without_room};
+use crate::map::visit_map;
 use crate::tree::Tree;
 use lode_fsck::{DamagedPool, Layout, Repair, RepairError, ShrinkError, ShrinkEvents, Trace};
-use lode_heap::Heap;
+use lode_heap::{Heap, VisitMap};
 use lode_layout::{PoolOffset, TreeEntry, TreeTableKey};
 use lode_pmem::Medium;
 use std::sync::Arc;
@@ -64,6 +65,10 @@ impl<M: Medium> Layout<M> for StoreLayout {
         }
         trace.keys(keys);
         is_complete
+    }
+
+    fn maps(&self) -> Option<VisitMap<Arc<M>>> {
+        Some(visit_map)
     }
 
     fn salvage(&self, damaged: &DamagedPool<'_, M>, repair: &mut Repair) -> Result<(), RepairError> {

@@ -127,19 +127,21 @@ impl TypeTable {
             return malformed("a type is not nested more than 64 deep, and does not lie in itself");
         }
         if nested.levels == 0 {
-            nested.is_value = true;
+            (nested.is_value, nested.is_key) = (true, true);
             let within = parts(&self.get(id).shape).filter(|(_, lies_within)| *lies_within);
             for (part, _) in within {
                 let inner = self.nest(part, levels_max - 1, known)?;
                 nested.levels = nested.levels.max(inner.levels);
                 nested.parts = nested.parts.saturating_add(inner.parts);
                 nested.is_value &= inner.is_value;
+                nested.is_key &= inner.is_key;
                 // A cell is checked as what it holds is.
                 nested.is_checked |= inner.is_checked;
             }
             nested.levels += 1;
             nested.parts = nested.parts.saturating_add(1);
             nested.is_value &= is_of_value(&self.get(id).shape);
+            nested.is_key &= self.is_of_key(&self.get(id).shape);
             nested.is_checked |= is_checked(&self.get(id).shape);
             known[id.index()] = nested;
         }
@@ -184,6 +186,8 @@ impl TypeTable {
             Shape::Deque { element, .. } => ty.size == 32 && is_plain(element),
             Shape::HashMap { key, value, .. } => ty.size == 32 && is_plain(key) && is_plain(value),
             Shape::String { .. } => ty.size == 16,
+            Shape::Text | Shape::Bytes => ty.size == 0,
+            Shape::Map { key, value, .. } => ty.size == 8 && self.is_key_type(*key) && is_plain(value),
         };
         if is_right { Ok(()) } else { malformed("each type has the size and the parts of its kind") }
     }
@@ -198,6 +202,8 @@ pub(super) struct Nested {
     parts: u32,
     /// True if cells can hold it: it has no cells and no pointers.
     pub(super) is_value: bool,
+    /// True if maps can have it as a key.
+    pub(super) is_key: bool,
     /// True if some bytes are no value of a part of it.
     pub(super) is_checked: bool,
 }
@@ -213,23 +219,24 @@ const fn is_checked(shape: &Shape) -> bool {
 
 /// Returns the types that a shape names, and whether they lie within it.
 fn parts(shape: &Shape) -> impl Iterator<Item = (TypeId, bool)> {
-    let mut more = None;
-    let (fields, variants, one): (&[TypeField], &[TypeVariant], _) = match shape {
-        Shape::Number(_) | Shape::Bool | Shape::Char | Shape::String { .. } => (&[], &[], None),
-        Shape::Struct { fields, .. } => (fields, &[], None),
-        Shape::Enum { variants, .. } => (&[], variants, None),
-        Shape::Array { element: within, .. } | Shape::Cell(within) | Shape::Mutex(within) => {
-            (&[], &[], Some((*within, true)))
+    let (fields, variants, others): (&[TypeField], &[TypeVariant], _) = match shape {
+        Shape::Number(_) | Shape::Bool | Shape::Char | Shape::String { .. } | Shape::Text | Shape::Bytes => {
+            (&[], &[], [None; 2])
         }
-        Shape::Box(beyond) => (&[], &[], Some((*beyond, false))),
-        Shape::Vec { element, .. } | Shape::Deque { element, .. } => (&[], &[], Some((*element, false))),
-        Shape::HashMap { key, value, .. } => {
-            more = Some((*value, false));
-            (&[], &[], Some((*key, false)))
+        Shape::Struct { fields, .. } => (fields, &[], [None; 2]),
+        Shape::Enum { variants, .. } => (&[], variants, [None; 2]),
+        Shape::Array { element: within, .. } | Shape::Cell(within) | Shape::Mutex(within) => {
+            (&[], &[], [Some((*within, true)), None])
+        }
+        Shape::Box(beyond) | Shape::Vec { element: beyond, .. } | Shape::Deque { element: beyond, .. } => {
+            (&[], &[], [Some((*beyond, false)), None])
+        }
+        Shape::HashMap { key, value, .. } | Shape::Map { key, value, .. } => {
+            (&[], &[], [*key, *value].map(|id| Some((id, false))))
         }
     };
     let of_variants = variants.iter().flat_map(|variant| &variant.fields);
-    fields.iter().chain(of_variants).map(|field| (field.id, true)).chain(one).chain(more)
+    fields.iter().chain(of_variants).map(|field| (field.id, true)).chain(others.into_iter().flatten())
 }
 
 fn crc_of(bytes: &[u8]) -> u32 {
@@ -271,6 +278,9 @@ fn put_type(bytes: &mut Vec<u8>, PoolType { number, size, shape }: &PoolType) {
         Shape::Deque { element, buffer } => put(19, &[&id(element), &buffer.to_le_bytes()]),
         Shape::String { buffer } => put(20, &[&buffer.to_le_bytes()]),
         Shape::HashMap { key, value, buffer } => put(21, &[&id(key), &id(value), &buffer.to_le_bytes()]),
+        Shape::Text => put(22, &[]),
+        Shape::Bytes => put(23, &[]),
+        Shape::Map { key, value, root } => put(24, &[&id(key), &id(value), &root.to_le_bytes()]),
     }
 }
 
@@ -369,6 +379,9 @@ impl Reader<'_> {
             19 => Shape::Deque { element: self.id()?, buffer: self.word()? },
             20 => Shape::String { buffer: self.word()? },
             21 => Shape::HashMap { key: self.id()?, value: self.id()?, buffer: self.word()? },
+            22 => Shape::Text,
+            23 => Shape::Bytes,
+            24 => Shape::Map { key: self.id()?, value: self.id()?, root: self.word()? },
             _ => return malformed("each type is of a kind that the format has"),
         };
         Ok(PoolType { number, size, shape })

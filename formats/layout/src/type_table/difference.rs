@@ -129,7 +129,7 @@ impl Comparison<'_> {
 /// parts, which may be older.
 fn has_same_numbers(found: &PoolType, wanted: &PoolType) -> bool {
     let same_number = match (&found.shape, &wanted.shape) {
-        (Shape::Struct { .. } | Shape::Enum { .. }, _) => found.number == wanted.number,
+        (Shape::Struct { .. } | Shape::Enum { .. } | Shape::Map { .. }, _) => found.number == wanted.number,
         (Shape::Vec { buffer: a, .. }, Shape::Vec { buffer: b, .. })
         | (Shape::Deque { buffer: a, .. }, Shape::Deque { buffer: b, .. })
         | (Shape::HashMap { buffer: a, .. }, Shape::HashMap { buffer: b, .. })
@@ -205,8 +205,15 @@ fn names_are_alike((table, found): (&TypeTable, TypeId), (other, wanted): (&Type
         if !is_alike((table, of_found), (other, of_wanted)) {
             return false;
         }
-        match (steps(of_found).first(), steps(of_wanted).first()) {
-            (Some((_, a)), Some((_, b))) => (found, wanted) = (*a, *b),
+        let (mut inner, mut other_inner) = (steps(of_found).into_iter(), steps(of_wanted).into_iter());
+        if let Shape::Map { .. } | Shape::HashMap { .. } = of_found.shape
+            && let (Some((_, key)), Some((_, wanted_key))) = (inner.next(), other_inner.next())
+            && !names_are_alike((table, key), (other, wanted_key))
+        {
+            return false;
+        }
+        match (inner.next(), other_inner.next()) {
+            (Some((_, a)), Some((_, b))) => (found, wanted) = (a, b),
             _ => return true,
         }
     }
@@ -218,7 +225,12 @@ fn steps(ty: &PoolType) -> Vec<(String, TypeId)> {
         fields.iter().map(|field| (format!(".{}", field.name), field.id)).collect()
     };
     match &ty.shape {
-        Shape::Number(_) | Shape::Bool | Shape::Char | Shape::String { .. } => Vec::new(),
+        Shape::Number(_) | Shape::Bool | Shape::Char | Shape::String { .. } | Shape::Text | Shape::Bytes => {
+            Vec::new()
+        }
+        Shape::Map { key, value, .. } | Shape::HashMap { key, value, .. } => {
+            vec![(".keys()".to_owned(), *key), ("[]".to_owned(), *value)]
+        }
         Shape::Struct { fields, .. } => of_fields(fields),
         Shape::Enum { variants, .. } => {
             variants.iter().flat_map(|variant| of_fields(&variant.fields)).collect()
@@ -227,7 +239,6 @@ fn steps(ty: &PoolType) -> Vec<(String, TypeId)> {
         Shape::Array { element, .. } | Shape::Vec { element, .. } | Shape::Deque { element, .. } => {
             vec![("[]".to_owned(), *element)]
         }
-        Shape::HashMap { key, value, .. } => vec![("[key]".to_owned(), *key), ("[]".to_owned(), *value)],
     }
 }
 

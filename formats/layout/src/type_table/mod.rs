@@ -4,6 +4,7 @@
 mod builder;
 mod codec;
 mod difference;
+mod keys;
 mod shape;
 mod values;
 
@@ -137,16 +138,14 @@ pub(super) fn name_of(types: &[PoolType], id: TypeId) -> String {
             Shape::Box(target) => of("PBox<", *target, ">".into()),
             Shape::Vec { element, .. } => of("PVec<", *element, ">".into()),
             Shape::Deque { element, .. } => of("PDeque<", *element, ">".into()),
-            Shape::HashMap { key, value, .. } => {
-                name += "PHashMap<";
-                open.extend([
-                    Part::Text(">".into()),
-                    Part::Type(*value),
-                    Part::Text(", ".into()),
-                    Part::Type(*key),
-                ]);
-            }
             Shape::String { .. } => name += "PString",
+            Shape::Text => name += "String",
+            Shape::Bytes => name += "Vec<u8>",
+            shape @ (Shape::Map { key, value, .. } | Shape::HashMap { key, value, .. }) => {
+                name += if let Shape::Map { .. } = shape { "PMap<" } else { "PHashMap<" };
+                let text = |text: &str| Part::Text(text.to_owned());
+                open.extend([text(">"), Part::Type(*value), text(", "), Part::Type(*key)]);
+            }
         }
     }
     name

@@ -95,6 +95,19 @@ pub enum Shape {
         /// The type number of its buffer.
         buffer: u64,
     },
+    /// UTF-8 text as a key, or as a part of one.
+    Text,
+    /// Any bytes as a key, or as a part of one.
+    Bytes,
+    /// An ordered map.
+    Map {
+        /// The type of its keys.
+        key: TypeId,
+        /// The type of its values.
+        value: TypeId,
+        /// The type number of the object to which it leads.
+        root: u64,
+    },
 }
 
 /// A field of a struct, a tuple or a variant.

@@ -3,6 +3,7 @@
 use crate::failure::Failure;
 use crate::output::Output;
 use lode_heap::{HeapError, Pool, TypedSurvey};
+use lode_index::visit_map;
 use lode_layout::{PoolType, Shape, TypeField, TypeId, TypeTable, TypeVariant};
 use lode_pmem::Medium;
 use lode_pool::{Access, OpenOptions};
@@ -22,9 +23,9 @@ pub(crate) const FIELDS: &[(&str, &str)] = &[
     ("types[].variants", "of an enum: {name, tag, fields}"),
     (
         "types[].of",
-        "of a box, cell, mutex, array, vector or queue: the type in it; of a hash map: that of its values",
+        "of a box, cell, mutex, array, vector or queue: the type in it; of a map or hash map: that of its values",
     ),
-    ("types[].key", "of a hash map: the type of its keys"),
+    ("types[].key", "of a map or hash map: the type of its keys"),
     ("types[].len", "of an array: its number of elements"),
 ];
 
@@ -52,7 +53,8 @@ pub(crate) fn run(path: &Path) -> Result<Output, Failure> {
 /// # Errors
 /// [`HeapError::NotTyped`] when the pool is another one; as [`TypedSurvey::open`].
 pub(crate) fn survey<M: Medium>(heap: &lode_heap::Heap<M>) -> Result<TypedSurvey<'_, M>, HeapError> {
-    TypedSurvey::open(heap)?.ok_or(HeapError::NotTyped { at: lode_layout::PoolOffset::NULL, found: 0 })
+    let none = HeapError::NotTyped { at: lode_layout::PoolOffset::NULL, found: 0 };
+    TypedSurvey::open(heap)?.map(|survey| survey.with_maps(visit_map)).ok_or(none)
 }
 
 /// Returns the declaration of a struct or enum as text; `None` of another type, or of a tuple.
@@ -80,6 +82,13 @@ fn description(table: &TypeTable, id: TypeId, ty: &PoolType) -> Value {
     let kind = match &ty.shape {
         Shape::Number(_) | Shape::Bool | Shape::Char => "value",
         Shape::String { .. } => "string",
+        Shape::Text => "text",
+        Shape::Bytes => "bytes",
+        Shape::Map { key, value, .. } | Shape::HashMap { key, value, .. } => {
+            put("key", table.name(*key).into());
+            put("of", table.name(*value).into());
+            if let Shape::Map { .. } = ty.shape { "map" } else { "hash map" }
+        }
         Shape::Struct { name, fields: of_struct } => {
             put("fields", fields(of_struct).into());
             if name.starts_with('(') { "tuple" } else { "struct" }
@@ -109,11 +118,6 @@ fn description(table: &TypeTable, id: TypeId, ty: &PoolType) -> Value {
         Shape::Deque { element, .. } => {
             put("of", table.name(*element).into());
             "queue"
-        }
-        Shape::HashMap { key, value, .. } => {
-            put("key", table.name(*key).into());
-            put("of", table.name(*value).into());
-            "hash map"
         }
     };
     put("kind", kind.into());

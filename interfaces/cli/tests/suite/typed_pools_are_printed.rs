@@ -6,6 +6,7 @@ use lode_heap::{
     CellValue, CreateOptions, Durability, LayoutName, PBox, PCell, PDeque, PMutex, PString, PVec, Persist,
     TypedPool,
 };
+use lode_index::PMap;
 use serde_json::json;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -36,6 +37,7 @@ struct Shop {
     first: PBox<Item, ShopPool>,
     years: PVec<u16, ShopPool>,
     wishes: PDeque<char, ShopPool>,
+    stock: PMap<(u8, String), State, ShopPool>,
 }
 
 fn shop() -> (TempDir, PathBuf) {
@@ -50,7 +52,7 @@ pub(crate) fn make_shop(path: &Path) {
     let layout = LayoutName::new("shop").unwrap();
     let options = CreateOptions { durability: Some(Durability::None), ..CreateOptions::new(1 << 20, layout) };
     let pool = TypedPool::<ShopPool>::create(path, &options).unwrap();
-    let init = || Shop { first: PBox::null(), years: PVec::new(), wishes: PDeque::new() };
+    let init = || Shop { first: PBox::null(), years: PVec::new(), wishes: PDeque::new(), stock: PMap::new() };
     let root = pool.root_or_init(|_| Ok(PMutex::new(init()))).unwrap();
     pool.run(|tx| {
         let shop = root.lock(tx)?;
@@ -64,7 +66,9 @@ pub(crate) fn make_shop(path: &Path) {
             shop.first.set(tx, item)?;
         }
         shop.years.extend_from_slice(tx, &[1901, 1902])?;
-        shop.wishes.push_back(tx, 'é')
+        shop.wishes.push_back(tx, 'é')?;
+        shop.stock.insert(tx, (2, "bolt"), State::Free)?;
+        shop.stock.insert(tx, (1, "nut"), State::Sold { for_: 1, tax: None })
     })
     .unwrap();
     pool.close().unwrap();
@@ -79,10 +83,11 @@ fn types_are_printed() {
     let (_folder, path) = shop();
     let text = with(&["pool", "types"], &path, &[]).success();
     let want = "\
-struct Shop, 56 bytes, the root
+struct Shop, 64 bytes, the root
     0  first: PBox<Item>
     8  years: PVec<u16>
    24  wishes: PDeque<char>
+   56  stock: PMap<(u8, String), State>
 
 struct Item, 32 bytes
     0  name: PString
@@ -103,6 +108,11 @@ enum State, 8 bytes
     assert_eq!(named("Shop")["fields"][2], json!({ "name": "wishes", "offset": 24, "type": "PDeque<char>" }));
     assert_eq!(named("State")["variants"][1]["fields"][1]["type"], "Option<(u8, bool)>");
     assert_eq!((&named("PBox<Item>")["kind"], &named("PBox<Item>")["of"]), (&json!("box"), &json!("Item")));
+    let map = named("PMap<(u8, String), State>");
+    assert_eq!(
+        (&map["kind"], &map["key"], &map["of"]),
+        (&json!("map"), &json!("(u8, String)"), &json!("State"))
+    );
     assert!(named("Item")["number"].as_str().unwrap().starts_with("0x"));
 }
 
@@ -115,6 +125,8 @@ fn values_are_printed_with_their_ways() {
         "Shop.years[0] 1901",
         "Shop.years[1] 1902",
         "Shop.wishes[0] 'é'",
+        "Shop.stock[(1, \"nut\")] Sold { for_: 1, tax: None }",
+        "Shop.stock[(2, \"bolt\")] Free",
         "Shop.first.name \"magnet\"",
         &format!("Shop.first.state {state}"),
         "Shop.first.next.name \"lode\\nstone\"",
@@ -124,7 +136,9 @@ fn values_are_printed_with_their_ways() {
     ];
     assert_eq!(text.lines().collect::<Vec<_>>(), want);
     for (way, count) in [
-        ("Shop", 9),
+        ("Shop", 11),
+        ("Shop.stock", 2),
+        ("Shop.stock[(2, \"bolt\")]", 1),
         ("Shop.first", 6),
         ("Shop.years", 2),
         ("Shop.years[1]", 1),

@@ -11,7 +11,7 @@ use std::borrow::Cow;
 ///
 /// # Example
 /// ```
-/// use lodestone::{AsKey, Key, Malformed, Place};
+/// use lode_layout::{AsKey, Key, Malformed, Place};
 /// use std::borrow::Cow;
 ///
 /// #[derive(Debug, PartialEq)]
@@ -88,8 +88,8 @@ impl<K, Q: AsPrefix<K> + ?Sized> AsPrefix<K> for &Q {
     }
 }
 
-/// Returns the encoding of a whole key.
-pub(crate) fn encode<K>(key: &(impl AsKey<K> + ?Sized)) -> Vec<u8> {
+/// Returns the encoding of a whole key, which sorts as the key does.
+pub fn encode_key<K>(key: &(impl AsKey<K> + ?Sized)) -> Vec<u8> {
     let mut bytes = Vec::new();
     key.encode_key(Place::Last, &mut bytes);
     bytes
@@ -372,7 +372,7 @@ mod test {
 
     /// Checks that keys in ascending order have encodings in ascending order, which decode.
     fn assert_sorted<K: Key + PartialEq + Debug>(keys: &[K]) {
-        let encoded: Vec<_> = keys.iter().map(encode::<K>).collect();
+        let encoded: Vec<_> = keys.iter().map(encode_key::<K>).collect();
         assert!(encoded.is_sorted_by(|one, other| one < other), "{keys:?}: {encoded:?}");
         for (key, bytes) in keys.iter().zip(&encoded) {
             assert_eq!(decode::<K>(bytes).as_ref().ok(), Some(key));
@@ -419,18 +419,21 @@ mod test {
 
     #[test]
     fn borrowed_keys_have_the_same_encoding() {
-        assert_eq!(encode::<String>("ab"), encode::<String>(&String::from("ab")));
-        assert_eq!(encode::<(String, u64)>(&("ab", 7)), encode::<(String, u64)>(&(String::from("ab"), 7)));
-        assert_eq!(encode::<Vec<u8>>(b"ab"), encode::<Vec<u8>>(&vec![b'a', b'b']));
+        assert_eq!(encode_key::<String>("ab"), encode_key::<String>(&String::from("ab")));
+        assert_eq!(
+            encode_key::<(String, u64)>(&("ab", 7)),
+            encode_key::<(String, u64)>(&(String::from("ab"), 7))
+        );
+        assert_eq!(encode_key::<Vec<u8>>(b"ab"), encode_key::<Vec<u8>>(&vec![b'a', b'b']));
     }
 
     #[test]
     fn prefixes_begin_their_keys() {
         let mut prefix = Vec::new();
         AsPrefix::<(String, u64)>::encode_prefix(&("a",), &mut prefix);
-        assert!(encode::<(String, u64)>(&("a", 7)).starts_with(&prefix));
-        assert!(!encode::<(String, u64)>(&("a\0", 7)).starts_with(&prefix));
-        assert!(!encode::<(String, u64)>(&("ab", 7)).starts_with(&prefix));
+        assert!(encode_key::<(String, u64)>(&("a", 7)).starts_with(&prefix));
+        assert!(!encode_key::<(String, u64)>(&("a\0", 7)).starts_with(&prefix));
+        assert!(!encode_key::<(String, u64)>(&("ab", 7)).starts_with(&prefix));
     }
 
     #[test]

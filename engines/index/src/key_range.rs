@@ -1,6 +1,6 @@
 //! Ranges of keys.
 
-use crate::key::{AsKey, encode};
+use lode_layout::{AsKey, encode_key};
 use std::ops::{Bound, Range, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToInclusive};
 
 /// The bounds of a range of encoded keys.
@@ -14,11 +14,11 @@ pub trait KeyRange<K> {
 }
 
 fn included<K>(key: &impl AsKey<K>) -> Bound<Vec<u8>> {
-    Bound::Included(encode(key))
+    Bound::Included(encode_key(key))
 }
 
 fn excluded<K>(key: &impl AsKey<K>) -> Bound<Vec<u8>> {
-    Bound::Excluded(encode(key))
+    Bound::Excluded(encode_key(key))
 }
 
 impl<K> KeyRange<K> for RangeFull {
@@ -59,6 +59,6 @@ impl<K, Q: AsKey<K>> KeyRange<K> for RangeToInclusive<Q> {
 
 impl<K, Q: AsKey<K>> KeyRange<K> for (Bound<Q>, Bound<Q>) {
     fn bounds(&self) -> KeyBounds {
-        (self.0.as_ref().map(encode), self.1.as_ref().map(encode))
+        (self.0.as_ref().map(encode_key), self.1.as_ref().map(encode_key))
     }
 }
