@@ -26,13 +26,14 @@ use crate::persist::{Persist, Word, get_ref, place_of, renewed, walk, with_bytes
 use crate::typed::brand::Brand;
 use crate::typed::deque::PDeque;
 use crate::typed::free::free_owned;
+use crate::typed::freeing_tx::StructureType;
 use crate::typed::guard::Guard;
 use crate::typed::hash_map::PHashMap;
 use crate::typed::mutex::PMutex;
 use crate::typed::owners::{ObjectType, OldObject, Owners, Target, Version};
 use crate::typed::root::{ComparedTypes, committed_root, read_type_table, root_in, type_table_in};
 use crate::typed::string::PString;
-use crate::typed::structure::{Structure, StructureType, StructureWord};
+use crate::typed::structure::{Structure, StructureWord};
 use crate::typed::tx::TypedTx;
 use crate::typed::type_hash;
 use crate::typed::types::Types;

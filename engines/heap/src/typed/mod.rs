@@ -5,6 +5,7 @@ mod cell;
 pub(crate) mod deque;
 pub(crate) mod elements;
 pub(crate) mod free;
+pub(crate) mod freeing_tx;
 pub(crate) mod guard;
 pub(crate) mod hash_map;
 mod hash_table;

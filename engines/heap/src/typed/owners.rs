@@ -1,7 +1,7 @@
 //! The objects that an object owns, and objects of older types.
 
 use super::elements::Elements;
-use super::structure::StructureType;
+use super::freeing_tx::StructureType;
 use crate::error::HeapError;
 use crate::tx::Tx;
 use lode_layout::{PoolOffset, WORD};

@@ -348,7 +348,7 @@ impl<K: MapKey, V: CellValue, B: Brand> PMap<K, V, B> {
         self.settle(tx, root, done).map(Some)
     }
 
-    /// Returns the result of an operation on the tree at `root`. What looks damaged may be a tree that another transaction has
+    /// Returns the result of an operation on the tree at `root`. A tree that looks damaged may be one that another transaction has
     /// freed: this one starts again then.
     fn settle<R, M: Medium>(
         &self,
