@@ -1,8 +1,8 @@
-//! Compiles the floors, the drivers of libpmemblk and libpmemlog, and that of libpmemobj together with the tree that its
-//! Debian package installs as an example.
+//! Compiles the floors, the drivers of libpmemblk and libpmemlog, and those of libpmemobj together with the trees and the hash map
+//! that its Debian package installs as examples.
 //!
-//! The example is never part of this repository: it is unpacked from the package's documentation into the
-//! build folder, and becomes one compilation unit with our driver.
+//! The examples are never part of this repository: they are unpacked from the package's documentation into the
+//! build folder, and become one compilation unit with our drivers.
 
 use flate2::read::GzDecoder;
 use std::error::Error;
@@ -10,17 +10,39 @@ use std::fs::{self, File};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-const EXAMPLE: &str = "/usr/share/doc/libpmemobj-dev/examples/libart";
+const EXAMPLES: &str = "/usr/share/doc/libpmemobj-dev/examples";
+/// The files of the examples that each driver includes.
+const DRIVERS: [(&str, &[&str]); 2] = [
+    ("pmemobj", &["libart/art.c", "libart/art.h"]),
+    (
+        "containers",
+        &[
+            "tree_map/btree_map.c",
+            "tree_map/btree_map.h",
+            "hashmap/hashmap.h",
+            "hashmap/hashmap_internal.h",
+            "hashmap/hashmap_tx.c",
+            "hashmap/hashmap_tx.h",
+        ],
+    ),
+];
 
 fn main() -> Result<(), Box<dyn Error>> {
     let out = PathBuf::from(std::env::var("OUT_DIR")?);
-    for name in ["art.c", "art.h"] {
-        fs::write(out.join(name), example(name)?)?;
+    for (driver, files) in DRIVERS {
+        let folder = out.join(driver);
+        fs::create_dir_all(&folder)?;
+        for file in files {
+            let name = Path::new(file).file_name().ok_or("a file has a name")?;
+            fs::write(folder.join(name), example(file)?)?;
+        }
+        let source = format!("c/{driver}.c");
+        let mut build = cc::Build::new();
+        build.file(&source).include(&folder).define("NDEBUG", None);
+        // The examples are foreign code, so their warnings are not fixed here. Both sides are built for plain x86-64.
+        build.opt_level(2).warnings(false).flag("-w").compile(&format!("lode_bench_{driver}"));
+        println!("cargo::rerun-if-changed={source}");
     }
-    let mut driver = cc::Build::new();
-    driver.file("c/pmemobj.c").include(&out).define("NDEBUG", None);
-    // The example is foreign code, so its warnings are not fixed here. Both sides are built for plain x86-64.
-    driver.opt_level(2).warnings(false).flag("-w").compile("lode_bench_pmemobj");
     for name in ["floor", "pmemblk", "pmemlog"] {
         let source = format!("c/{name}.c");
         cc::Build::new().file(&source).opt_level(2).compile(&format!("lode_bench_{name}"));
@@ -29,18 +51,17 @@ fn main() -> Result<(), Box<dyn Error>> {
     for library in ["pmemobj", "pmemblk", "pmemlog", "rocksdb"] {
         println!("cargo::rustc-link-lib={library}");
     }
-    println!("cargo::rerun-if-changed=c/pmemobj.c");
-    println!("cargo::rerun-if-changed={EXAMPLE}");
+    println!("cargo::rerun-if-changed={EXAMPLES}");
     Ok(())
 }
 
-/// The text of one file of the example, which the package may have compressed.
+/// The text of one file of an example, which the package may have compressed.
 fn example(name: &str) -> Result<Vec<u8>, Box<dyn Error>> {
-    let plain = Path::new(EXAMPLE).join(name);
+    let plain = Path::new(EXAMPLES).join(name);
     if plain.exists() {
         return Ok(fs::read(plain)?);
     }
-    let packed = Path::new(EXAMPLE).join(format!("{name}.gz"));
+    let packed = Path::new(EXAMPLES).join(format!("{name}.gz"));
     let file = File::open(&packed)
         .map_err(|error| format!("{}: {error}; install the packages of packages.txt", packed.display()))?;
     let mut text = Vec::new();

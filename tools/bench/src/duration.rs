@@ -16,6 +16,7 @@ fn seconds(group: Group) -> [u32; 2] {
         Group::Floors => [10, 1],
         Group::Random => [180, 1],
         Group::Words => [120, 1],
+        Group::Containers => [60, 1],
         Group::File => [60, 5],
         Group::Put => [60, 2],
         Group::Later => [20, 1],

@@ -137,6 +137,24 @@ pub(crate) trait Tree {
     }
 }
 
+/// Containers of numbers. Each change of one is a durable transaction of its own, where the container is durable.
+pub(crate) trait Containers {
+    /// Appends each number to the vector.
+    fn push(&mut self, values: &[u64]) -> Result<()>;
+
+    /// Puts each number into the queue and takes the first one out, which makes two transactions. Folds those with [`fold`].
+    fn push_pop(&mut self, values: &[u64]) -> Result<u64>;
+
+    /// Inserts keys with their values into the map that is sorted.
+    fn insert_sorted(&mut self, keys: &[u64], values: &[u64]) -> Result<()>;
+
+    /// Inserts keys with their values into the map that is not.
+    fn insert_hashed(&mut self, keys: &[u64], values: &[u64]) -> Result<()>;
+
+    /// Returns a number of the vector, and the values of a key in both maps.
+    fn found(&mut self, index: u64, key: u64) -> Result<[u64; 3]>;
+}
+
 /// Blocks of one size, read and written whole. The caller lends the buffer, which holds one block.
 pub(crate) trait BlockStore {
     /// Writes each block of `order`: the bytes of `block`, with the next word from `stamp` on at their start. After every

@@ -26,6 +26,8 @@ pub(crate) enum Group {
     Random,
     /// art-*-words.
     Words,
+    /// pvec-push, pdeque-push-pop, pmap-insert, phashmap-insert.
+    Containers,
     /// file-tx-1, file-tx-alloc, file-art-insert.
     File,
     /// file-put.
@@ -84,11 +86,12 @@ impl Table {
 
 impl Group {
     /// All groups, in the order in which they run.
-    pub(crate) const ALL: [Group; 20] = [
+    pub(crate) const ALL: [Group; 21] = [
         Group::Transactions,
         Group::Floors,
         Group::Random,
         Group::Words,
+        Group::Containers,
         Group::File,
         Group::Put,
         Group::Later,
@@ -124,6 +127,7 @@ impl Group {
             | Group::Floors
             | Group::Random
             | Group::Words
+            | Group::Containers
             | Group::ReadWhileWriting
             | Group::Alone
             | Group::Blocks

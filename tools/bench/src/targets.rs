@@ -152,6 +152,10 @@ const STORE_THREADS: &[(&str, f64)] =
 /// The ratio to reach against the floor: at most 1.3 times its time.
 const FLOOR: &[(&str, f64)] = &[("floor", 1.0 / 1.3)];
 
+/// The ratios to reach of a container of numbers: against libpmemobj's examples, and the standard library's containers beside the floor
+/// of a transaction, at most 1.5 times their time.
+const CONTAINERS: &[(&str, f64)] = &[("libpmemobj", 3.0), ("floor", 1.0 / 1.5)];
+
 /// All workloads.
 pub(crate) const WORKLOADS: &[Workload] = &[
     ratios(
@@ -237,6 +241,20 @@ pub(crate) const WORKLOADS: &[Workload] = &[
         "lookup-checked-words",
         "art-lookup-words with the checksum verified; peers have none",
         &[("libpmemobj", NO_TARGET), ("volatile-art", NO_TARGET)],
+    ),
+    ratios(Group::Containers, "pvec-push", "append a number to a vector", CONTAINERS),
+    ratios(
+        Group::Containers,
+        "pdeque-push-pop",
+        "put a number into a queue, and take the first one out: two transactions",
+        CONTAINERS,
+    ),
+    ratios(Group::Containers, "pmap-insert", "insert a random number with another into a map", CONTAINERS),
+    ratios(
+        Group::Containers,
+        "phashmap-insert",
+        "insert a random number with another into a hash map",
+        CONTAINERS,
     ),
     ratios(Group::File, "file-tx-1", "tx-1 in an ordinary file, one thread", &[("libpmemobj", 3.5)]),
     ratios(Group::File, "file-tx-alloc", "tx-alloc in an ordinary file, one thread", &[("libpmemobj", 7.0)]),

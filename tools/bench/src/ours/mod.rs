@@ -3,6 +3,7 @@
 mod area;
 mod baselines;
 mod blocks;
+mod containers;
 mod crash;
 mod database;
 mod fences;
@@ -20,6 +21,7 @@ mod typed;
 mod validated;
 
 pub(crate) use blocks::{Atomic, Dax, Table};
+pub(crate) use containers::TypedContainers;
 pub(crate) use footprint::load_and_wait;
 pub(crate) use log::Log;
 

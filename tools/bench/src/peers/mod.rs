@@ -1,5 +1,6 @@
 //! The peers, each behind the traits of [`engine`](crate::engine).
 
+mod containers;
 mod database;
 mod floor;
 mod lmdb;
@@ -13,6 +14,7 @@ mod rocksdb;
 mod sqlite;
 mod volatile_art;
 
+pub(crate) use containers::{PmemobjContainers, VolatileContainers};
 pub(crate) use database::{LmdbDatabase, RedbDatabase, RocksdbDatabase, SqliteDatabase};
 pub(crate) use floor::{Floor, FloorBlocks};
 pub(crate) use lmdb::Lmdb;

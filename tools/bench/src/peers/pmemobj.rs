@@ -39,7 +39,7 @@ unsafe extern "C" {
 }
 
 /// Turns an error number of the driver into an error.
-fn check(failed: c_int) -> Result<()> {
+pub(super) fn check(failed: c_int) -> Result<()> {
     if failed == 0 {
         return Ok(());
     }
@@ -55,11 +55,11 @@ fn message() -> String {
 }
 
 /// A fresh pool, or the library's reason why there is none.
-fn created(pool: *mut c_void) -> Result<NonNull<c_void>> {
+pub(super) fn created(pool: *mut c_void) -> Result<NonNull<c_void>> {
     NonNull::new(pool).with_context(|| format!("libpmemobj: {}", message()))
 }
 
-fn c_path(path: &Path) -> Result<CString> {
+pub(super) fn c_path(path: &Path) -> Result<CString> {
     Ok(CString::new(path.as_os_str().as_bytes())?)
 }
 

@@ -2,6 +2,7 @@
 
 mod appends;
 mod blocks;
+mod containers;
 mod databases;
 mod later;
 mod load;
@@ -46,6 +47,7 @@ pub(crate) fn run(selection: &Selection, size: &Size, seed: u64, folder: &Path) 
         Group::Floors => transactions::floors(selection, size, seed, folder)?,
         Group::Random => trees::random(size, seed, folder)?,
         Group::Words => trees::words(size, seed, folder)?,
+        Group::Containers => containers::run(size, seed, folder)?,
         Group::File => {
             let mut comparisons = transactions::file(size, seed, folder)?;
             comparisons.extend(trees::file(size, seed, folder)?);

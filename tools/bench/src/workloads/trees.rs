@@ -52,7 +52,7 @@ fn create_tree(
 }
 
 /// Removes the pools of a turn.
-fn remove_files(folder: &Path) -> Result<()> {
+pub(super) fn remove_files(folder: &Path) -> Result<()> {
     for file in fs::read_dir(folder)? {
         fs::remove_file(file?.path())?;
     }
