@@ -61,7 +61,7 @@ const fn power(exponent: u32) -> u32 {
     remainder
 }
 
-/// Returns true if the CPU has what [`crc32c`] uses.
+/// Returns true if the CPU has what [`crc32c()`] uses.
 #[inline]
 pub(crate) fn is_available() -> bool {
     std::arch::is_x86_feature_detected!("avx512f")

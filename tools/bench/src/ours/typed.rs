@@ -91,7 +91,12 @@ fn item_values(number: u32) -> (bool, State, Option<u32>, (u16, bool)) {
         1 => State::Reserved(number),
         _ => State::Sold,
     };
-    (number % 2 == 0, state, (number % 5 != 0).then_some(number), (number as u16, number % 7 == 0))
+    (
+        number.is_multiple_of(2),
+        state,
+        (!number.is_multiple_of(5)).then_some(number),
+        (number as u16, number.is_multiple_of(7)),
+    )
 }
 
 /// Returns a digest of the values of one item.
