@@ -284,7 +284,8 @@ impl<M: Medium> Heap<M> {
     #[cold]
     pub(crate) fn reclaim(&self) -> bool {
         let session = self.session();
-        if !session.starved().get() {
+        // A transaction that is in doubt must not be run again: the answer would be that nothing has changed.
+        if !session.starved().get() || self.log.check_accepts_records().is_err() {
             return false;
         }
         let has_freed = self.finish_all();
