@@ -132,12 +132,10 @@ impl<T: Persist<B>, B: Brand> PVec<PBox<T, B>, B> {
         new: Owned<'_, T, B, M>,
     ) -> Result<Option<Owned<'t, T, B, M>>, HeapError> {
         let elements = self.lock_for(tx, &new)?;
-        let Some(old) = self.owned(tx, elements, index)? else { return Ok(None) };
-        // SAFETY: - the vector's lock is kept until the transaction ends, and its word is overwritten next.
-        let old = unsafe { Owned::adopt(tx, old) }?;
-        self.store(tx.raw(), Self::FORM, elements, index, &word_of(&new));
-        new.into_offset();
-        Ok(Some(old))
+        self.take(tx, elements, index, || {
+            self.store(tx.raw(), Self::FORM, elements, index, &word_of(&new));
+            new.into_offset();
+        })
     }
 
     /// Removes the last element and returns it.
@@ -153,11 +151,7 @@ impl<T: Persist<B>, B: Brand> PVec<PBox<T, B>, B> {
     ) -> Result<Option<Owned<'t, T, B, M>>, HeapError> {
         let elements = self.lock(tx.raw())?;
         let last = elements.len.saturating_sub(1);
-        let Some(at) = self.owned(tx, elements, last)? else { return Ok(None) };
-        // SAFETY: - as in `replace`: the vector ends before the element from now on.
-        let owned = unsafe { Owned::adopt(tx, at) }?;
-        self.store_len(tx.raw(), last);
-        Ok(Some(owned))
+        self.take(tx, elements, last, || self.store_len(tx.raw(), last))
     }
 
     /// Removes element number `index` and returns it; those after it move up. `None` beyond the end.
@@ -173,14 +167,12 @@ impl<T: Persist<B>, B: Brand> PVec<PBox<T, B>, B> {
         index: u64,
     ) -> Result<Option<Owned<'t, T, B, M>>, HeapError> {
         let elements = self.lock(tx.raw())?;
-        let Some(at) = self.owned(tx, elements, index)? else { return Ok(None) };
-        // SAFETY: - as in `replace`: its word is overwritten by the next one, or lies behind the end.
-        let owned = unsafe { Owned::adopt(tx, at) }?;
-        let mut rest = vec![0; ((elements.len - 1 - index) * WORD) as usize];
-        tx.raw().read(Self::FORM.at(elements.buffer, index + 1), &mut rest);
-        self.store(tx.raw(), Self::FORM, elements, index, &rest);
-        self.store_len(tx.raw(), elements.len - 1);
-        Ok(Some(owned))
+        self.take(tx, elements, index, || {
+            let mut rest = vec![0; ((elements.len - 1 - index) * WORD) as usize];
+            tx.raw().read(Self::FORM.at(elements.buffer, index + 1), &mut rest);
+            self.store(tx.raw(), Self::FORM, elements, index, &rest);
+            self.store_len(tx.raw(), elements.len - 1);
+        })
     }
 
     /// Removes element number `index` and returns it; the last one takes its place. `None` beyond the end.
@@ -196,14 +188,12 @@ impl<T: Persist<B>, B: Brand> PVec<PBox<T, B>, B> {
         index: u64,
     ) -> Result<Option<Owned<'t, T, B, M>>, HeapError> {
         let elements = self.lock(tx.raw())?;
-        let Some(at) = self.owned(tx, elements, index)? else { return Ok(None) };
-        // SAFETY: - as in `remove`.
-        let owned = unsafe { Owned::adopt(tx, at) }?;
-        let last = elements.len - 1;
-        let moved = tx.raw().load8(Self::FORM.at(elements.buffer, last));
-        self.store(tx.raw(), Self::FORM, elements, index, &moved.to_le_bytes());
-        self.store_len(tx.raw(), last);
-        Ok(Some(owned))
+        self.take(tx, elements, index, || {
+            let last = elements.len - 1;
+            let moved = tx.raw().load8(Self::FORM.at(elements.buffer, last));
+            self.store(tx.raw(), Self::FORM, elements, index, &moved.to_le_bytes());
+            self.store_len(tx.raw(), last);
+        })
     }
 
     /// Removes the elements from number `len` on, if there are any, and frees them with all that they own.
@@ -213,7 +203,7 @@ impl<T: Persist<B>, B: Brand> PVec<PBox<T, B>, B> {
     pub fn truncate<M: Medium>(&self, tx: &TypedTx<'_, B, M>, len: u64) -> Result<(), HeapError> {
         let elements = self.lock(tx.raw())?;
         if len < elements.len {
-            self.check_len(tx, elements)?;
+            elements.check_room(tx.raw(), WORD)?;
             self.store_len(tx.raw(), len);
         }
         for index in len..elements.len {
@@ -243,23 +233,27 @@ impl<T: Persist<B>, B: Brand> PVec<PBox<T, B>, B> {
         if new.is_of(tx) { self.lock(tx.raw()) } else { Err(HeapError::OtherPool) }
     }
 
-    /// Returns the offset of an element of the vector, which is locked; `None` beyond the end.
-    fn owned<M: Medium>(
+    /// Takes an element out of the vector, which is locked; `None` beyond the end. `leave` overwrites the element's word, or lets the
+    /// vector end before it.
+    fn take<'t, M: Medium>(
         &self,
-        tx: &TypedTx<'_, B, M>,
+        tx: &'t TypedTx<'_, B, M>,
         elements: Elements,
         index: u64,
-    ) -> Result<Option<PoolOffset>, HeapError> {
+        leave: impl FnOnce(),
+    ) -> Result<Option<Owned<'t, T, B, M>>, HeapError> {
         if index >= elements.len {
             return Ok(None);
         }
-        self.check_len(tx, elements)?;
+        elements.check_room(tx.raw(), WORD)?;
         let at = PoolOffset::new(tx.raw().load8(Self::FORM.at(elements.buffer, index)));
-        if at.is_null() { Err(NULL_ELEMENT) } else { Ok(Some(at)) }
-    }
-
-    fn check_len<M: Medium>(&self, tx: &TypedTx<'_, B, M>, elements: Elements) -> Result<(), HeapError> {
-        elements.check_room(tx.raw(), WORD)
+        if at.is_null() {
+            return Err(NULL_ELEMENT);
+        }
+        // SAFETY: - the vector's lock is kept until the transaction ends, and the vector owns the object no more after `leave`.
+        let owned = unsafe { Owned::adopt(tx, at) }?;
+        leave();
+        Ok(Some(owned))
     }
 }
 

@@ -2,70 +2,45 @@
 
 use lode_index::explore::{IsolationSubject, MapsSubject, ShrinkingSubject, TreeSubject, TreesSubject};
 use lode_pmem::Durability;
-use lode_sim::{Budget, Machine, Setup, explore, explore_poison};
+use lode_sim::{Budget, Machine, Setup, Subject, explore, explore_poison};
 use lode_testing::seed;
 
-#[test]
-fn tree_survives_power_cuts() {
+/// Explores a subject on each machine with 1 to 3 threads, which share so many operations.
+fn survives(name: &str, subject: &impl Subject, operations: u64, budget: Budget) {
     for machine in Machine::ALL {
         for threads in 1..=3 {
-            let budget = Budget::scaled(10_000, 100.0);
             let failing_drains = machine.durability == Durability::Commit;
-            let operations = 90 / threads as u64;
+            let operations = operations / threads as u64;
             let setup = Setup { machine, threads, operations, budget, failing_drains, ..Setup::default() };
-            let report = explore(&TreeSubject { size: 0x80000, in_batches: false }, &setup);
-            println!("tree, {machine}, {threads} threads: {report}");
+            let report = explore(subject, &setup);
+            println!("{name}, {machine}, {threads} threads: {report}");
             assert!(report.violation.is_none(), "{}", report.violation.expect("just seen"));
         }
     }
+}
+
+#[test]
+fn tree_survives_power_cuts() {
+    let subject = TreeSubject { size: 0x80000, in_batches: false };
+    survives("tree", &subject, 90, Budget::scaled(10_000, 100.0));
 }
 
 /// The same for transactions with a batch of deletions and one of insertions, beside other threads.
 #[test]
 fn batches_survive_power_cuts() {
-    for machine in Machine::ALL {
-        for threads in 1..=3 {
-            let budget = Budget::scaled(5_000, 50.0);
-            let failing_drains = machine.durability == Durability::Commit;
-            let operations = 60 / threads as u64;
-            let setup = Setup { machine, threads, operations, budget, failing_drains, ..Setup::default() };
-            let report = explore(&TreeSubject { size: 0x80000, in_batches: true }, &setup);
-            println!("batches, {machine}, {threads} threads: {report}");
-            assert!(report.violation.is_none(), "{}", report.violation.expect("just seen"));
-        }
-    }
+    survives("batches", &TreeSubject { size: 0x80000, in_batches: true }, 60, Budget::scaled(5_000, 50.0));
 }
 
 /// Trees are made, changed and dropped whole, and the space of dropped ones is given back, whatever a power cut leaves.
 #[test]
 fn named_trees_survive_power_cuts() {
-    for machine in Machine::ALL {
-        for threads in 1..=3 {
-            let budget = Budget::scaled(5_000, 100.0);
-            let failing_drains = machine.durability == Durability::Commit;
-            let operations = 60 / threads as u64;
-            let setup = Setup { machine, threads, operations, budget, failing_drains, ..Setup::default() };
-            let report = explore(&TreesSubject { size: 0x80000 }, &setup);
-            println!("named trees, {machine}, {threads} threads: {report}");
-            assert!(report.violation.is_none(), "{}", report.violation.expect("just seen"));
-        }
-    }
+    survives("named trees", &TreesSubject { size: 0x80000 }, 60, Budget::scaled(5_000, 100.0));
 }
 
 /// Objects with maps are made, their maps filled and cleared, and both freed, whatever a power cut leaves.
 #[test]
 fn maps_survive_power_cuts() {
-    for machine in Machine::ALL {
-        for threads in 1..=3 {
-            let budget = Budget::scaled(5_000, 100.0);
-            let failing_drains = machine.durability == Durability::Commit;
-            let operations = 60 / threads as u64;
-            let setup = Setup { machine, threads, operations, budget, failing_drains, ..Setup::default() };
-            let report = explore(&MapsSubject { size: 0x80000 }, &setup);
-            println!("maps, {machine}, {threads} threads: {report}");
-            assert!(report.violation.is_none(), "{}", report.violation.expect("just seen"));
-        }
-    }
+    survives("maps", &MapsSubject { size: 0x80000 }, 60, Budget::scaled(5_000, 100.0));
 }
 
 /// A pool that shrinks keeps its trees, whatever a power cut leaves of the moves, of the header and of the moved log.

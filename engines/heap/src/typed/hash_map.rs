@@ -18,7 +18,7 @@ use std::marker::PhantomData;
 /// A map that finds a value by its key in one or two cache misses, and has no order. Keys and values are any [`CellValue`], read and
 /// stored by copy. Keys are equal if their bytes are.
 ///
-/// Keys that are text, and maps in the order of their keys, are [trees](https://docs.rs/lode-index).
+/// `PMap` of the crate `lode-index` has keys that are text, and their order.
 ///
 /// An entry takes 8 bytes and those of its key and value, up to a whole word. Of the slots for entries up to three quarters are
 /// used; a map that is fuller moves to a table of twice as many. An empty map has 32 bytes.
