@@ -78,7 +78,9 @@ pub use typed::pool::TypedPool;
 pub use typed::string::PString;
 #[doc(hidden)]
 pub use typed::structure;
-pub use typed::survey::{MapPart, TypedDamage, TypedPlace, TypedSurvey, TypedVisitor, VisitMap};
+pub use typed::survey::{
+    MapPart, TypedDamage, TypedElement, TypedPlace, TypedPointer, TypedSurvey, TypedVisitor, VisitMap,
+};
 pub use typed::tx::TypedTx;
 #[doc(hidden)]
 pub use typed::type_hash;

@@ -214,12 +214,17 @@ impl<'a, M: Medium> Tx<'a, M> {
     /// Takes the lock that guards `at` until the transaction is over.
     ///
     /// # Errors
-    /// [`HeapError::Conflict`] when another transaction keeps it.
+    /// [`HeapError::Conflict`] when another transaction keeps it; [`HeapError::TooLarge`] once the transaction is too large, and stores
+    /// nothing any more.
     pub fn lock(&self, at: PoolOffset) -> Result<(), HeapError> {
         let locks = self.heap.locks();
         let (stripe, tag) = (locks.stripe(at), Tag::of(at));
         for round in 0.. {
             let attempt = &mut *self.attempt();
+            if let Outcome::TooLarge { wanted, limit } = attempt.outcome() {
+                // A closure that removes what it finds until nothing is left must come to an end.
+                return Err(HeapError::TooLarge { wanted, limit });
+            }
             if attempt.holds(stripe) {
                 locks.hold_also(stripe, tag);
                 return Ok(());

@@ -95,6 +95,23 @@ impl<M: Medium> Heap<M> {
         }
     }
 
+    /// Returns the object that begins at `at`, as it was last committed, and whether it is allocated; `None` if its word of the bitmap
+    /// is damaged.
+    pub(crate) fn object_or_block(&self, at: PoolOffset) -> Result<(Object, Option<bool>), HeapError> {
+        let memory = self.memory();
+        memory.try_reading(|memory| match self.space().find(memory, at)? {
+            FoundObject::Block { block, class, shape, .. } => {
+                let is_allocated = unchecked(memory.load8(block.word)).map(|word| word & block.mask() != 0);
+                let (size, type_number) = (class.block_size(), shape.type_number);
+                Ok((Object { at, size, type_number }, is_allocated))
+            }
+            FoundObject::Huge { span, object } => {
+                let (size, type_number) = (span.len() - object.data_off, object.type_number);
+                Ok((Object { at, size, type_number }, Some(true)))
+            }
+        })
+    }
+
     /// Returns true if an allocated object of this type begins at `at`, as it was last committed. `memory` is the
     /// heap's; its scope takes the faults.
     ///

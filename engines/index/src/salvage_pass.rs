@@ -95,7 +95,11 @@ pub(crate) struct Reached {
 impl Reached {
     /// Reads the map of the heap. No object is marked.
     pub(crate) fn read(memory: &Memory, geometry: &Geometry) -> Reached {
-        let map = SpaceMap::read(memory, geometry, &mut Report::default());
+        Reached::with(SpaceMap::read(memory, geometry, &mut Report::default()), memory)
+    }
+
+    /// Begins with the marks of `map`.
+    pub(crate) fn with(map: SpaceMap, memory: &Memory) -> Reached {
         Reached { map, nodes: HashSet::new(), bytes_left: read_limit(memory) }
     }
 }

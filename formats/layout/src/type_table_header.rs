@@ -9,6 +9,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 #[repr(C)]
 pub(crate) struct TypeTableHeader {
     pub(crate) magic: u64,
+    pub(crate) older: u64,
     pub(crate) crc: u32,
     pub(crate) version: u32,
     pub(crate) len: u32,
@@ -17,5 +18,8 @@ pub(crate) struct TypeTableHeader {
     pub(crate) reserved: u32,
 }
 
-pub(crate) const TABLE: FormatTable =
-    format_table!("type_table_header", TypeTableHeader, [magic, crc, version, len, count, root, reserved]);
+pub(crate) const TABLE: FormatTable = format_table!(
+    "type_table_header",
+    TypeTableHeader,
+    [magic, older, crc, version, len, count, root, reserved]
+);

@@ -15,6 +15,8 @@ const FAILED: u8 = 1;
 const USAGE: u8 = 2;
 /// Exit code of a command that found damage, or of a repair that lost data.
 pub(crate) const DAMAGED: u8 = 3;
+/// Exit code of a status of a migration that is not finished.
+pub(crate) const UNFINISHED: u8 = 4;
 /// 128 + SIGINT, as in shells.
 pub(crate) const INTERRUPTED: u8 = 130;
 /// Separator of the messages of several failures.
@@ -29,6 +31,7 @@ Exit status:
   1    failed, or the key is absent
   2    bad usage
   3    the pool or volume is damaged, or the repair lost data
+  4    a migration of the pool is not finished
   130  interrupted (SIGINT); what was begun is finished, nothing is left half done
   141  the reader of the output is gone (SIGPIPE)";
 

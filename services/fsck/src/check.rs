@@ -8,6 +8,7 @@
 //! nothing of its log. So a check reports what it could not examine.
 
 use crate::layout::{Layout, Trace};
+use crate::maps::Maps;
 use crate::typed::trace_typed;
 use lode_heap::check::{Finding, Report, SpaceMap, check_log, check_slots};
 use lode_heap::{Heap, HeapError};
@@ -56,6 +57,11 @@ pub(crate) fn layout_of<'l, M: Medium>(
     layouts.iter().copied().find(|layout| layout.name() == header.layout.as_str())
 }
 
+/// Returns the registered part in checks and repairs of maps.
+pub(crate) fn maps_of<'l, M: Medium>(layouts: &[&'l dyn Layout<M>]) -> Option<&'l dyn Maps<M>> {
+    layouts.iter().find_map(|layout| layout.maps())
+}
+
 /// Checks the heap and its content after the log has been replayed.
 pub(crate) fn check_content<M: Medium>(
     heap: &Heap<Arc<M>>,
@@ -70,7 +76,7 @@ pub(crate) fn check_content<M: Medium>(
     let mut trace = Trace::new(heap.memory(), &mut map, report);
     let traced_all = match layout_of(header, layouts) {
         Some(layout) => root.is_null() || layout.trace(heap, root, &mut trace),
-        None => trace_typed(heap, layouts.iter().find_map(|layout| layout.maps()), &mut trace),
+        None => trace_typed(heap, maps_of(layouts), &mut trace),
     };
     if traced_all {
         // Lost bitmaps are in the report already.

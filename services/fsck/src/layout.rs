@@ -1,10 +1,12 @@
 //! A layout's part in checks and repairs: the objects of its content.
 
+use crate::damaged_pool::DamagedPool;
+use crate::maps::Maps;
 use crate::moves::{ShrinkError, ShrinkEvents};
 use crate::outcome::{Repair, RepairError};
 use lode_heap::check::{Finding, MarkResult, Report, Severity, SpaceMap};
-use lode_heap::{Heap, HeapError, VisitMap};
-use lode_layout::{Geometry, PoolOffset};
+use lode_heap::{Heap, HeapError};
+use lode_layout::PoolOffset;
 use lode_pmem::{Medium, Memory};
 use std::sync::Arc;
 
@@ -17,8 +19,8 @@ pub trait Layout<M: Medium> {
     /// The caller then reports each other object as a leak.
     fn trace(&self, heap: &Heap<Arc<M>>, root: PoolOffset, trace: &mut Trace<'_>) -> bool;
 
-    /// Returns the function that visits maps in pools of typed data, whatever their layout; `None` if the layout knows none.
-    fn maps(&self) -> Option<VisitMap<Arc<M>>> {
+    /// Returns its part in checks and repairs of maps in pools of typed data, whatever their layout; `None` if the layout knows none.
+    fn maps(&self) -> Option<&dyn Maps<M>> {
         None
     }
 
@@ -62,21 +64,6 @@ pub trait Layout<M: Medium> {
         let _ = (heap, repair);
         Ok(())
     }
-}
-
-/// A pool whose content is to be salvaged.
-#[derive(Debug)]
-pub struct DamagedPool<'a, M: Medium> {
-    /// The medium that holds the pool.
-    pub medium: &'a Arc<M>,
-    /// The places of its structures.
-    pub geometry: &'a Geometry,
-    /// The UUID of the pool.
-    pub uuid: [u8; 16],
-    /// A random number, as for [`Heap::open`].
-    pub log_epoch: [u64; 2],
-    /// True if all descriptors, span headers and bitmaps were sound before the repair.
-    pub space_was_sound: bool,
 }
 
 /// Receives the objects of a layout during a check.

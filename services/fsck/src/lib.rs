@@ -6,7 +6,7 @@
 //!   shrink_pool   objects move down -> log closed -> headers -> file                    --> Shrunk
 //!                                                     ^
 //!   Layout        names the layout, traces its objects, salvages and moves them    (the crates of the layouts)
-//!   typed data    traced by its type table, whatever its layout's name
+//!   typed data    traced and salvaged by its type tables, whatever its layout's name
 //! ```
 //!
 //! It does: compose the checks of headers ([`lode_pool`]), of log and space ([`lode_heap::check`]) and of registered
@@ -14,7 +14,9 @@
 #![forbid(unsafe_code)]
 
 mod check;
+mod damaged_pool;
 mod layout;
+mod maps;
 mod moves;
 mod outcome;
 mod repair;
@@ -22,8 +24,11 @@ mod shrink;
 mod typed;
 
 pub use check::check_pool;
-pub use layout::{DamagedPool, Layout, Trace};
+pub use damaged_pool::DamagedPool;
+pub use layout::{Layout, Trace};
+pub use maps::{DamagedMap, Maps, UnlinkedMaps};
 pub use moves::{ShrinkError, ShrinkEvents};
 pub use outcome::{LostRange, Repair, RepairError};
 pub use repair::repair_pool;
 pub use shrink::shrink_pool;
+pub use typed::{LossReason, TypedObject, TypedRepair};

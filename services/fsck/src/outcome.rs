@@ -1,5 +1,6 @@
 //! The outcome of a repair.
 
+use crate::typed::TypedRepair;
 use lode_heap::HeapError;
 use lode_heap::check::Report;
 use lode_pool::{DirtyShutdown, PoolError};
@@ -8,7 +9,8 @@ use std::error::Error;
 /// A range of keys between two others. Some keys in it may have been lost.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LostRange {
-    /// The name of the tree whose keys they are; `None` if the pool has one tree, or if the tree is unknown.
+    /// The name of the tree whose keys they are, or the way to the map in typed data; `None` if the pool has one tree, or if the tree
+    /// is unknown.
     pub tree: Option<String>,
     /// The last key that is present before the range; `None` if there is none.
     pub after: Option<Vec<u8>>,
@@ -34,8 +36,10 @@ pub struct Repair {
     pub unplaced: u64,
     /// True if an acknowledged transaction was lost. Keys anywhere may then be missing or have old values.
     pub lost_transactions: bool,
-    /// True if objects were left as they are because their layout is unknown.
+    /// True if objects were left as they are because their layout is unknown, or the root or the types of typed data are lost.
     pub unknown_layout: bool,
+    /// The objects of a pool of typed data that were lost, allocated again, or freed.
+    pub typed: TypedRepair,
     /// The dirty shutdown of the memory modules that happened while a writer had the pool open. Data stored since
     /// that opening may be missing or old without a trace. The remaining data is sound, and the pool can be opened
     /// again.
@@ -57,7 +61,8 @@ impl Repair {
     pub fn has_losses(&self) -> bool {
         let is_incomplete = !self.lost.is_empty() || !self.lost_names.is_empty();
         let is_misplaced = !self.found_trees.is_empty() || self.unplaced > 0;
-        self.dirty_shutdown.is_some() || self.lost_transactions || is_incomplete || is_misplaced
+        let is_reduced = is_incomplete || is_misplaced || self.typed.has_losses();
+        self.dirty_shutdown.is_some() || self.lost_transactions || is_reduced
     }
 }
 

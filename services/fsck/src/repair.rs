@@ -18,9 +18,11 @@
 //! pool that was refused for a dirty shutdown is still refused if its repair was killed. So is a pool that had one
 //! during the repair.
 
-use crate::check::{check_content, layout_of};
-use crate::layout::{DamagedPool, Layout};
+use crate::check::{check_content, layout_of, maps_of};
+use crate::damaged_pool::DamagedPool;
+use crate::layout::Layout;
 use crate::outcome::{Repair, RepairError};
+use crate::typed;
 use lode_heap::Heap;
 use lode_heap::check::{Report, SpaceMap, check_slots, repair_log, repair_slots};
 use lode_layout::Geometry;
@@ -29,7 +31,7 @@ use lode_pool::{Headers, check_heap, repair_headers};
 use std::sync::Arc;
 
 /// Repairs the pool on `medium`, in place. `log_epoch` is a random number, as for [`Heap::open`]. If the pool's layout
-/// is none of `layouts`, its objects are left as they are. No other thread or process may have the pool open.
+/// is none of `layouts`, and it holds no typed data, its objects are left as they are. No other thread or process may have the pool open.
 ///
 /// # Errors
 /// [`RepairError::Pool`] when no header can be used, or the pool has features that a writer must know and this
@@ -56,18 +58,16 @@ pub fn repair_pool<M: Medium>(
     let mut before = Report::default();
     SpaceMap::read(medium.memory(), &geometry, &mut before);
     repair.repaired += SpaceMap::repair_words(&**medium, &geometry)?;
+    let damaged = DamagedPool {
+        medium,
+        geometry: &geometry,
+        uuid,
+        log_epoch: [log_epoch[0], log_epoch[1] ^ 1],
+        space_was_sound: before.is_clean(),
+    };
     match layout {
-        Some(layout) => {
-            let damaged = DamagedPool {
-                medium,
-                geometry: &geometry,
-                uuid,
-                log_epoch: [log_epoch[0], log_epoch[1] ^ 1],
-                space_was_sound: before.is_clean(),
-            };
-            layout.salvage(&damaged, &mut repair)?;
-        }
-        None => repair.unknown_layout = true,
+        Some(layout) => layout.salvage(&damaged, &mut repair)?,
+        None => typed::salvage(&damaged, maps_of(layouts), &mut repair)?,
     }
     check_slots(&**medium, &uuid, &mut repair.after);
     let (heap, _) = Heap::open(Arc::clone(medium), &geometry, uuid, [log_epoch[0], log_epoch[1] ^ 2])?;

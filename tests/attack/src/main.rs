@@ -92,7 +92,7 @@ struct Files {
 struct Kill {
     #[command(flatten)]
     run: CommonArguments,
-    /// Work of the process: pairs, ledger, trees, later [default: each in turn]
+    /// Work of the process: pairs, ledger, trees, later, migration [default: each in turn]
     #[arg(long)]
     work: Option<Work>,
     /// Durability of the pool: line, commit [default: each in turn]

@@ -61,3 +61,14 @@ fn named_trees_on_commit_durability() {
 fn later_transactions_on_commit_durability() {
     attack_times(Work::Later, Durability::Commit, 20.0);
 }
+
+/// Migrations are killed after a random number of their steps, and go on, also to the types of a newer program.
+#[test]
+fn migrations_on_line_durability() {
+    attack_times(Work::Migration, Durability::Line, 20.0);
+}
+
+#[test]
+fn migrations_on_commit_durability() {
+    attack_times(Work::Migration, Durability::Commit, 20.0);
+}

@@ -1,6 +1,6 @@
 //! Pools of typed data: a type table, and what it says about the objects, are read without a panic and in bounded time.
 
-use lode_fsck::check_pool;
+use lode_fsck::{TypedRepair, check_pool, repair_pool};
 use lode_heap::{HeapError, TypedDamage, TypedPlace, TypedSurvey, TypedVisitor};
 use lode_index::{IndexError, StoreLayout, Tree, visit_map};
 use lode_layout::{
@@ -17,7 +17,7 @@ const POOL_LEN: u64 = 320 << 10;
 /// Bytes of one change of the pool: where, and the new word.
 const CHANGE: usize = 10;
 /// Bytes of a table before and including its checksum.
-const CRC_END: usize = 12;
+const CRC_END: usize = 20;
 // The type numbers of the objects.
 const ROOT: u64 = 1;
 const ITEM: u64 = 2;
@@ -55,10 +55,10 @@ fn read_table(bytes: &[u8]) {
 
 /// Returns the bytes with the checksum of a table, as a hostile writer could leave them.
 fn with_checksum(mut bytes: Vec<u8>) -> Vec<u8> {
-    if bytes.len() >= 32 {
+    if bytes.len() >= 40 {
         bytes[..8].copy_from_slice(&TYPE_TYPE_TABLE.to_le_bytes());
         let len = (bytes.len() as u32).to_le_bytes();
-        bytes[16..20].copy_from_slice(&len);
+        bytes[24..28].copy_from_slice(&len);
         let crc = crc32c::crc32c(&bytes[CRC_END..]).to_le_bytes();
         bytes[CRC_END - 4..CRC_END].copy_from_slice(&crc);
     }
@@ -78,10 +78,19 @@ fn change_pool(data: &[u8]) {
     }
     let report = check_pool(Arc::new(memory::from_bytes(&memory::bytes(&medium))), &[&StoreLayout]);
     assert!(!report.to_string().is_empty());
+    repair(&Arc::new(memory::from_bytes(&memory::bytes(&medium))));
     let Ok(heap) = kv::open(&medium, [9, 9]) else { return };
     if let Ok(Some(survey)) = TypedSurvey::open(&heap) {
-        let _ = survey.with_maps(visit_map).visit(&mut Reader::default());
+        survey.with_maps(visit_map).visit(&mut Reader::default());
     }
+}
+
+/// Repairs the pool, after which another repair finds nothing to do.
+fn repair(medium: &Arc<Mapping>) {
+    let Ok(repair) = repair_pool(medium, [7, 7], &[&StoreLayout]) else { return };
+    let again = repair_pool(medium, [8, 8], &[&StoreLayout]).expect("it was repaired before");
+    assert_eq!((again.repaired, again.typed.clone()), (0, TypedRepair::default()), "after {repair:?}");
+    assert_eq!(again.after, repair.after);
 }
 
 /// Reads all that a survey finds.
@@ -233,7 +242,7 @@ mod test {
         let table = types().encode().unwrap();
         crate::run_mixed_seeds(&seeds(), 2000, run);
         // Each byte of the table, with the checksum of a hostile writer.
-        for (at, value) in (20..table.len()).flat_map(|at| [0, 1, 0x7F, 0xFF].map(|value| (at, value))) {
+        for (at, value) in (28..table.len()).flat_map(|at| [0, 1, 0x7F, 0xFF].map(|value| (at, value))) {
             let mut changed = table.clone();
             changed[at] = value;
             read_table(&with_checksum(changed));

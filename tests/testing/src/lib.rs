@@ -18,6 +18,7 @@ mod disk;
 pub mod gated_log;
 #[cfg(feature = "heap")]
 pub mod heap;
+mod killed;
 #[cfg(feature = "index")]
 pub mod kv;
 pub mod memory;
@@ -28,4 +29,5 @@ pub mod tree;
 pub mod volume;
 
 pub use disk::SmallDisk;
+pub use killed::KilledMedium;
 pub use settings::{budget, scaled, seed, skip};

@@ -152,10 +152,12 @@ impl SpaceMap {
                 found: Some(word),
                 ..Finding::damage("the word that says where the root is", at, "nothing can be reached")
             }),
-            Some(root) if !root.is_null() && self.state(memory, root) != Some(true) => report.add(Finding {
-                found: Some(root.get()),
-                ..Finding::damage("the root", at, "no object is there")
-            }),
+            Some(root) if !root.is_null() && self.is_allocated(memory, root) != Some(true) => {
+                report.add(Finding {
+                    found: Some(root.get()),
+                    ..Finding::damage("the root", at, "no object is there")
+                })
+            }
             Some(_) => {}
         }
     }
@@ -167,7 +169,7 @@ impl SpaceMap {
     }
 
     /// Returns true if the object at `at` is allocated; `None` if none can begin there or its bitmap is damaged.
-    fn state(&self, memory: &Readable, at: PoolOffset) -> Option<bool> {
+    pub fn is_allocated(&self, memory: &Readable, at: PoolOffset) -> Option<bool> {
         let used = &self.used[self.find(at)?];
         match &used.kind {
             Kind::Superblock { shape, .. } => {
@@ -192,9 +194,21 @@ impl SpaceMap {
         }
     }
 
+    /// Returns true if the object at `at` was reached.
+    pub fn is_marked(&self, at: PoolOffset) -> bool {
+        let Some(found) = self.find(at) else { return false };
+        let used = &self.used[found];
+        match &used.kind {
+            Kind::Superblock { shape, reached } => index_of(used.span, shape, at)
+                .is_some_and(|index| reached[(index / BITS) as usize] & 1 << (index % BITS) != 0),
+            Kind::Huge { reached, .. } => *reached,
+            Kind::Unknown => false,
+        }
+    }
+
     /// Marks the object at `at` as reached by a reference.
     pub fn mark(&mut self, memory: &Readable, at: PoolOffset) -> MarkResult {
-        let state = self.state(memory, at);
+        let state = self.is_allocated(memory, at);
         let Some(found) = self.find(at) else { return MarkResult::NoObject };
         let used = &mut self.used[found];
         let again = match &mut used.kind {

@@ -1,9 +1,10 @@
 //! Migration: the objects of a pool become those of a program whose types have changed.
 //!
 //! ```text
-//!   1. one transaction: the root object gets the new type table, and keeps the old one beside it
+//!   1. one transaction: the root object gets the new type table, and keeps the old one beside it; if a newer program goes on, its
+//!      table comes first, and the one before it leads to the oldest
 //!   2. from the root on, each pointer: an object of an older type is converted, and freed; its pointers move to the new one
-//!   3. one transaction: the old table goes
+//!   3. one transaction: the old tables go
 //! ```
 //!
 //! Every object has the number of its own type. So step 2 can stop after any transaction, and begins again at the root: what it
@@ -21,7 +22,7 @@ pub use crate::persist::walk;
 use crate::ptr::TargetOf;
 use crate::tx::Tx;
 pub use lode_layout::PoolOffset;
-use lode_layout::{TypeComparison, TypedRoot, WORD};
+use lode_layout::{TypeComparison, TypeTable, TypedRoot, WORD, encode_root};
 pub use lode_pmem::Fault;
 use lode_pmem::{Medium, Memory};
 use zerocopy::IntoBytes;
@@ -213,30 +214,31 @@ fn begin<T: Persist<B>, B: Brand, M: Medium>(tx: &Tx<'_, M>) -> Result<Option<Po
     };
     let comparison = compare(root.types)?;
     let at = tx.root()?;
-    if !root.from.is_null() {
-        // A migration that is not finished goes on, also one that an older program has begun.
-        compare(root.from)?;
-    }
+    // A migration that is not finished goes on, also one that an older program has begun.
+    root::older_tables_in(tx, &root)?.into_iter().try_for_each(|types| compare(types).map(drop))?;
     if comparison == TypeComparison::Same {
         return Ok((!root.from.is_null()).then_some(at));
     }
     let types = TypesOf::store::<T, B, M>(tx)?;
     tx.lock(at)?;
-    let from = if root.from.is_null() { root.types } else { root.from };
-    if from != root.types {
-        tx.free(root.types).inspect_err(|_| tx.set_rollback_only())?;
+    if !root.from.is_null() {
+        // Objects of its types may be there already.
+        let older = root.types.plus(TypeTable::OLDER_OFF);
+        tx.lock(older)?;
+        tx.store8(older, encode_root(root.from));
     }
-    tx.store_words(at, &TypedRoot { types, from, ..root }.encode());
+    tx.store_words(at, &TypedRoot { types, from: root.types, ..root }.encode());
     Ok(Some(at))
 }
 
-/// Takes the old type table away.
+/// Takes the old type tables away.
 fn finish<M: Medium>(tx: &Tx<'_, M>) -> Result<(), HeapError> {
     let Some(root) = root::root_in(tx)? else { return Ok(()) };
     let at = tx.root()?;
+    let older = root::older_tables_in(tx, &root)?;
     tx.lock(at)?;
     tx.store_words(at, &TypedRoot { from: PoolOffset::NULL, ..root }.encode());
-    tx.free(root.from).inspect_err(|_| tx.set_rollback_only())
+    older.into_iter().try_for_each(|types| tx.free(types)).inspect_err(|_| tx.set_rollback_only())
 }
 
 /// Follows at most `count` pointers: those that wait, and those in the objects to which they lead. Returns the pointers that are left,

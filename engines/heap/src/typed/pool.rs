@@ -97,6 +97,21 @@ impl<B: Brand, M: Medium> TypedPool<B, M> {
         self.heap.migrate::<T>(progress)
     }
 
+    /// Does what [`migrate`](TypedPool::migrate) does, with transactions of so many pointers, as [`TypedHeap::migrate_in_steps`].
+    ///
+    /// # Errors
+    /// As [`TypedHeap::migrate`].
+    ///
+    /// # Durability
+    /// As [`TypedHeap::migrate`].
+    pub fn migrate_in_steps<T: Persist<B>>(
+        &mut self,
+        pointers: u64,
+        progress: &mut dyn FnMut(Migrated),
+    ) -> Result<Migrated, HeapError> {
+        self.heap.migrate_in_steps::<T>(pointers, progress)
+    }
+
     /// Does what [`migrate`](TypedPool::migrate) does in one transaction.
     ///
     /// # Errors

@@ -8,11 +8,14 @@ use crate::persist::Persist;
 use crate::tx::Tx;
 use lode_layout::{
     PoolOffset, ProgramTypes, TYPE_TABLE_LEN_MAX, TYPE_TYPE_TABLE, TYPE_TYPED_ROOT, TypeComparison,
-    TypeTable, TypeTableError, TypedRoot, WORD,
+    TypeTable, TypeTableError, TypedRoot, WORD, decode_root,
 };
 use lode_pmem::{Medium, Readable};
 use std::any::TypeId;
 use std::sync::OnceLock;
+
+/// Tables that one migration may replace, one after the other.
+const TABLES_MAX: usize = 256;
 
 /// The type table whose types were found to be the program's, and the program's type of the root.
 #[derive(Debug, Default)]
@@ -83,7 +86,10 @@ pub(crate) fn committed_root<M: Medium>(heap: &Heap<M>) -> Result<Option<TypedRo
     }
     let object = heap.object(at)?;
     check_root(at, object.size, object.type_number)?;
-    decode_root(at, heap.memory().reading(|memory| [0, 1, 2].map(|word| memory.load8(at.plus(word * WORD))))?)
+    decode_typed_root(
+        at,
+        heap.memory().reading(|memory| [0, 1, 2].map(|word| memory.load8(at.plus(word * WORD))))?,
+    )
 }
 
 /// Returns the root as the transaction sees it; `None` while there is none. The read is validated.
@@ -98,7 +104,7 @@ pub(crate) fn root_in<M: Medium>(tx: &Tx<'_, M>) -> Result<Option<TypedRoot>, He
     let (size, type_number) = tx.object(at)?;
     check_root(at, size, type_number)?;
     let [first, second, third] = [0, 1, 2].map(|word| tx.read8(at.plus(word * WORD)));
-    decode_root(at, [first?, second?, third?])
+    decode_typed_root(at, [first?, second?, third?])
 }
 
 fn check_root(at: PoolOffset, size: u64, found: u64) -> Result<(), HeapError> {
@@ -106,7 +112,7 @@ fn check_root(at: PoolOffset, size: u64, found: u64) -> Result<(), HeapError> {
     if is_typed { Ok(()) } else { Err(HeapError::NotTyped { at, found }) }
 }
 
-fn decode_root(at: PoolOffset, words: [u64; 3]) -> Result<Option<TypedRoot>, HeapError> {
+fn decode_typed_root(at: PoolOffset, words: [u64; 3]) -> Result<Option<TypedRoot>, HeapError> {
     TypedRoot::decode(words).map(Some).ok_or(HeapError::Corrupt { what: "the root object", at })
 }
 
@@ -121,7 +127,54 @@ pub(crate) fn read_type_table<M: Medium>(heap: &Heap<M>, types: PoolOffset) -> R
     decode_table(types, &bytes)
 }
 
-/// Returns the type table at `types` as the transaction sees it. A table never changes.
+/// Returns the offsets of the older tables of an unfinished migration, the newest of them first.
+///
+/// # Errors
+/// [`HeapError::Corrupt`], [`HeapError::Fault`].
+pub(crate) fn older_tables<M: Medium>(
+    heap: &Heap<M>,
+    root: &TypedRoot,
+) -> Result<Vec<PoolOffset>, HeapError> {
+    follow_older(root, |at| {
+        let object = heap.object(at)?;
+        let word = || heap.memory().reading(|memory| memory.load8(at.plus(TypeTable::OLDER_OFF)));
+        check_table(at, object.size, object.type_number).and_then(|()| Ok(word()?))
+    })
+}
+
+/// Returns the offsets of [`older_tables`] as the transaction sees them.
+///
+/// # Errors
+/// As [`older_tables`], and [`HeapError::Conflict`].
+pub(crate) fn older_tables_in<M: Medium>(
+    tx: &Tx<'_, M>,
+    root: &TypedRoot,
+) -> Result<Vec<PoolOffset>, HeapError> {
+    follow_older(root, |at| {
+        let (size, type_number) = tx.object(at)?;
+        check_table(at, size, type_number)?;
+        tx.read8(at.plus(TypeTable::OLDER_OFF))
+    })
+}
+
+fn follow_older(
+    root: &TypedRoot,
+    older: impl Fn(PoolOffset) -> Result<u64, HeapError>,
+) -> Result<Vec<PoolOffset>, HeapError> {
+    let (mut tables, mut next) = (Vec::new(), root.from);
+    while !next.is_null() {
+        let corrupt = HeapError::Corrupt { what: "the older type table", at: next };
+        // No table is older than itself.
+        if next == root.types || tables.contains(&next) || tables.len() == TABLES_MAX {
+            return Err(corrupt);
+        }
+        tables.push(next);
+        next = decode_root(older(next)?).ok_or(corrupt)?;
+    }
+    Ok(tables)
+}
+
+/// Returns the type table at `types` as the transaction sees it. Its types never change.
 pub(crate) fn type_table_in<M: Medium>(tx: &Tx<'_, M>, types: PoolOffset) -> Result<TypeTable, HeapError> {
     let (size, type_number) = tx.object(types)?;
     let mut bytes = table_space(types, size, type_number)?;
@@ -131,10 +184,13 @@ pub(crate) fn type_table_in<M: Medium>(tx: &Tx<'_, M>, types: PoolOffset) -> Res
 
 /// Returns space for the bytes of the table in an object.
 fn table_space(at: PoolOffset, size: u64, type_number: u64) -> Result<Vec<u8>, HeapError> {
-    match type_number {
-        TYPE_TYPE_TABLE => Ok(vec![0; (size as usize).min(TYPE_TABLE_LEN_MAX)]),
-        _ => Err(HeapError::Corrupt { what: "the type table", at }),
-    }
+    check_table(at, size, type_number)?;
+    Ok(vec![0; (size as usize).min(TYPE_TABLE_LEN_MAX)])
+}
+
+fn check_table(at: PoolOffset, size: u64, type_number: u64) -> Result<(), HeapError> {
+    let is_table = type_number == TYPE_TYPE_TABLE && size >= TypeTable::OLDER_OFF + WORD;
+    if is_table { Ok(()) } else { Err(HeapError::Corrupt { what: "the type table", at }) }
 }
 
 fn decode_table(at: PoolOffset, bytes: &[u8]) -> Result<TypeTable, HeapError> {

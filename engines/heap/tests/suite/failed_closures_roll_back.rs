@@ -11,6 +11,7 @@ lode_heap::brand!(Panicking);
 lode_heap::brand!(Nesting);
 lode_heap::brand!(Catching);
 lode_heap::brand!(Unwinding);
+lode_heap::brand!(Looping);
 
 macro_rules! root {
     ($name:ident, $brand:ident) => {
@@ -227,6 +228,27 @@ fn too_large_counts_before_error_of_closure() {
         if is_stored { Ok(()) } else { Err(HeapError::NoObject { at: place }) }
     });
     assert!(matches!(ended, Err(HeapError::TooLarge { .. })), "{ended:?}");
+}
+
+/// A closure that goes on after its transaction became too large comes to an end: what it removes does not come again.
+#[test]
+fn loops_end_in_too_large_transactions() {
+    const LEN: u64 = 8 << 20;
+    let mut pool = Pool::new(LEN);
+    let heap = pool.typed::<Looping>();
+    let numbers = heap.root_or_init(|_| Ok(PVec::<u64, Looping>::new())).unwrap();
+    let len = LEN / 16;
+    heap.run(|tx| numbers.extend_from_slice(tx, &vec![1; len as usize])).unwrap();
+    let ended = heap.run(|tx| {
+        (0..len).for_each(|index| drop(numbers.set(tx, index, 2)));
+        let mut left = len;
+        while numbers.pop(tx)?.is_some() {
+            left = left.checked_sub(1).expect("the vector has no more elements");
+        }
+        Ok::<_, HeapError>(())
+    });
+    assert!(matches!(ended, Err(HeapError::TooLarge { .. })), "{ended:?}");
+    assert_eq!(numbers.load_len(&heap.guard()), len);
 }
 
 #[test]

@@ -287,7 +287,7 @@ fn check(heap: &Heap) {
             panic!("{}: {damage:?}", place.path());
         }
     }
-    heap.survey().unwrap().unwrap().visit(&mut Sound).unwrap();
+    heap.survey().unwrap().unwrap().visit(&mut Sound);
 }
 
 fn is_not_migrated<T: Persist<Shop>>(heap: &Heap) {

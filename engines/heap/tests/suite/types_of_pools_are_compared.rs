@@ -196,7 +196,7 @@ fn pools_are_read_without_the_program() {
     let heap = pool.heap();
     let mut survey = TypedSurvey::open(&heap).unwrap().unwrap();
     let mut listing = Listing::default();
-    survey.visit(&mut listing).unwrap();
+    survey.visit(&mut listing);
     let want = [
         "Root.years[0] 1901",
         "Root.years[1] 1902",

@@ -165,7 +165,7 @@ fn contents(heap: &Heap) -> Result<Contents, HeapError> {
     let mut reached = Reached::default();
     let survey = heap.survey()?.expect("made at the start");
     reached.objects.extend(survey.frame());
-    survey.with_maps(visit_map).visit(&mut reached)?;
+    survey.with_maps(visit_map).visit(&mut reached);
     reached.objects.sort();
     let objects = heap.objects().map(|object| Ok(object?.at)).collect::<Result<Vec<_>, HeapError>>()?;
     let mut unsound = reached.damage;

@@ -16,10 +16,12 @@
 mod free;
 mod key;
 mod range;
+mod salvage;
 mod visit;
 
 pub use key::MapKey;
 pub use range::{MapRange, MapRangeIn};
+pub(crate) use salvage::TreeMaps;
 pub use visit::visit_map;
 
 use crate::error::IndexError;

@@ -5,10 +5,10 @@ use super::salvage::salvage;
 use crate::check::Finding;
 use crate::error::IndexError;
 use crate::layout::{evacuate_root_tree, report, stays_without_room};
-use crate::map::visit_map;
+use crate::map::TreeMaps;
 use crate::tree::Tree;
-use lode_fsck::{DamagedPool, Layout, Repair, RepairError, ShrinkError, ShrinkEvents, Trace};
-use lode_heap::{Heap, VisitMap};
+use lode_fsck::{DamagedPool, Layout, Maps, Repair, RepairError, ShrinkError, ShrinkEvents, Trace};
+use lode_heap::Heap;
 use lode_layout::{PoolOffset, TreeEntry, TreeTableKey};
 use lode_pmem::Medium;
 use std::sync::Arc;
@@ -67,8 +67,8 @@ impl<M: Medium> Layout<M> for StoreLayout {
         is_complete
     }
 
-    fn maps(&self) -> Option<VisitMap<Arc<M>>> {
-        Some(visit_map)
+    fn maps(&self) -> Option<&dyn Maps<M>> {
+        Some(&TreeMaps)
     }
 
     fn salvage(&self, damaged: &DamagedPool<'_, M>, repair: &mut Repair) -> Result<(), RepairError> {

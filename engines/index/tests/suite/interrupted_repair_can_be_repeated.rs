@@ -8,66 +8,14 @@ use lode_fsck::{Layout, repair_pool};
 use lode_index::StoreLayout;
 use lode_kv::LAYOUT;
 use lode_layout::PoolOffset;
-use lode_pmem::{Mapping, Medium, SyncError};
+use lode_pmem::{Mapping, Medium};
 use lode_pool::{DirtyShutdown, Headers};
-use lode_testing::memory;
+use lode_testing::{KilledMedium, memory};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The dirty shutdowns of the modules below when the pool was last opened.
-const SHUTDOWNS: u64 = 4;
-
-/// A medium that ends its user before one of its stores, on modules that had one dirty shutdown more.
-struct KilledMedium {
-    inner: Arc<Mapping>,
-    stores_left: AtomicU64,
-}
-
-impl KilledMedium {
-    fn step(&self) {
-        let left = self.stores_left.load(Ordering::Relaxed);
-        self.stores_left.store(left.saturating_sub(1), Ordering::Relaxed);
-        assert!(left > 0, "killed");
-    }
-}
-
-impl lode_pmem::Layer for KilledMedium {
-    type Inner = Mapping;
-
-    fn inner(&self) -> &Mapping {
-        &self.inner
-    }
-    fn store8(&self, at: PoolOffset, value: u64) {
-        self.step();
-        self.inner().store8(at, value);
-    }
-    fn store(&self, at: PoolOffset, bytes: &[u8]) {
-        self.step();
-        self.inner().store(at, bytes);
-    }
-    fn compare_exchange8(&self, at: PoolOffset, current: u64, new: u64) -> Result<u64, u64> {
-        self.step();
-        self.inner().compare_exchange8(at, current, new)
-    }
-    fn copy(&self, at: PoolOffset, bytes: &[u8]) {
-        self.step();
-        self.inner().copy(at, bytes);
-    }
-    fn log_write(&self, at: PoolOffset, bytes: &[u8]) -> Result<(), SyncError> {
-        self.step();
-        self.inner().log_write(at, bytes)
-    }
-    fn dirty_shutdowns(&self) -> Option<u64> {
-        Some(SHUTDOWNS + 1)
-    }
-}
-
-impl KilledMedium {
-    fn on(inner: &Arc<Mapping>, stores: u64) -> Arc<KilledMedium> {
-        Arc::new(KilledMedium { inner: Arc::clone(inner), stores_left: AtomicU64::new(stores) })
-    }
-}
+/// The dirty shutdowns of the modules when the pool was last opened. There was one more since.
+pub(crate) const SHUTDOWNS: u64 = 4;
 
 fn dirty_shutdowns(medium: &Arc<Mapping>) -> Option<u64> {
     Headers::read(&**medium).unwrap().current().dirty_shutdowns
@@ -90,7 +38,7 @@ fn damaged() -> Image {
 }
 
 /// Kills a repair of what `medium` returns before each of its stores, and repeats it. `verify` looks at the outcome.
-fn kill_at_each_store<L: Layout<KilledMedium>>(
+pub(crate) fn kill_at_each_store<L: Layout<KilledMedium>>(
     medium: impl Fn() -> Arc<Mapping>,
     layout: &L,
     verify: impl Fn(&Arc<Mapping>, u64),
@@ -100,14 +48,14 @@ fn kill_at_each_store<L: Layout<KilledMedium>>(
     for stores in 0.. {
         let inner = medium();
         let ended = catch_unwind(AssertUnwindSafe(|| {
-            repair_pool(&KilledMedium::on(&inner, stores), LOG_EPOCH, &[layout])
+            repair_pool(&KilledMedium::on(&inner, stores, Some(SHUTDOWNS + 1)), LOG_EPOCH, &[layout])
         }));
         if ended.is_ok() {
             break;
         }
         stops += 1;
         let unaccepted = dirty_shutdowns(&inner).is_some();
-        let again = KilledMedium::on(&inner, u64::MAX);
+        let again = KilledMedium::on(&inner, u64::MAX, Some(SHUTDOWNS + 1));
         let repair = repair_pool(&again, [LOG_EPOCH[0] + 10, LOG_EPOCH[1] + 9], &[layout]).unwrap();
         let shutdown = DirtyShutdown { was: SHUTDOWNS, now: SHUTDOWNS + 1 };
         assert_eq!(repair.dirty_shutdown, unaccepted.then_some(shutdown), "killed before store {stores}");

@@ -7,6 +7,7 @@ mod concurrent_readers_and_writers;
 mod corrupt_values_are_errors;
 mod damage;
 mod damaged_maps_are_found;
+mod damaged_maps_are_repaired;
 mod emptied_pool_holds_as_much_again;
 mod every_flipped_bit_is_found;
 mod hostile_trees_are_checked_in_bounds;

@@ -2,6 +2,9 @@
 
 use super::shape::{NumberKind, PoolType, Shape, TypeField, TypeId, TypeVariant};
 use super::{NAME_LEN_MAX, NESTED_MAX, TypeTable};
+use crate::chunk::encode_root;
+use crate::flip::flipped_bit_of;
+use crate::offset::PoolOffset;
 use crate::type_table_header::TypeTableHeader;
 use core::mem::offset_of;
 use zerocopy::{FromBytes, IntoBytes};
@@ -13,6 +16,10 @@ const MAGIC: u64 = super::TYPE_TYPE_TABLE;
 const VERSION: u32 = 1;
 
 const HEADER_LEN: usize = size_of::<TypeTableHeader>();
+/// Bytes before those that the checksum covers.
+const CRC_END: usize = offset_of!(TypeTableHeader, version);
+/// Greatest length of a table in bytes in which a flipped bit is searched.
+const FLIPPED_LEN_MAX: usize = 16 << 10;
 /// Types in types, on all levels, that a type may have, so that a walk over one takes no longer than its bytes allow.
 const PARTS_MAX: u32 = 1 << 16;
 /// Bytes of the shortest type: its kind, its number, its size.
@@ -46,6 +53,10 @@ const fn malformed<T>(rule: &'static str) -> Result<T, TypeTableError> {
 }
 
 impl TypeTable {
+    /// Offset in the bytes of the root word that leads to the next older table of an unfinished migration. It is null in the
+    /// bytes that [`encode`](TypeTable::encode) returns.
+    pub const OLDER_OFF: u64 = offset_of!(TypeTableHeader, older) as u64;
+
     /// Returns the bytes as stored.
     ///
     /// # Errors
@@ -58,6 +69,7 @@ impl TypeTable {
         }
         let header = TypeTableHeader {
             magic: MAGIC,
+            older: encode_root(PoolOffset::NULL),
             crc: 0,
             version: VERSION,
             len: bytes.len() as u32,
@@ -101,6 +113,28 @@ impl TypeTable {
             return malformed("nothing follows the types");
         }
         TypeTable::new(types, TypeId::new(header.root))
+    }
+
+    /// Returns the flipped bit of stored bytes, counted from the first byte's lowest one, if they are those of a table of at most 16 KiB
+    /// but for it: in a longer one, greater damage looks like a flipped bit too often.
+    ///
+    /// # Cost
+    /// A checksum for each bit of the header, and a cycle or two for each bit of the rest.
+    pub fn flipped_bit(bytes: &[u8]) -> Option<usize> {
+        let bytes = &bytes[..bytes.len().min(FLIPPED_LEN_MAX)];
+        let is_table_without = |bit: &usize| {
+            let mut bytes = bytes.to_vec();
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            TypeTable::decode(&bytes).is_ok()
+        };
+        let (header, _) = TypeTableHeader::read_from_prefix(bytes).ok()?;
+        if TypeTable::decode(bytes).is_ok() {
+            return None;
+        }
+        let covered = bytes.get(CRC_END..header.len as usize);
+        let in_covered = covered.and_then(|covered| flipped_bit_of(header.crc, covered));
+        let in_covered = in_covered.map(|bit| CRC_END * 8 + bit);
+        in_covered.into_iter().chain(0..HEADER_LEN * 8).find(is_table_without)
     }
 
     /// Checks the rules that concern several types.
@@ -240,7 +274,7 @@ fn parts(shape: &Shape) -> impl Iterator<Item = (TypeId, bool)> {
 }
 
 fn crc_of(bytes: &[u8]) -> u32 {
-    crc32c::crc32c(&bytes[offset_of!(TypeTableHeader, version)..])
+    crc32c::crc32c(&bytes[CRC_END..])
 }
 
 fn put_type(bytes: &mut Vec<u8>, PoolType { number, size, shape }: &PoolType) {

@@ -52,7 +52,12 @@ impl TypeTable {
 
     /// Returns the struct, or other type, that the root is, also if a mutex guards it.
     pub fn root_declared(&self) -> TypeId {
-        let mut id = self.root;
+        self.declared(self.root)
+    }
+
+    /// Returns the struct, or other type, that a type is, also if a mutex guards it.
+    pub fn declared(&self, id: TypeId) -> TypeId {
+        let mut id = id;
         while let Shape::Mutex(guarded) = self.get(id).shape {
             id = guarded;
         }
@@ -75,6 +80,21 @@ impl TypeTable {
     /// Returns the name of a type as a program writes it, without its brand.
     pub fn name(&self, id: TypeId) -> String {
         name_of(&self.types, id)
+    }
+
+    /// Returns the number of boxes in a type that lead to the type `target`. A vector of such boxes counts as any number.
+    pub fn boxes_of(&self, id: TypeId, target: TypeId) -> u64 {
+        match &self.get(id).shape {
+            Shape::Box(found) => u64::from(*found == target),
+            Shape::Struct { fields, .. } => {
+                let boxes = fields.iter().map(|field| self.boxes_of(field.id, target));
+                boxes.fold(0, u64::saturating_add)
+            }
+            Shape::Array { element, len } => self.boxes_of(*element, target).saturating_mul(*len),
+            Shape::Mutex(guarded) => self.boxes_of(*guarded, target),
+            Shape::Vec { element, .. } if self.boxes_of(*element, target) > 0 => u64::MAX,
+            _ => 0,
+        }
     }
 
     /// Returns the way from a type to the cell, pointer or value that lies at an offset in it, as `.items[3].price`.

@@ -6,6 +6,7 @@ mod create;
 mod dump;
 mod grow;
 mod info;
+mod migrate;
 mod repair;
 mod shrink;
 mod stats;
@@ -43,6 +44,11 @@ pub(crate) enum PoolCommand {
     /// Every loss that a checksum can detect is listed. Old data with a right checksum is not detected: if a part of an
     /// older copy of the pool was written over it, that part looks like the last data stored. Compare with a backup
     /// after that, too.
+    ///
+    /// A pool of typed data is repaired by the types that it names: pointers with a flipped bit are put right, what has an owner
+    /// stays, and objects without one are freed. An object that is lost is named by its way from the root, as
+    /// Shop.items[17].name, and its pointer is null then. Values, lengths and texts that are none stay as they are: only the
+    /// program knows others. An unfinished migration goes on after the repair.
     #[command(after_long_help = fields::help(repair::FIELDS))]
     Repair(PoolArgs),
     /// Print how full a pool is, by kind and size of its objects, also of one that another process has open
@@ -51,6 +57,15 @@ pub(crate) enum PoolCommand {
     /// Print the types of a pool of typed data: its structs and enums, with the offset of each field
     #[command(after_long_help = fields::help(types::FIELDS))]
     Types(PoolArgs),
+    /// Print whether a migration of typed data is under way, and what is left of it
+    ///
+    /// Objects are converted by code of the program that has the new types: its call of migrate begins a migration, and goes on
+    /// with one that was stopped. This command can't do that, and changes nothing. While a migration is under way, the pool
+    /// holds the types from before it, too, and each object has the number of its own; no program uses the pool before the
+    /// end, but all commands read it. With --status, the exit status is 4 while a migration is not finished, so a script can
+    /// run the program until it is 0.
+    #[command(after_long_help = fields::help(migrate::FIELDS))]
+    Migrate(migrate::Migrate),
     /// Print the structures of a pool, or the values of one of typed data
     #[command(after_long_help = fields::help(dump::FIELDS))]
     Dump(dump::Dump),
@@ -89,6 +104,7 @@ pub(crate) fn run(command: &PoolCommand, options: &GlobalOptions) -> Result<Outp
         PoolCommand::Repair(args) => repair::run(&args.path, options.durability),
         PoolCommand::Stats(args) => stats::run(&args.path),
         PoolCommand::Types(args) => types::run(&args.path),
+        PoolCommand::Migrate(migrate) => migrate::run(migrate),
         PoolCommand::Dump(dump) => dump::run(dump, options.json),
         PoolCommand::Copy(copy) => copy::run(copy, options.durability),
         PoolCommand::Shrink(args) => shrink::run(args, options.durability),

@@ -18,7 +18,7 @@ pub(crate) fn run(path: &Path, wanted: Option<&str>, json: bool) -> Result<Outpu
     let mut survey = survey(pool.heap()).map_err(|error| failure()(error.into()))?;
     let out = io::BufWriter::new(io::stdout().lock());
     let mut values = Values { out, json, wanted, found: 0, seen: HashSet::new(), printed: Ok(()) };
-    survey.visit(&mut values).map_err(|error| failure()(error.into()))?;
+    survey.visit(&mut values);
     let Values { mut out, found, printed, .. } = values;
     printed.and_then(|()| out.flush()).map_err(Failure::stdout)?;
     match wanted {

@@ -9,7 +9,7 @@ use std::fs;
 use std::path::Path;
 
 /// A run of each command, in this order, on one machine and one folder: `@name` is a file in it.
-const RUNS: [&str; 79] = [
+const RUNS: [&str; 80] = [
     "platform init lab-pair",
     "platform template",
     "platform e820 @map --plan 1G",
@@ -78,6 +78,7 @@ const RUNS: [&str; 79] = [
     "pool shrink @pool",
     "pool types @typed",
     "pool dump @typed --typed",
+    "pool migrate @typed --status",
     "volume create @volume --size 16MiB --format atomic",
     "volume info @volume",
     "volume grow @volume --size 17MiB",

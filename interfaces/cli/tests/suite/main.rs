@@ -21,6 +21,7 @@ mod json_is_structured;
 mod kills_lose_no_acknowledged_key;
 mod logs_keep_their_records;
 mod manual_pages_are_current;
+mod migrations_are_reported;
 mod plans_are_applied;
 mod pools_in_use_are_read;
 #[path = "../program/mod.rs"]
@@ -31,6 +32,7 @@ mod real_machine_plans;
 mod real_machines_are_rehearsed;
 mod sysfs_captures;
 mod typed_pools_are_printed;
+mod typed_pools_are_repaired;
 mod volume_clients;
 mod volume_journal;
 mod volume_pipes;

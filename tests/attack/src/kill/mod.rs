@@ -14,6 +14,7 @@
 
 mod later;
 mod ledger;
+mod migration;
 mod pairs;
 mod trees;
 
@@ -49,11 +50,13 @@ pub enum Work {
     Trees,
     /// Transactions of a store that return before they are durable, among others.
     Later,
+    /// Migrations of typed data, in steps.
+    Migration,
 }
 
 impl Work {
     /// All works.
-    pub const ALL: [Work; 4] = [Work::Pairs, Work::Ledger, Work::Trees, Work::Later];
+    pub const ALL: [Work; 5] = [Work::Pairs, Work::Ledger, Work::Trees, Work::Later, Work::Migration];
 }
 
 impl fmt::Display for Work {
@@ -63,6 +66,7 @@ impl fmt::Display for Work {
             Work::Ledger => "ledger",
             Work::Trees => "trees",
             Work::Later => "later",
+            Work::Migration => "migration",
         })
     }
 }
@@ -72,7 +76,9 @@ impl FromStr for Work {
 
     fn from_str(text: &str) -> Result<Work, String> {
         let work = Work::ALL.into_iter().find(|work| work.to_string() == text);
-        work.ok_or_else(|| format!("there is no work {text:?}; choose pairs, ledger, trees or later"))
+        work.ok_or_else(|| {
+            format!("there is no work {text:?}; choose pairs, ledger, trees, later or migration")
+        })
     }
 }
 
@@ -147,6 +153,7 @@ pub fn child(kills: &Kills, pool: &Path, journal: &Path) -> Result<()> {
         Work::Ledger => ledger::child(kills, pool, &journal),
         Work::Trees => trees::child(kills, pool, &journal),
         Work::Later => later::child(kills, pool, &journal),
+        Work::Migration => migration::child(kills, pool, &journal),
     }
 }
 
@@ -168,6 +175,13 @@ fn on_all_threads(work: impl Fn(u64) -> Result<()> + Sync) -> Result<()> {
 /// # Errors
 /// A child can't be started.
 pub fn attack(kills: &Kills, program: &Path, found: &mut dyn FnMut(Finding)) -> Result<u64> {
+    let create = match kills.work {
+        Work::Pairs => pairs::create,
+        Work::Ledger => ledger::create,
+        Work::Trees => trees::create,
+        Work::Later => later::create,
+        Work::Migration => return migration::attack(kills, program, found),
+    };
     let mut rng = Rng::with_seed(kills.seed);
     let (mut killed, mut acknowledged) = (0, 0);
     while killed < kills.count {
@@ -175,12 +189,7 @@ pub fn attack(kills: &Kills, program: &Path, found: &mut dyn FnMut(Finding)) -> 
         let folder =
             if kills.durability == Durability::Commit { tempfile::tempdir()? } else { scratch_folder()? };
         let (pool, journal) = (folder.path().join("killed.pool"), folder.path().join("journal"));
-        let mut compare = match kills.work {
-            Work::Pairs => pairs::create(kills, &pool)?,
-            Work::Ledger => ledger::create(kills, &pool)?,
-            Work::Trees => trees::create(kills, &pool)?,
-            Work::Later => later::create(kills, &pool)?,
-        };
+        let mut compare = create(kills, &pool)?;
         for _ in 0..KILLS_PER_POOL.min(kills.count - killed) {
             let mut child = start(kills, program, &pool, &journal)?;
             let log = Journal::open(&journal)?;

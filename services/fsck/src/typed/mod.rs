@@ -1,15 +1,33 @@
 //! Pools of typed data: every object has one owner, and the pool's type table says where the owners are.
+//!
+//! ```text
+//!   trace     what a check reports: each object, each damage, by its way from the root
+//!   salvage   frame    root word, root object, type tables are put right
+//!             pass     what each pointer is to lead to
+//!             elements lost elements leave their vectors
+//! ```
+
+mod elements;
+mod frame;
+mod lost;
+mod pass;
+mod salvage;
+
+pub use lost::{LossReason, TypedObject, TypedRepair};
+pub(crate) use salvage::salvage;
 
 use crate::layout::Trace;
-use lode_heap::{Heap, HeapError, TypedDamage, TypedPlace, TypedSurvey, TypedVisitor, VisitMap};
+use crate::maps::Maps;
+use lode_heap::{Heap, HeapError, TypedDamage, TypedPlace, TypedSurvey, TypedVisitor};
 use lode_layout::PoolOffset;
 use lode_pmem::Medium;
+use std::sync::Arc;
 
 /// Traces a pool of typed data, whatever program made it. Returns true if it was traced as a whole: false if it is not
 /// one, or if a part can't be read.
 pub(crate) fn trace_typed<M: Medium>(
-    heap: &Heap<M>,
-    maps: Option<VisitMap<M>>,
+    heap: &Heap<Arc<M>>,
+    maps: Option<&dyn Maps<M>>,
     trace: &mut Trace<'_>,
 ) -> bool {
     let mut survey = match TypedSurvey::open(heap) {
@@ -20,27 +38,30 @@ pub(crate) fn trace_typed<M: Medium>(
             return false;
         }
     };
-    for (what, at) in ["the root object", "the type table"].into_iter().zip(survey.frame()) {
-        trace.object(what, at);
+    let frame = survey.frame();
+    let names =
+        ["the root object", "the type table"].into_iter().chain(std::iter::repeat("the older type table"));
+    for (what, at) in names.zip(&frame) {
+        trace.object(what, *at);
     }
     if survey.is_half_migrated() {
         trace.note(
             "the type table",
-            survey.frame()[1],
-            "a migration is not finished, so nothing is traced; the program goes on with it",
+            frame[1],
+            "a migration is not finished; the program with the new types goes on with it",
         );
-        return false;
     }
-    if let Some(visit) = maps {
-        survey = survey.with_maps(visit);
+    if let Some(maps) = maps {
+        survey = survey.with_maps(maps.visitor());
     }
     let knows_all = !survey.misses_maps();
     if !knows_all {
         let means = "it has maps, which this program does not know, so leaks are not looked for";
-        trace.note("the type table", survey.frame()[1], means);
+        trace.note("the type table", frame[1], means);
     }
     let mut visitor = Visitor { trace, is_whole: knows_all };
-    survey.visit(&mut visitor).is_ok() && visitor.is_whole
+    survey.visit(&mut visitor);
+    visitor.is_whole
 }
 
 fn report(error: &HeapError, trace: &mut Trace<'_>) {
@@ -64,6 +85,10 @@ struct Visitor<'a, 'b> {
 }
 
 impl TypedVisitor for Visitor<'_, '_> {
+    fn visits_blocks(&self) -> bool {
+        true
+    }
+
     fn object(&mut self, place: &TypedPlace<'_>) -> bool {
         self.trace.object_on("the object that a pointer leads to", place.at(), || Some(place.path()))
     }
