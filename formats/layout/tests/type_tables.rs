@@ -228,6 +228,20 @@ fn compare(pool: &TypeTable, table: TypeTable) -> TypeComparison {
     pool.compare(&ProgramTypes { table, older: HashMap::new() })
 }
 
+/// A tuple of one value has a comma, as Rust writes it; a struct has none.
+#[test]
+fn tuples_of_one_value_are_printed_with_a_comma() {
+    let of = |name: &str| PoolType {
+        number: 3,
+        size: 1,
+        shape: Shape::Struct { name: name.to_owned(), fields: vec![field("0", 0, TypeId::new(0))] },
+    };
+    let byte = PoolType { number: 2, size: 1, shape: Shape::Number(NumberKind::U8) };
+    let table = TypeTable::new(vec![byte, of("(u8,)"), of("Wrap")], TypeId::new(0)).unwrap();
+    assert_eq!(table.value_text(TypeId::new(1), &[7]).unwrap(), format!("{:?}", (7,)));
+    assert_eq!(table.value_text(TypeId::new(2), &[7]).unwrap(), "Wrap(7)");
+}
+
 /// An array of a nested array, without bytes and with too many elements to print.
 #[test]
 fn long_values_are_cut() {

@@ -24,6 +24,11 @@ impl<T, B> PMutex<T, B> {
         PMutex { value, brand: PhantomData }
     }
 
+    /// Returns the data of a lock that is not in a pool, as a [migration](crate::Migrate) has it.
+    pub fn into_value(self) -> T {
+        self.value
+    }
+
     pub(crate) fn guarded(&self) -> &T {
         &self.value
     }

@@ -418,3 +418,40 @@ fn types_without_a_way_are_refused() {
     assert!(matches!(heap.migrate::<PCell<u64, Shop>>(|_| ()), Err(HeapError::OtherTypes(_))));
     assert!(heap.root::<FirstRoot>().unwrap().is_some());
 }
+
+/// A mutex lies in an object whose type changes: its conversion takes the old data out of it.
+#[test]
+fn data_of_mutexes_is_converted() {
+    #[derive(Persist)]
+    #[persist(brand = Shop, name = "Stall")]
+    #[repr(C)]
+    struct StallV1 {
+        stock: PMutex<PCell<u32, Shop>, Shop>,
+        names: PMutex<PVec<u8, Shop>, Shop>,
+    }
+    #[derive(Persist)]
+    #[persist(brand = Shop, was = StallV1)]
+    #[repr(C)]
+    struct Stall {
+        names: PVec<u8, Shop>,
+        stock: PMutex<PCell<u64, Shop>, Shop>,
+    }
+    impl Migrate<StallV1> for Stall {
+        fn migrate(old: StallV1) -> Result<Stall, HeapError> {
+            let stock = u64::from(old.stock.into_value().into_value()?);
+            Ok(Stall { names: old.names.into_value(), stock: PMutex::new(PCell::new(1000 * stock)) })
+        }
+    }
+    let mut pool = Pool::new(1 << 20);
+    let mut heap = pool.typed::<Shop>();
+    let before = || StallV1 { stock: PMutex::new(PCell::new(7)), names: PMutex::new(PVec::new()) };
+    let stall = heap.root_or_init(|_| Ok(before())).unwrap();
+    heap.run(|tx| stall.names.lock(tx)?.extend_from_slice(tx, b"north")).unwrap();
+    assert_eq!(heap.migrate::<Stall>(|_| ()).unwrap().converted, 1);
+    let stall = heap.root::<Stall>().unwrap().unwrap();
+    let guard = heap.guard();
+    assert_eq!(stall.stock.read(&guard, |stock| stock.load(&guard)), Ok(7000));
+    assert_eq!(stall.names.load_all(&guard).unwrap(), b"north");
+    drop(guard);
+    check(&heap);
+}

@@ -76,12 +76,17 @@ impl TypeTable {
                 return self.write_fields(&variant.fields, bytes, text);
             }
             Shape::Struct { name, fields } => {
-                if !name.starts_with('(') {
-                    *text += name;
-                } else if fields.is_empty() {
-                    *text += "()";
+                let is_tuple = name.starts_with('(');
+                *text += match (is_tuple, fields.is_empty()) {
+                    (true, true) => "()",
+                    (true, false) => "",
+                    (false, _) => name,
+                };
+                let is_whole = self.write_fields(fields, bytes, text);
+                if is_tuple && fields.len() == 1 && text.pop().is_some() {
+                    *text += ",)";
                 }
-                return self.write_fields(fields, bytes, text);
+                return is_whole;
             }
             Shape::Array { element, len } if ty.size == 0 => {
                 let _ = write!(text, "[{}; {len}]", self.name(*element));
