@@ -104,13 +104,15 @@ impl<'a> Run<'a> {
         self.call(Cargo::stable(self.workspace, words))
     }
 
-    fn call(&mut self, mut cargo: Cargo) -> Result<bool> {
-        for (name, value) in &self.settings {
-            cargo = cargo.set(name, value);
-        }
-        let outcome = cargo.run(self.log)?;
+    fn call(&mut self, cargo: Cargo) -> Result<bool> {
+        let outcome = self.with_settings(cargo).run(self.log)?;
         self.tally.add(outcome.tally);
         Ok(outcome.success)
+    }
+
+    /// Returns the call with the environment of the tests, which build scripts read, too.
+    fn with_settings(&self, cargo: Cargo) -> Cargo {
+        self.settings.iter().fold(cargo, |cargo, (name, value)| cargo.set(name, value))
     }
 
     /// Runs the tests of these programs on all cores.
@@ -229,7 +231,7 @@ fn features(run: &mut Run) -> Result<Verdict> {
 /// Runs all tests, as contributors do.
 pub(crate) fn test(run: &mut Run) -> Result<Verdict> {
     let cargo = Flavor::Checked.cargo(run.workspace, "test --locked --workspace");
-    let programs = cargo.build(run.workspace, run.log)?;
+    let programs = run.with_settings(cargo).build(run.workspace, run.log)?;
     let verdict = run.run_tests(&programs)?;
     let good = run.stable("test --locked --workspace --doc --no-fail-fast")?;
     Ok(if good { verdict } else { Verdict::Failed })
