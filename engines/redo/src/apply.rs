@@ -32,6 +32,22 @@ pub(crate) fn apply<M: Medium>(
                 dirty.add(at, WORD);
             }
         }
+        if let Some((at, words)) = entries.next_words() {
+            medium.store(at, words.as_bytes());
+            if let Some(dirty) = &mut dirty
+                && !words.is_empty()
+            {
+                dirty.add(at, words.len() as u64 * WORD);
+            }
+            continue;
+        }
+        if let Some((at, set, clear)) = entries.next_bits() {
+            change_bits(medium, memory, at, exclusive, |bits| bits & !clear | set);
+            if let Some(dirty) = &mut dirty {
+                dirty.add(at, WORD);
+            }
+            continue;
+        }
         if entries.rest().is_empty() {
             return;
         }

@@ -34,11 +34,13 @@ impl DirtyLines {
     #[inline]
     pub fn add(&mut self, at: PoolOffset, len: u64) {
         let last = at.plus(len.saturating_sub(1)).line();
-        for line in at.line()..=last {
+        let mut line = at.line();
+        while line <= last {
             let bitmap = self.bitmap(line / BITMAP_LINES);
             let word = line / 64 % 64;
             bitmap.touched |= 1 << word;
             bitmap.words[word as usize] |= 1 << (line % 64);
+            line += 1;
         }
     }
 

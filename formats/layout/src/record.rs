@@ -3,7 +3,7 @@
 
 use crate::format_table;
 use crate::format_table::FormatTable;
-use crate::{PoolOffset, flip};
+use crate::{PoolOffset, WORD, flip};
 use zerocopy::{FromBytes, Immutable, IntoBytes, transmute};
 
 /// A record's header as it lies on the medium.
@@ -167,6 +167,29 @@ impl Record {
         self.push_pair(head(WORDS, 1, at), word);
     }
 
+    /// Appends the entries that replace the words from `at` on by `bytes`, which zeros fill up to whole words.
+    #[inline]
+    pub fn push_bytes_as_words(&mut self, at: PoolOffset, bytes: &[u8]) {
+        let mut at = at;
+        for part in bytes.chunks(ENTRY_WORDS_MAX * WORD as usize) {
+            let count = part.len().div_ceil(WORD as usize);
+            let room = self.room(1 + count);
+            (room[0], room[count]) = (head(WORDS, count as u64, at), 0);
+            room[1..].as_mut_bytes()[..part.len()].copy_from_slice(part);
+            at = at.plus(part.len() as u64);
+        }
+    }
+
+    /// Appends the entry that replaces the bytes from `at` on.
+    #[inline]
+    pub fn push_bytes(&mut self, at: PoolOffset, bytes: &[u8]) {
+        let count = bytes.len().div_ceil(WORD as usize);
+        let room = self.room(2 + count);
+        room[1 + count] = 0;
+        (room[0], room[1]) = (head(BYTES, 0, at), bytes.len() as u64);
+        room[2..].as_mut_bytes()[..bytes.len()].copy_from_slice(bytes);
+    }
+
     /// Appends an entry.
     ///
     /// # Panics
@@ -204,12 +227,18 @@ impl Record {
 
     #[inline]
     fn extend(&mut self, words: &[u64]) {
-        let end = self.len + words.len();
+        self.room(words.len()).copy_from_slice(words);
+    }
+
+    /// Appends `count` words, which the caller fills: older ones show there.
+    #[inline]
+    fn room(&mut self, count: usize) -> &mut [u64] {
+        let (start, end) = (self.len, self.len + count);
         if end + RECORD_LINE_WORDS > self.words.len() {
             self.grow(end + RECORD_LINE_WORDS);
         }
-        self.words[self.len..end].copy_from_slice(words);
         self.len = end;
+        &mut self.words[start..end]
     }
 
     #[cold]
@@ -275,6 +304,31 @@ impl<'a> Entries<'a> {
         }
         self.rest = rest;
         Some((PoolOffset::new(pair[0] & OFFSET_MASK), pair[1]))
+    }
+
+    /// Takes the next entry if it replaces words, however many.
+    #[inline]
+    pub fn next_words(&mut self) -> Option<(PoolOffset, &'a [u64])> {
+        let (first, rest) = self.rest.split_first()?;
+        if first >> KIND_SHIFT != WORDS {
+            return None;
+        }
+        let (words, rest) = rest.split_at_checked((first >> COUNT_SHIFT) as usize & ENTRY_WORDS_MAX)?;
+        self.rest = rest;
+        Some((PoolOffset::new(first & OFFSET_MASK), words))
+    }
+
+    /// Takes the next entry if it changes bits. Returns the offset of the word, the bits to set and the bits to clear.
+    #[inline]
+    pub fn next_bits(&mut self) -> Option<(PoolOffset, u64, u64)> {
+        let ([first, mask], rest) = self.rest.split_first_chunk::<2>()?;
+        let (set, clear) = match first >> KIND_SHIFT {
+            SET_BITS => (*mask, 0),
+            CLEAR_BITS => (0, *mask),
+            _ => return None,
+        };
+        self.rest = rest;
+        Some((PoolOffset::new(first & OFFSET_MASK), set, clear))
     }
 
     /// Passes over the next entry if it is an [`Entry::Payload`], which changes nothing.
@@ -521,6 +575,52 @@ mod test {
         let record = sample();
         let parsed: Result<Vec<_>, _> = Entries::new(&record[RECORD_HEADER_WORDS..]).collect();
         assert_eq!(parsed, Ok(all_kinds().to_vec()));
+    }
+
+    #[test]
+    fn words_and_bits_are_taken_alone() {
+        for entry in all_kinds() {
+            let mut record = Record::new();
+            record.push(entry);
+            let mut entries = Entries::new(record.body());
+            let words = entries.next_words().map(|(at, words)| Entry::Words { at, words });
+            let bits = entries.next_bits().map(|(at, set, clear)| match clear {
+                0 => Entry::SetBits { at, mask: set },
+                _ => Entry::ClearBits { at, mask: clear },
+            });
+            let is_other =
+                !matches!(entry, Entry::Words { .. } | Entry::SetBits { .. } | Entry::ClearBits { .. });
+            assert_eq!(words.or(bits), (!is_other).then_some(entry));
+            assert_eq!(entries.rest().is_empty(), !is_other);
+        }
+        let cut = [head(WORDS, 2, PoolOffset::NULL), 1];
+        assert_eq!(Entries::new(&cut).next_words(), None);
+    }
+
+    #[test]
+    fn pushed_bytes_are_padded_with_zeros() {
+        let (at, bytes) = (PoolOffset::new(0x40), [0xFF; 11]);
+        let words = [u64::MAX, 0xFF_FFFF];
+        let mut record = Record::new();
+        record.push(Entry::Words { at, words: &[u64::MAX; 16] });
+        record.clear();
+        record.push_bytes_as_words(at, &bytes);
+        record.push_bytes(at.plus(1), &bytes);
+        record.push_bytes_as_words(at, &[]);
+        let pushed: Vec<_> = Entries::new(record.body()).map_while(Result::ok).collect();
+        let expected =
+            [Entry::Words { at, words: &words }, Entry::Bytes { at: at.plus(1), len: 11, words: &words }];
+        assert_eq!(pushed, expected);
+        record.clear();
+        record.push_bytes_as_words(at, &[1; (ENTRY_WORDS_MAX + 1) * 8]);
+        let lens: Vec<_> = Entries::new(record.body())
+            .map_while(Result::ok)
+            .map(|entry| match entry {
+                Entry::Words { at, words } => (at.get(), words.len()),
+                _ => (0, 0),
+            })
+            .collect();
+        assert_eq!(lens, [(0x40, ENTRY_WORDS_MAX), (0x40 + ENTRY_WORDS_MAX as u64 * 8, 1)]);
     }
 
     #[test]
