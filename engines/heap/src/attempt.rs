@@ -207,12 +207,6 @@ impl Attempt {
         self.locks_reads || !self.sees_memory()
     }
 
-    /// Returns the space that was taken or freed, and the changes.
-    #[inline]
-    pub(crate) fn space(&mut self) -> (&Allocations, &mut WriteSet) {
-        (&self.space, &mut self.writes)
-    }
-
     /// Returns the locks that are held, the space, and the changes.
     #[inline]
     pub(crate) fn held_space_and_writes(&mut self) -> (&mut HeldLocks, &mut Allocations, &mut WriteSet) {

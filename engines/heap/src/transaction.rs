@@ -76,22 +76,28 @@ impl<M: Medium> Heap<M> {
     #[inline]
     pub fn run<R, E: From<HeapError>>(
         &self,
-        mut closure: impl FnMut(&Tx<'_, M>) -> Result<R, E>,
+        closure: impl FnMut(&Tx<'_, M>) -> Result<R, E>,
     ) -> Result<R, E> {
         let session = self.session();
-        if session.is_active() {
-            return self.join(&session, closure);
-        }
+        if session.is_active() { self.join(&session, closure) } else { self.run_as(&session, closure) }
+    }
+
+    /// Runs `closure` as a transaction of the calling thread, whose session this is, and which is in none.
+    #[inline]
+    pub(crate) fn run_as<R, E: From<HeapError>>(
+        &self,
+        session: &Session,
+        mut closure: impl FnMut(&Tx<'_, M>) -> Result<R, E>,
+    ) -> Result<R, E> {
         let (mut retries, mut conflicts, mut senior_conflicts) = (0, 0, 0);
         // What has returned is seen, also where no lock leads to it.
         let mut sees_pending = self.has_later();
         for round in 0.. {
             // Takes the transaction's faults. A transaction on another heap whose closure runs this one keeps its own.
             let scope = FaultScope::open();
-            let running = Running::begin(self, &session);
-            let is_senior =
-                (round > 0 || sees_pending) && self.begin_again(&session, conflicts, sees_pending);
-            let result = closure(&Tx::new(self, &session, scope.memory(self.memory())));
+            let running = Running::begin(self, session);
+            let is_senior = (round > 0 || sees_pending) && self.begin_again(session, conflicts, sees_pending);
+            let result = closure(&Tx::new(self, session, scope.memory(self.memory())));
             // The closure's value stays in place until the end is known: a copy after the fence would have to wait
             // for all write-backs.
             match running.end(scope, result.is_ok()) {
@@ -190,7 +196,8 @@ impl<M: Medium> Heap<M> {
         }
     }
 
-    fn join<R, E: From<HeapError>>(
+    /// Runs `closure` as a part of the transaction in which the calling thread is.
+    pub(crate) fn join<R, E: From<HeapError>>(
         &self,
         session: &Session,
         mut closure: impl FnMut(&Tx<'_, M>) -> Result<R, E>,

@@ -87,11 +87,21 @@ impl<'a, M: Medium> Tx<'a, M> {
 
     /// Loads the words from `at` on, as [`load8`](Tx::load8) loads each of them. Looks up the transaction's own changes once
     /// a line.
+    #[inline]
     pub fn load_words(&self, at: PoolOffset, words: &mut [u64]) {
         self.attempt().writes().load_words(self.memory, at, words);
     }
 
+    /// Returns the words from `at` on, as [`load_words`](Tx::load_words) loads them.
+    #[inline]
+    pub(crate) fn words<const N: usize>(&self, at: PoolOffset) -> [u64; N] {
+        let mut words = [0; N];
+        self.load_words(at, &mut words);
+        words
+    }
+
     /// Copies the range that begins at `at`, as the transaction sees it. Not validated, like [`load8`](Tx::load8).
+    #[inline]
     pub fn read(&self, at: PoolOffset, into: &mut [u8]) {
         self.attempt().writes().read(self.memory, at, into);
     }
@@ -144,10 +154,23 @@ impl<'a, M: Medium> Tx<'a, M> {
     }
 
     /// Stores bytes at any offset.
+    #[inline]
     pub fn store(&self, at: PoolOffset, bytes: &[u8]) {
         let attempt = &mut *self.attempt();
         if self.admit(attempt, at, bytes.len() as u64, true, bytes.len() as u64) {
+            self.heap.memory().prefetch_store(at);
             attempt.writes().store_bytes(self.heap.medium(), at, bytes);
+        }
+    }
+
+    /// Stores bytes to an aligned place, and zeros after them up to the next word.
+    #[inline]
+    pub(crate) fn store_padded(&self, at: PoolOffset, bytes: &[u8]) {
+        let attempt = &mut *self.attempt();
+        let len = bytes.len().next_multiple_of(WORD as usize) as u64;
+        if self.admit(attempt, at, len, at.get().is_multiple_of(WORD), len) {
+            self.heap.memory().prefetch_store(at);
+            attempt.writes().store_padded(self.heap.medium(), at, bytes);
         }
     }
 
@@ -214,9 +237,26 @@ impl<'a, M: Medium> Tx<'a, M> {
     /// Takes the lock that guards `at` until the transaction is over.
     ///
     /// # Errors
-    /// [`HeapError::Conflict`] when another transaction keeps it; [`HeapError::TooLarge`] once the transaction is too large, and stores
-    /// nothing any more.
+    /// [`HeapError::Conflict`] when another transaction keeps it; [`HeapError::TooLarge`] when the transaction is too large, so that it
+    /// stores nothing any more, and holds the lock.
+    #[inline]
     pub fn lock(&self, at: PoolOffset) -> Result<(), HeapError> {
+        let locks = self.heap.locks();
+        let stripe = locks.stripe(at);
+        {
+            let attempt = &mut *self.attempt();
+            if !attempt.holds(stripe) {
+                let version = locks.version(stripe);
+                if attempt.try_lock(locks, stripe, Tag::of(at), version) {
+                    return self.join_snapshot(attempt, version);
+                }
+            }
+        }
+        self.lock_slow(at)
+    }
+
+    #[cold]
+    fn lock_slow(&self, at: PoolOffset) -> Result<(), HeapError> {
         let locks = self.heap.locks();
         let (stripe, tag) = (locks.stripe(at), Tag::of(at));
         for round in 0.. {
@@ -508,7 +548,7 @@ impl<'a, M: Medium> Tx<'a, M> {
     /// As [`free`](Tx::free).
     pub fn object(&self, at: PoolOffset) -> Result<(u64, u64), HeapError> {
         let attempt = &mut *self.attempt();
-        let (space, writes) = attempt.space();
+        let (space, writes) = attempt.space_and_writes();
         space.object(self.heap.space(), self.memory, writes, at)
     }
 
@@ -544,5 +584,31 @@ impl<'a, M: Medium> Tx<'a, M> {
         }
         self.free(at).inspect_err(|_| self.set_rollback_only())?;
         Ok(moved)
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod test {
+    use super::*;
+    use lode_layout::Geometry;
+
+    /// An object that a thread has looked up is looked up again when its span was freed, and when it holds another object.
+    #[test]
+    fn freed_span_is_not_the_object_that_it_was() -> Result<(), HeapError> {
+        const LEN: u64 = 1 << 20;
+        let (medium, geometry) =
+            (lode_testing::memory::volatile(LEN), Geometry::plan(LEN).expect("a geometry"));
+        Heap::format(&medium, &geometry, &[1; 16], [1, 1])?;
+        let (heap, _) = Heap::open(medium, &geometry, [1; 16], [2, 2])?;
+        let object = |at| heap.run(|tx| tx.object(at));
+        let at = heap.run(|tx| tx.alloc(40_000, 16, 5))?;
+        assert!(object(at).is_ok_and(|(size, number)| size >= 40_000 && number == 5));
+        heap.run(|tx| tx.free(at))?;
+        assert_eq!(object(at), Err(HeapError::NoObject { at }));
+        let mut others = std::iter::repeat_with(|| heap.run(|tx| tx.alloc(40_000, 16, 6)));
+        let found = others.find(|other| other.is_err() || *other == Ok(at));
+        assert_eq!(found, Some(Ok(at)), "the space is used again before the pool is full");
+        assert!(object(at).is_ok_and(|(size, number)| size >= 40_000 && number == 6));
+        Ok(())
     }
 }

@@ -4,7 +4,7 @@
 use crate::attempt::Attempt;
 use crate::error::HeapError;
 use crate::heap::Heap;
-use crate::locks::{Tag, Version};
+use crate::locks::{LockTable, Tag, Version};
 use crate::read_set::{Dependency, Read, ReadCheck, ReadSet, Reread, digest};
 use crate::tx::Tx;
 use lode_layout::PoolOffset;
@@ -30,6 +30,23 @@ struct Invalid {
 }
 
 impl ReadSet {
+    /// Returns true if no lock of a read has moved since the read was compared last.
+    #[inline]
+    fn are_unmoved(&self, locks: &LockTable) -> bool {
+        let is_unmoved = |read: &Dependency| locks.version(locks.stripe(read.read.guard)) == read.version;
+        self.dependencies.iter().all(is_unmoved)
+    }
+
+    /// Begins the snapshot with the last commit, if nothing was read yet.
+    #[inline]
+    fn begin_snapshot(&mut self, last_commit: impl FnOnce() -> u64) {
+        if self.is_empty() {
+            // ORDER: before the version of the first read is loaded: locks of the transactions up to this number were taken
+            // before, so a version that is open has their changes.
+            self.snapshot = last_commit();
+        }
+    }
+
     /// Compares all reads, and moves the snapshot up to the last commit.
     fn validate<M: Medium>(
         &mut self,
@@ -156,6 +173,12 @@ impl<M: Medium> Heap<M> {
         // ORDER: the locks of this transaction are taken before versions are loaded. Of two transactions, each of
         // which changes what the other has read, one sees the other's lock.
         fence_after_exchange();
+        // ORDER: as in `validate`.
+        let snapshot = self.last_commit();
+        if attempt.reads().are_unmoved(self.locks()) {
+            attempt.reads().snapshot = snapshot;
+            return Ok(());
+        }
         let mut comparing = Comparing::begin(attempt);
         let validated = comparing.reads.validate(self, comparing.attempt, memory);
         drop(comparing);
@@ -196,11 +219,12 @@ impl<M: Medium> Tx<'_, M> {
     pub fn read8(&self, at: PoolOffset) -> Result<u64, HeapError> {
         let locks = self.heap().locks();
         let stripe = locks.stripe(at);
-        let before = locks.version(stripe);
         {
             let attempt = &mut *self.attempt();
             let is_slow = attempt.has_slow_reads();
             let (reads, writes) = attempt.reads_and_writes();
+            reads.begin_snapshot(|| self.heap().last_commit());
+            let before = locks.version(stripe);
             let word = writes.load8(self.memory(), at);
             // ORDER: the word is loaded before the version is loaded again.
             fence(Ordering::Acquire);
@@ -291,6 +315,7 @@ impl<M: Medium> Tx<'_, M> {
     #[inline]
     pub fn read_version(&self, guard: PoolOffset) -> Result<Version, HeapError> {
         let locks = self.heap().locks();
+        self.attempt().reads().begin_snapshot(|| self.heap().last_commit());
         let version = locks.version(locks.stripe(guard));
         if version.is_held() || self.attempt().locks_reads() {
             return self.read_version_slow(guard);

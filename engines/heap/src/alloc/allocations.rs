@@ -13,10 +13,10 @@ use super::class::Class;
 use super::limbo::Retired;
 use super::new_spans::{NewHuge, NewSpans, NewSuperblock};
 use super::shared::Shared;
-use super::space::{Block, FoundObject, Space, Span};
+use super::space::{Block, Described, FoundObject, Space, Span};
 use crate::error::HeapError;
 use crate::writes::write_set::WriteSet;
-use lode_layout::{ChunkDescriptor, Huge, PoolOffset, Superblock, checked, unchecked};
+use lode_layout::{ChunkDescriptor, Huge, LINE, PoolOffset, Superblock, checked, unchecked};
 use lode_pmem::{Medium, Readable};
 use lode_redo::bugs;
 use std::cell::Cell;
@@ -29,6 +29,10 @@ const ALIGN_MAX: u64 = 4096;
 const ALIGN_MIN: u64 = 16;
 /// Bytes above which an object's first content may be written in place, past the log.
 pub(crate) const PAYLOAD_MIN: u64 = 1024;
+
+/// Number of objects that are found again without their headers being decoded and checked once more: those of the containers that
+/// a thread changes in turn.
+const DESCRIBED_COUNT: usize = 4;
 
 /// Returns the alignment that an object gets when `align` was asked for.
 pub(crate) fn checked_align(align: u64) -> Result<u64, HeapError> {
@@ -57,6 +61,8 @@ pub(crate) struct Allocations {
     publishes_span: bool,
     /// True if other transactions may free blocks of the new superblocks.
     are_registered: Cell<bool>,
+    /// Objects that this attempt or an earlier one of the thread looked up. They need not be there any more.
+    described: [Option<Described>; DESCRIBED_COUNT],
 }
 
 impl Allocations {
@@ -249,7 +255,7 @@ impl Allocations {
             return self.free_block(allocator, writes, key, block);
         }
         let Allocator { space, shared, .. } = allocator;
-        match space.find(&writes.below(memory), at)? {
+        match self.find(space, memory, writes, at)? {
             FoundObject::Block { block, span, class, shape } => {
                 if !self.is_allocated(memory, writes, block)? {
                     return Err(none);
@@ -296,26 +302,26 @@ impl Allocations {
 
     /// Returns the bytes that the object at `at` can hold, and its type number, as the transaction sees it.
     pub(crate) fn object(
-        &self,
+        &mut self,
         space: &Space,
         memory: &Readable,
         writes: &WriteSet,
         at: PoolOffset,
     ) -> Result<(u64, u64), HeapError> {
-        let none = HeapError::NoObject { at };
+        let none = || HeapError::NoObject { at };
         if let Some((block, key, shape)) = self.new_spans.block(at) {
             let there = self.new_spans.is_taken(block) && !self.freed.contains(block);
-            return if there { Ok((shape.block_size, key.type_number)) } else { Err(none) };
+            return if there { Ok((shape.block_size, key.type_number)) } else { Err(none()) };
         }
         if let Some(huge) = self.new_spans.huge(at) {
             let there = !self.freed_spans.contains_key(&huge.span.start);
-            return if there { Ok((huge.size, huge.type_number)) } else { Err(none) };
+            return if there { Ok((huge.size, huge.type_number)) } else { Err(none()) };
         }
         if let Some((key, block)) = self.taken.starting_at(at) {
             let there = !self.freed.contains(block);
-            return if there { Ok((key.class.block_size(), key.type_number)) } else { Err(none) };
+            return if there { Ok((key.class.block_size(), key.type_number)) } else { Err(none()) };
         }
-        match space.find(&writes.below(memory), at)? {
+        match self.find(space, memory, writes, at)? {
             FoundObject::Block { block, shape, .. }
                 if !self.freed.contains(block) && self.is_allocated(memory, writes, block)? =>
             {
@@ -324,7 +330,24 @@ impl Allocations {
             FoundObject::Huge { span, object } if !self.freed_spans.contains_key(&span.start) => {
                 Ok((span.len() - object.data_off, object.type_number))
             }
-            _ => Err(none),
+            _ => Err(none()),
+        }
+    }
+
+    /// Finds the object that begins at `at` as [`Space::find`] does.
+    #[inline]
+    fn find(
+        &mut self,
+        space: &Space,
+        memory: &Readable,
+        writes: &WriteSet,
+        at: PoolOffset,
+    ) -> Result<FoundObject, HeapError> {
+        let words = writes.below(memory);
+        let described = &mut self.described[(at.get() / LINE) as usize % DESCRIBED_COUNT];
+        match described {
+            Some(known) if known.at == at && known.holds(&words) => Ok(known.found),
+            _ => Ok(described.insert(space.describe(&words, at)?).found),
         }
     }
 

@@ -3,8 +3,8 @@
 use super::class::{Class, SPAN_CHUNKS};
 use crate::error::HeapError;
 use lode_layout::{
-    CHECKED_BITS, CHUNK, ChunkDescriptor, Extent, Geometry, Huge, PoolOffset, SPAN_HEADER, Superblock, WORD,
-    unchecked,
+    CHECKED_BITS, CHUNK, ChunkDescriptor, Extent, Geometry, Huge, PoolOffset, SPAN_HEADER, SpanHeaderWords,
+    Superblock, WORD, unchecked,
 };
 use lode_pmem::Readable;
 use lode_pmem::sync::{AtomicU64, AtomicUsize, Ordering};
@@ -58,6 +58,27 @@ impl Block {
 pub(crate) enum FoundObject {
     Block { block: Block, span: PoolOffset, class: Class, shape: Superblock },
     Huge { span: Span, object: Huge },
+}
+
+/// A block or huge object, and the words of the medium that describe it. As long as they are the same, so is the object: spans are
+/// disjoint, so no other span holds its first byte.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Described {
+    pub(crate) at: PoolOffset,
+    /// The descriptor of the span's first chunk, and its offset.
+    descriptor: (PoolOffset, u64),
+    /// The first words of the span's header, checksum included, and their offset.
+    header: (PoolOffset, [u64; 4]),
+    pub(crate) found: FoundObject,
+}
+
+impl Described {
+    /// Returns true if the words are still the same.
+    #[inline]
+    pub(crate) fn holds(&self, words: &impl LoadWords) -> bool {
+        let ((descriptor_at, descriptor), (header_at, header)) = (self.descriptor, self.header);
+        words.load8(descriptor_at) == descriptor && words_from(words, header_at) == header
+    }
 }
 
 /// The content of a span, as the medium describes it.
@@ -176,27 +197,37 @@ impl Space {
     /// free.
     #[inline]
     pub(crate) fn find(&self, words: &impl LoadWords, at: PoolOffset) -> Result<FoundObject, HeapError> {
+        self.describe(words, at).map(|described| described.found)
+    }
+
+    /// Returns what [`find`](Space::find) returns, with the words that say so.
+    #[inline]
+    pub(crate) fn describe(&self, words: &impl LoadWords, at: PoolOffset) -> Result<Described, HeapError> {
         let none = || HeapError::NoObject { at };
         let extent = self.extent_of(at).ok_or_else(none)?;
         let chunk = (at.get() - extent.start.get()) / CHUNK;
-        let (head, descriptor) = span_head(words, &extent, chunk)?;
-        let span = extent.start.plus(head * CHUNK);
-        match descriptor {
-            ChunkDescriptor::Superblock { chunks } => {
-                let (block, class, shape) = block_at(words, span, chunks, at).ok_or_else(none)?;
-                Ok(FoundObject::Block { block, span, class, shape })
+        let (head, word) = span_head(words, &extent, chunk)?.ok_or_else(none)?;
+        let start = extent.start.plus(head * CHUNK);
+        let descriptor = (extent.start.plus(head * WORD), word);
+        let header = words_from(words, start);
+        let found = match ChunkDescriptor::decode(word) {
+            Some(ChunkDescriptor::Superblock { chunks }) => {
+                let (block, class, shape) = block_at(header, start, chunks, at).ok_or_else(none)?;
+                FoundObject::Block { block, span: start, class, shape }
             }
-            ChunkDescriptor::Huge { chunks } => {
-                let object = read_huge(words, Span { start: span, chunks })?;
-                let span = Span { start: span, chunks };
-                if span.start.plus(object.data_off) == at {
-                    Ok(FoundObject::Huge { span, object })
-                } else {
-                    Err(none())
+            Some(ChunkDescriptor::Huge { chunks }) => {
+                let span = Span { start, chunks };
+                let [a, b, c, d] = header;
+                let [e, f, g, h] = words_from(words, start.plus(4 * WORD));
+                let object = decode_huge(&[a, b, c, d, e, f, g, h], span)?;
+                if start.plus(object.data_off) != at {
+                    return Err(none());
                 }
+                FoundObject::Huge { span, object }
             }
-            ChunkDescriptor::Free => Err(none()),
-        }
+            Some(ChunkDescriptor::Free) | None => return Err(none()),
+        };
+        Ok(Described { at, descriptor, header: (start, header), found })
     }
 
     /// Returns the span that begins with chunk `chunk` of `extent`, and its content.
@@ -242,13 +273,9 @@ pub(crate) fn span_kind(
     })
 }
 
-/// Returns the first chunk of the span that `chunk` is part of, and its descriptor. A span begins at the chunk
-/// itself, or at one aligned to a superblock's length.
-fn span_head(
-    words: &impl LoadWords,
-    extent: &Extent,
-    chunk: u64,
-) -> Result<(u64, ChunkDescriptor), HeapError> {
+/// Returns the first chunk of the span that `chunk` is part of, and its descriptor's word; `None` for a free chunk. A span begins at
+/// the chunk itself, or at one aligned to a superblock's length.
+fn span_head(words: &impl LoadWords, extent: &Extent, chunk: u64) -> Result<Option<(u64, u64)>, HeapError> {
     for step in [1, SPAN_CHUNKS[1], SPAN_CHUNKS[0]] {
         let head = lode_layout::align_down(chunk, step);
         if head < extent.table_len / CHUNK {
@@ -256,33 +283,28 @@ fn span_head(
             break;
         }
         let at = extent.start.plus(head * WORD);
-        match ChunkDescriptor::decode(words.load8(at)) {
+        let word = words.load8(at);
+        match ChunkDescriptor::decode(word) {
             None => return Err(HeapError::Corrupt { what: "the chunk descriptor", at }),
             Some(ChunkDescriptor::Free) => {}
-            Some(found) if found.chunks() > chunk - head => return Ok((head, found)),
+            Some(found) if found.chunks() > chunk - head => return Ok(Some((head, word))),
             Some(_) => break,
         }
     }
-    Ok((chunk, ChunkDescriptor::Free))
+    Ok(None)
 }
 
-/// Returns the block that begins at exactly `at`. Reads the header without its checksum: the offset proves the shape,
-/// and `check` proves the header.
+/// Returns the block that begins at exactly `at`, in a superblock whose header begins with these words. Does not look at the header's
+/// checksum: the offset proves the shape, and `check` proves the header.
 #[inline]
 fn block_at(
-    words: &impl LoadWords,
+    [_, shape, data_off, type_number]: [u64; 4],
     span: PoolOffset,
     chunks: u64,
     at: PoolOffset,
 ) -> Option<(Block, Class, Superblock)> {
-    let shape = words.load8(span.plus(8));
     let (block_size, block_count) = (shape & u64::from(u32::MAX), shape >> 32);
-    let superblock = Superblock {
-        block_size,
-        block_count,
-        data_off: words.load8(span.plus(16)),
-        type_number: words.load8(span.plus(24)),
-    };
+    let superblock = Superblock { block_size, block_count, data_off, type_number };
     let class = Class::of_block_size(block_size)?;
     let into = at.get().checked_sub(span.get())?.checked_sub(superblock.data_off)?;
     let index = into as u32 / block_size as u32;
@@ -291,18 +313,28 @@ fn block_at(
     (exact && into < chunks * CHUNK).then_some((block, class, superblock))
 }
 
-fn header_words(words: &impl LoadWords, span: Span) -> [u64; 8] {
-    std::array::from_fn(|index| words.load8(span.start.plus(index as u64 * WORD)))
+/// Returns the words from `at` on.
+#[inline]
+fn words_from<const N: usize>(words: &impl LoadWords, at: PoolOffset) -> [u64; N] {
+    let mut loaded = [0; N];
+    for (index, word) in (0..).zip(&mut loaded) {
+        *word = words.load8(at.plus(index * WORD));
+    }
+    loaded
 }
 
 fn read_superblock(memory: &Readable, span: Span) -> Result<Superblock, HeapError> {
     let damaged = HeapError::Corrupt { what: "the superblock header", at: span.start };
-    Superblock::decode(&header_words(memory, span), span.start.get(), span.len()).ok_or(damaged)
+    Superblock::decode(&words_from(memory, span.start), span.start.get(), span.len()).ok_or(damaged)
 }
 
-fn read_huge(words: &impl LoadWords, span: Span) -> Result<Huge, HeapError> {
+fn read_huge(memory: &Readable, span: Span) -> Result<Huge, HeapError> {
+    decode_huge(&words_from(memory, span.start), span)
+}
+
+fn decode_huge(header: &SpanHeaderWords, span: Span) -> Result<Huge, HeapError> {
     let damaged = HeapError::Corrupt { what: "the header of the object", at: span.start };
-    Huge::decode(&header_words(words, span), span.start.get(), span.len()).ok_or(damaged)
+    Huge::decode(header, span.start.get(), span.len()).ok_or(damaged)
 }
 
 /// Returns the words of a superblock's bitmap, in which the bits of allocated blocks are set.

@@ -6,7 +6,7 @@ use super::hash_table::{SlotForm, Table, all_bytes, hash_in, len_bytes, slot_byt
 use super::tx::TypedTx;
 use super::type_hash;
 use super::value::{CellValue, value_at, with_values};
-use crate::bits::{bits_from, bytes_of};
+use crate::bits::{Pair, bits_from, bytes_of};
 use crate::error::HeapError;
 use crate::persist::{Word, offset_of, place_of};
 use crate::tx::Tx;
@@ -14,6 +14,7 @@ use lode_layout::{PoolOffset, WORD};
 use lode_pmem::{Medium, Readable};
 use std::fmt;
 use std::marker::PhantomData;
+use zerocopy::IntoBytes;
 
 /// A map that finds a value by its key in one or two cache misses, and has no order. Keys and values are any [`CellValue`], read and
 /// stored by copy. Keys are equal if their bytes are.
@@ -53,10 +54,10 @@ impl<K, V, B> Default for PHashMap<K, V, B> {
     }
 }
 
-/// A key that is searched: where it lies, or the free slot where the search ended.
+/// A key that is searched: where it lies, or its hash and the free slot where the search ended.
 enum Search {
     Found(u64),
-    Free(u64),
+    Free { hash: u64, index: u64 },
 }
 
 impl<K: CellValue, V: CellValue, B: Brand> PHashMap<K, V, B> {
@@ -84,10 +85,12 @@ impl<K: CellValue, V: CellValue, B: Brand> PHashMap<K, V, B> {
     }
 
     /// Locks the map, and returns its table as the transaction sees it.
+    #[inline]
     fn lock<M: Medium>(&self, tx: &Tx<'_, M>) -> Result<Table, HeapError> {
         let at = self.at(tx)?;
         tx.lock(at)?;
-        let table = Table::read(|word| tx.load8(at.plus(word * WORD)));
+        let words: [u64; 4] = tx.words(at);
+        let table = Table::read(|word| words[word as usize]);
         // A store beyond the buffer would reach another object.
         table.check(Self::FORM, tx.heap().memory().len())?.check_buffer(tx, Self::FORM)
     }
@@ -102,12 +105,13 @@ impl<K: CellValue, V: CellValue, B: Brand> PHashMap<K, V, B> {
     }
 
     /// Searches a key in the map, which is locked and has a buffer.
+    #[inline]
     fn search<M: Medium>(&self, tx: &Tx<'_, M>, table: Table, key: &[u8]) -> Result<Search, HeapError> {
         let hash = table.hash(key);
         for index in table.slots(hash) {
             let slot = table.slot(Self::FORM, index);
             match tx.load8(slot) {
-                0 => return Ok(Search::Free(index)),
+                0 => return Ok(Search::Free { hash, index }),
                 found if found == hash => {
                     let bits: K::Bits = bits_from(|into| tx.read(slot.plus(WORD), into));
                     if bytes_of(&bits) == key {
@@ -205,31 +209,36 @@ impl<K: CellValue, V: CellValue, B: Brand> PHashMap<K, V, B> {
         value: V,
     ) -> Result<Option<V>, HeapError> {
         let (raw, key, value) = (tx.raw(), key.to_bits(), value.to_bits());
-        let (key, value) = (bytes_of(&key), bytes_of(&value));
         let mut table = self.lock(raw)?;
         if table.buffer.is_null() {
             table = self.grow(raw, table)?;
         }
-        let mut free = match self.search(raw, table, key)? {
+        let (mut hash, mut index) = match self.search(raw, table, bytes_of(&key))? {
             Search::Found(index) => {
                 let at = Self::value_in(table, index);
                 let old = value_at(|| at, bits_from(|into| raw.read(at, into)))?;
-                raw.store(at, value);
+                raw.store(at, bytes_of(&value));
                 return Ok(Some(old));
             }
-            Search::Free(index) => index,
+            Search::Free { hash, index } => (hash, index),
         };
         if table.is_full() {
             table = self.grow(raw, table)?;
-            let Search::Free(index) = self.search(raw, table, key)? else { return Err(table.damage()) };
-            free = index;
+            let Search::Free { hash: new_hash, index: new_index } =
+                self.search(raw, table, bytes_of(&key))?
+            else {
+                return Err(table.damage());
+            };
+            (hash, index) = (new_hash, new_index);
         }
-        raw.store(table.slot(Self::FORM, free), &Self::FORM.slot(table.hash(key), key, value));
+        let slot = Pair::new(hash, Pair::new(key, value));
+        raw.store_padded(table.slot(Self::FORM, index), bytes_of(&slot));
         self.store_len(raw, table.len + 1);
         Ok(None)
     }
 
     /// Moves the entries to a table of twice as many slots.
+    #[cold]
     fn grow<M: Medium>(&self, tx: &Tx<'_, M>, old: Table) -> Result<Table, HeapError> {
         let too_large = || HeapError::OutOfSpace { wanted: u64::MAX };
         let room = old.next_room();
@@ -241,9 +250,9 @@ impl<K: CellValue, V: CellValue, B: Brand> PHashMap<K, V, B> {
         let new = Table { room, seed, ..old };
         let mut slots = vec![0; (old.room * Self::FORM.size()) as usize];
         tx.read(old.buffer, &mut slots);
-        let mut content = vec![0; size];
-        new.fill(Self::FORM, &slots, &mut content)?;
-        let buffer = tx.alloc_with_bytes(&content, WORD, Self::FORM.buffer)?;
+        let mut content = vec![0u64; size / WORD as usize];
+        new.fill(Self::FORM, &slots, content.as_mut_bytes())?;
+        let buffer = tx.alloc_with(&content, WORD, Self::FORM.buffer)?;
         if !old.buffer.is_null() {
             tx.free(old.buffer).inspect_err(|_| tx.set_rollback_only())?;
         }

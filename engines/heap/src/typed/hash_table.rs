@@ -48,15 +48,6 @@ impl SlotForm {
         let start = (WORD + self.key) as usize;
         start..start + self.value as usize
     }
-
-    /// Returns the bytes of a slot.
-    pub(super) fn slot(self, hash: u64, key: &[u8], value: &[u8]) -> Vec<u8> {
-        let mut slot = vec![0; self.size() as usize];
-        slot[..WORD as usize].copy_from_slice(&hash.to_le_bytes());
-        slot[self.key()].copy_from_slice(key);
-        slot[self.value()].copy_from_slice(value);
-        slot
-    }
 }
 
 /// Returns the hash in a slot.
@@ -78,6 +69,7 @@ pub(super) struct Table {
 
 impl Table {
     /// Returns the table that `load` finds in the words with these indexes.
+    #[inline]
     pub(super) fn read(load: impl Fn(u64) -> u64) -> Table {
         let [buffer, room, len, seed] = [0, 1, 2, 3].map(load);
         // A map that was freed with its owner keeps its length, and has no buffer.
@@ -93,6 +85,7 @@ impl Table {
     }
 
     /// Returns an error if the slots can't lie in a pool of `pool_len` bytes.
+    #[inline]
     pub(super) fn check(self, form: SlotForm, pool_len: u64) -> Result<Table, HeapError> {
         let bytes = self.room.checked_mul(form.size());
         let end = bytes.and_then(|bytes| self.buffer.get().checked_add(bytes));
@@ -103,6 +96,7 @@ impl Table {
     }
 
     /// Returns an error unless the buffer is one of such slots, and holds them, as the transaction sees it.
+    #[inline]
     pub(super) fn check_buffer<M: Medium>(self, tx: &Tx<'_, M>, form: SlotForm) -> Result<Table, HeapError> {
         if self.buffer.is_null() {
             return Ok(self);
@@ -118,22 +112,26 @@ impl Table {
     }
 
     /// Returns the hash of a key, which is not 0.
+    #[inline]
     pub(super) fn hash(self, key: &[u8]) -> u64 {
         xxh3_64_with_seed(key, self.seed) | 1
     }
 
     /// Returns the slots in which an entry with this hash may lie, its home first. The table has a buffer.
+    #[inline]
     pub(super) fn slots(self, hash: u64) -> impl Iterator<Item = u64> {
         let (home, mask) = (self.home(hash), self.room - 1);
         (0..self.room).map(move |distance| (home + distance) & mask)
     }
 
+    #[inline]
     fn home(self, hash: u64) -> u64 {
         // The lowest bit is the same in all.
         (hash >> 1) & (self.room - 1)
     }
 
     /// Returns the offset of a slot.
+    #[inline]
     pub(super) fn slot(self, form: SlotForm, index: u64) -> PoolOffset {
         self.buffer.plus(index.wrapping_mul(form.size()))
     }

@@ -9,6 +9,7 @@ use crate::error::HeapError;
 use crate::heap::Heap;
 use crate::persist::Persist;
 use crate::ptr;
+use crate::session::Session;
 use crate::walk::{HeapStats, Object};
 use lode_layout::PoolOffset;
 use lode_pmem::{Durability, Mapping, Medium};
@@ -99,13 +100,14 @@ impl<B: Brand, M: Medium> TypedHeap<B, M> {
         &self,
         mut closure: impl FnMut(&TypedTx<'_, B, M>) -> Result<R, E>,
     ) -> Result<R, E> {
-        if self.heap.in_transaction() {
-            return self.heap.run(|tx| closure(&TypedTx::new(tx, &self.compared)));
+        let session = self.heap.session();
+        if session.is_active() {
+            return self.heap.join(&session, |tx| closure(&TypedTx::new(tx, &self.compared)));
         }
-        let result = self.run_pinned(&mut closure);
+        let result = self.run_pinned(&session, &mut closure);
         // The pin itself may have kept space from reuse that this thread freed before.
         if result.is_err() && self.heap.reclaim() {
-            return self.run_pinned(&mut closure);
+            return self.run_pinned(&session, &mut closure);
         }
         result
     }
@@ -113,11 +115,12 @@ impl<B: Brand, M: Medium> TypedHeap<B, M> {
     #[inline]
     fn run_pinned<R, E: From<HeapError>>(
         &self,
+        session: &Session,
         closure: &mut impl FnMut(&TypedTx<'_, B, M>) -> Result<R, E>,
     ) -> Result<R, E> {
         // Held until the write-backs are done, so no block that another thread frees is used again earlier.
         let _pin = self.heap.pin();
-        self.heap.run(|tx| closure(&TypedTx::new(tx, &self.compared)))
+        self.heap.run_as(session, |tx| closure(&TypedTx::new(tx, &self.compared)))
     }
 
     /// Returns a guard for reads outside of a transaction.

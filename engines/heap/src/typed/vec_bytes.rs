@@ -11,21 +11,25 @@ use crate::read_set::Reread;
 use crate::tx::Tx;
 use lode_layout::{PoolOffset, WORD};
 use lode_pmem::Medium;
+use zerocopy::IntoBytes;
 
 /// Number of elements for which the first buffer has room.
 const CAPACITY_MIN: u64 = 4;
 
 impl<T, B: Brand> PVec<T, B> {
     /// Returns the offset of the vector.
+    #[inline]
     pub(super) fn at<M: Medium>(&self, tx: &Tx<'_, M>) -> Result<PoolOffset, HeapError> {
         place_of(tx.heap().memory(), &self.buffer)
     }
 
     /// Locks the vector, and returns its elements as the transaction sees them.
+    #[inline]
     pub(crate) fn lock<M: Medium>(&self, tx: &Tx<'_, M>) -> Result<Elements, HeapError> {
         let at = self.at(tx)?;
         tx.lock(at)?;
-        Ok(Elements::read(|word| tx.load8(at.plus(word * WORD))))
+        let words: [u64; 2] = tx.words(at);
+        Ok(Elements::read(|word| words[word as usize]))
     }
 
     pub(super) fn committed(&self) -> Elements {
@@ -106,6 +110,7 @@ impl<T, B: Brand> PVec<T, B> {
     }
 
     /// Appends `count` elements with these bytes. The vector is locked, and has these elements.
+    #[inline]
     pub(crate) fn append<M: Medium>(
         &self,
         tx: &Tx<'_, M>,
@@ -129,6 +134,7 @@ impl<T, B: Brand> PVec<T, B> {
     }
 
     /// Moves the elements to a buffer with room for `wanted` or more, and puts the bytes `new` after them.
+    #[cold]
     fn grow_buffer<M: Medium>(
         &self,
         tx: &Tx<'_, M>,
@@ -140,11 +146,11 @@ impl<T, B: Brand> PVec<T, B> {
         let room = wanted.max(old.len.saturating_mul(2)).max(CAPACITY_MIN);
         let size = room.checked_mul(form.size.max(1)).ok_or_else(too_large)?;
         let size = usize::try_from(size).map_err(|_| too_large())?;
-        let mut content = vec![0; (old.len * form.size) as usize];
-        tx.read(old.buffer, &mut content);
-        content.extend_from_slice(new);
-        content.resize(size, 0);
-        let buffer = tx.alloc_with_bytes(&content, form.align, form.buffer)?;
+        let mut content = vec![0u64; size.div_ceil(WORD as usize)];
+        let (elements, rest) = content.as_mut_bytes().split_at_mut((old.len * form.size) as usize);
+        tx.read(old.buffer, elements);
+        rest[..new.len()].copy_from_slice(new);
+        let buffer = tx.alloc_with(&content, form.align, form.buffer)?;
         if !old.buffer.is_null() {
             tx.free(old.buffer).inspect_err(|_| tx.set_rollback_only())?;
         }
@@ -153,6 +159,7 @@ impl<T, B: Brand> PVec<T, B> {
     }
 
     /// Stores the number of elements. The vector is locked.
+    #[inline]
     pub(crate) fn store_len<M: Medium>(&self, tx: &Tx<'_, M>, len: u64) {
         tx.store8(offset_of(tx.heap().memory(), &self.len), len);
     }

@@ -5,7 +5,7 @@ use super::overlay::Overlay;
 use super::own_spans::{OwnSpans, chunk_parts};
 use crate::alloc::space::{LoadWords, Span};
 use crate::pending_words::{PendingView, PendingWords};
-use lode_layout::{ENTRY_WORDS_MAX, Entries, Entry, PoolOffset, Record, SpanHeaderWords, WORD};
+use lode_layout::{Entries, Entry, PoolOffset, Record, SpanHeaderWords, WORD};
 use lode_pmem::{Medium, Readable};
 use lode_redo::{DirtyLines, apply_entry};
 use std::collections::BTreeMap;
@@ -201,25 +201,30 @@ impl WriteSet {
         if self.long.is_some() {
             return self.store_long(medium, at, words.as_bytes());
         }
-        let mut at = at;
-        for part in words.chunks(ENTRY_WORDS_MAX) {
-            self.record.push(Entry::Words { at, words: part });
-            at = at.plus(part.len() as u64 * WORD);
-        }
+        self.record.push_bytes_as_words(at, words.as_bytes());
     }
 
+    #[inline]
     pub(crate) fn store_bytes<M: Medium>(&mut self, medium: &M, at: PoolOffset, bytes: &[u8]) {
         if self.long.is_some() {
             return self.store_long(medium, at, bytes);
         }
         if at.get().is_multiple_of(WORD) && bytes.len().is_multiple_of(WORD as usize) {
-            let words: Vec<u64> = bytes.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word)).collect();
-            self.store_words(medium, at, &words);
-            return;
+            self.record.push_bytes_as_words(at, bytes);
+        } else {
+            self.record.push_bytes(at, bytes);
         }
-        let mut words = vec![0u64; bytes.len().div_ceil(WORD as usize)];
-        words.as_mut_bytes()[..bytes.len()].copy_from_slice(bytes);
-        self.record.push(Entry::Bytes { at, len: bytes.len() as u64, words: &words });
+    }
+
+    /// Stores bytes to an aligned place, and zeros after them up to the next word.
+    #[inline]
+    pub(crate) fn store_padded<M: Medium>(&mut self, medium: &M, at: PoolOffset, bytes: &[u8]) {
+        if self.long.is_some() {
+            let mut padded = bytes.to_vec();
+            padded.resize(bytes.len().next_multiple_of(WORD as usize), 0);
+            return self.store_long(medium, at, &padded);
+        }
+        self.record.push_bytes_as_words(at, bytes);
     }
 
     pub(crate) fn zero<M: Medium>(&mut self, medium: &M, at: PoolOffset, len: u64) {
@@ -349,6 +354,7 @@ impl WriteSet {
     }
 
     /// Reads the range from `at` without the transaction's own changes.
+    #[inline]
     pub(crate) fn read_below(&self, memory: &Readable, at: PoolOffset, into: &mut [u8]) {
         match &self.pending {
             None => memory.read(at, into),
@@ -358,17 +364,23 @@ impl WriteSet {
 
     /// Loads the words from `at` on as the transaction sees them. Each is loaded at once, as by
     /// [`load8`](WriteSet::load8).
+    #[inline]
     pub(crate) fn load_words(&mut self, memory: &Readable, at: PoolOffset, words: &mut [u64]) {
         for (index, word) in (0..).zip(words.iter_mut()) {
             *word = self.load8_below(memory, at.plus(index * WORD));
         }
-        self.lay_over(at, words.as_mut_bytes());
+        if !self.is_empty() {
+            self.lay_over(at, words.as_mut_bytes());
+        }
     }
 
     /// Reads the range from `at` as the transaction sees it.
+    #[inline]
     pub(crate) fn read(&mut self, memory: &Readable, at: PoolOffset, into: &mut [u8]) {
         self.read_below(memory, at, into);
-        self.lay_over(at, into);
+        if !self.is_empty() {
+            self.lay_over(at, into);
+        }
     }
 
     /// Lays the changes of the range from `at` over `into`, which holds what is below them.
