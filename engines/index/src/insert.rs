@@ -4,7 +4,9 @@ use crate::attempt::{Attempt, Retry};
 use crate::bugs;
 use crate::descend::{Descent, Step, Stop, compare_below, descend};
 use crate::leaf::{self, Match};
+use crate::lookup::Link;
 use crate::node::{Node, Symbol};
+use crate::verified::Value;
 use crate::view::View;
 use lode_layout::{PoolOffset, SlotKind, TreeSlot};
 use lode_pmem::Medium;
@@ -145,6 +147,20 @@ impl<M: Medium, V: View> Attempt<'_, '_, M, V> {
         match compare_below(self.view, step.slot, step.base, key)? {
             Some(Match::Differs { at, theirs }) if (step.base..end).contains(&at) => Ok((step, at, theirs)),
             _ => Err(Retry::Inconsistent(step.slot_at)),
+        }
+    }
+
+    /// Returns the value of `key`, whose insert point is `point`; `None` if the tree does not have the key. The leaf is verified that
+    /// has the key, or would have it.
+    #[inline]
+    pub(crate) fn value_at(&self, point: &InsertPoint, key: &[u8]) -> Result<Option<Value>, Retry> {
+        match point {
+            InsertPoint::Existing(step) => {
+                Ok(Some(self.lookup().read_stable(&Link::from(step), |leaf| leaf.value())?))
+            }
+            // The locked node has no child for the key.
+            InsertPoint::Empty { .. } | InsertPoint::Full(..) => Ok(None),
+            InsertPoint::Split { .. } => self.verify_absence(key).map(|()| None),
         }
     }
 

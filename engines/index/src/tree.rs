@@ -6,7 +6,7 @@ use crate::cursor::Cursor;
 use crate::direction::Direction;
 use crate::error::IndexError;
 use crate::insert::InsertPoint;
-use crate::lookup::{Link, Lookup};
+use crate::lookup::Lookup;
 use crate::node::Node;
 use crate::reader::Reader;
 use crate::stability::StabilityWait;
@@ -201,6 +201,22 @@ impl<'h, M: Medium> Tree<'h, M> {
         self.change(tx, key, &mut Update { key, decide })
     }
 
+    /// Gives `key` a value, unless it has one that `accepts` refuses, as seen by the transaction. `accepts` is called again if another
+    /// transaction has changed the place.
+    ///
+    /// # Errors
+    /// As [`update_in`](Tree::update_in).
+    #[inline]
+    pub(crate) fn replace_in(
+        &self,
+        tx: &Tx<'_, M>,
+        key: &[u8],
+        value: &[u8],
+        accepts: impl FnMut(&[u8]) -> bool,
+    ) -> Result<(), IndexError> {
+        self.change(tx, key, &mut Replace { key, value, accepts })
+    }
+
     /// Returns a copy of the value of `key` as the transaction sees it, its own changes included.
     ///
     /// The read is validated: the transaction starts again if another one changes the key, or adds it, before this one
@@ -393,16 +409,32 @@ impl<M: Medium, F: FnMut(Option<&[u8]>) -> Option<Vec<u8>>> Change<M> for Update
 
     fn attempt<V: View>(&mut self, attempt: &Attempt<'_, '_, M, V>) -> Result<(), Retry> {
         let point = attempt.find_insert_point(self.key)?;
-        let old = match &point {
-            InsertPoint::Existing(step) => {
-                Some(attempt.lookup().read_stable(&Link::from(step), |leaf| leaf.value())?)
-            }
-            _ => attempt.verify_absence(self.key).map(|()| None)?,
-        };
+        let old = attempt.value_at(&point, self.key)?;
         match (self.decide)(old.as_deref()) {
             Some(new) => abort_on_error(attempt.tx, attempt.put(&point, self.key, &new)),
             // The lock is kept: it proves what `decide` has seen.
             None => Ok(()),
+        }
+    }
+}
+
+/// Gives a key a value, unless `accepts` refuses the one that it has.
+struct Replace<'a, F> {
+    key: &'a [u8],
+    value: &'a [u8],
+    accepts: F,
+}
+
+impl<M: Medium, F: FnMut(&[u8]) -> bool> Change<M> for Replace<'_, F> {
+    type Output = ();
+
+    #[inline]
+    fn attempt<V: View>(&mut self, attempt: &Attempt<'_, '_, M, V>) -> Result<(), Retry> {
+        let point = attempt.find_insert_point(self.key)?;
+        match attempt.value_at(&point, self.key)? {
+            // The lock is kept, as that of an update.
+            Some(old) if !(self.accepts)(&old) => Ok(()),
+            _ => abort_on_error(attempt.tx, attempt.put(&point, self.key, self.value)),
         }
     }
 }

@@ -90,7 +90,8 @@ impl<K, Q: AsPrefix<K> + ?Sized> AsPrefix<K> for &Q {
 
 /// Returns the encoding of a whole key, which sorts as the key does.
 pub fn encode_key<K>(key: &(impl AsKey<K> + ?Sized)) -> Vec<u8> {
-    let mut bytes = Vec::new();
+    // Room for most keys: a list that grows from nothing takes longer than one key.
+    let mut bytes = Vec::with_capacity(16);
     key.encode_key(Place::Last, &mut bytes);
     bytes
 }

@@ -70,6 +70,12 @@ pub trait CellValue: Copy + Send + Sync + 'static {
         bytes_of(&self.to_bits()).to_vec()
     }
 
+    /// Calls `with` with the bytes that the medium has of the value. Returns its result.
+    #[inline]
+    fn with_bytes<R>(self, with: impl FnOnce(&[u8]) -> R) -> R {
+        with(bytes_of(&self.to_bits()))
+    }
+
     /// Returns the value with these bytes; `None` if no value has them.
     #[inline]
     fn from_bytes(bytes: &[u8]) -> Option<Self> {

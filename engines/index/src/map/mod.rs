@@ -155,7 +155,7 @@ impl<K: MapKey, V: CellValue, B: Brand> PMap<K, V, B> {
         key: impl AsKey<K>,
         value: V,
     ) -> Result<Option<V>, HeapError> {
-        let (key, new) = (encode_key(&key), value.to_bytes());
+        let key = encode_key(&key);
         if key.len() > KEY_LEN_MAX {
             return Err(HeapError::KeyTooLong { len: key.len(), max: KEY_LEN_MAX });
         }
@@ -164,12 +164,11 @@ impl<K: MapKey, V: CellValue, B: Brand> PMap<K, V, B> {
             root => root,
         };
         let mut old = None;
-        let decide = |bytes: Option<&[u8]>| {
-            old = bytes.map(V::from_bytes);
-            (!matches!(old, Some(None))).then(|| new.clone())
-        };
-        let update = |tree: Tree<'_, M>| tree.update_in(raw_tx(tx), &key, decide);
-        let done = Tree::open_in(raw_tx(tx).heap(), raw_tx(tx), root).and_then(update);
+        let is_value = |bytes: &[u8]| old.insert(V::from_bytes(bytes)).is_some();
+        let done = value.with_bytes(|new| {
+            Tree::open_in(raw_tx(tx).heap(), raw_tx(tx), root)
+                .and_then(|tree| tree.replace_in(raw_tx(tx), &key, new, is_value))
+        });
         self.settle(tx, root, done)?;
         old.map(|old| old.ok_or_else(|| invalid_value::<V>(root))).transpose()
     }
