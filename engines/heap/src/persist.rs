@@ -192,16 +192,17 @@ impl OldObject<'_> {
         // SAFETY: - the slice has as many bytes as the value, all initialised and borrowed exclusively.
         let bytes = unsafe { slice::from_raw_parts_mut(value.as_mut_ptr().cast::<u8>(), size_of::<T>()) };
         self.memory.reading(|memory| memory.read(at, bytes))?;
-        let mut owners = Owners::new(self.memory);
         // SAFETY: - a migration alone makes old objects: one of this size lies at `at`, and its transaction is pinned.
-        unsafe { get_ref::<T, B>(self.memory, at) }?.visit_owned(&mut owners);
-        for edge in owners.edges {
+        unsafe { get_ref::<T, B>(self.memory, at) }?.visit_owned(&mut self.owners);
+        for index in 0..self.owners.edges.len() {
+            let edge = self.owners.edges[index];
             let word = &mut bytes[edge.word.get().wrapping_sub(at.get()) as usize..][..size_of::<u64>()];
             if word != [0; 8] {
                 word.copy_from_slice(&self.next_tag()?.to_le_bytes());
             }
             self.edges.push(Some(edge));
         }
+        self.owners.edges.clear();
         // SAFETY: - all bytes are initialised, and every bit pattern is a value.
         Ok(unsafe { value.assume_init() })
     }
@@ -209,19 +210,20 @@ impl OldObject<'_> {
 
 /// Makes an object of the type `T` of the one at `at`, which is `age` changes older.
 pub(crate) fn renewed<T: Persist<B>, B: Brand>(
-    memory: &Memory,
+    renewed: &mut Renewed<'_>,
     at: PoolOffset,
     age: u32,
-) -> Result<Renewed<'_>, HeapError> {
-    let mut old = OldObject::new(memory, at);
-    let mut new = T::from_version(&mut old, 0, age)?;
-    let mut owners = Owners::new(memory);
-    new.visit_owned(&mut owners);
-    let start = offset_of(memory, &new);
-    let bytes = with_bytes::<T, B, _>(&mut new, <[u8]>::to_vec);
+) -> Result<(), HeapError> {
+    renewed.begin(at);
+    let Renewed { bytes, align, number, pointers, old } = renewed;
+    let mut new = T::from_version(old, 0, age)?;
+    new.visit_owned(&mut old.owners);
+    let start = offset_of(old.memory, &new);
+    with_bytes::<T, B, _>(&mut new, |new| bytes.extend_from_slice(new));
     let offset = |Edge { word, target }| (word.get().wrapping_sub(start.get()), target);
-    let pointers = owners.edges.into_iter().map(offset).collect();
-    Ok(Renewed { bytes, align: align_of::<T>() as u64, number: T::TYPE_NUMBER, pointers, old })
+    pointers.extend(old.owners.edges.drain(..).map(offset));
+    (*align, *number) = (align_of::<T>() as u64, T::TYPE_NUMBER);
+    Ok(())
 }
 
 /// Returns the offset of a place in the pool. The offset of any other place is outside of the pool.

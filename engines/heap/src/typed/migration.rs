@@ -13,7 +13,7 @@
 
 use super::brand::Brand;
 use super::heap::TypedHeap;
-use super::owners::{Edge, ObjectType, Owners, Renewed, Target, Walk};
+use super::owners::{Edge, ObjectType, Owners, Renewed, Target};
 pub use super::owners::{OldObject, Version};
 use super::root::{self, TypesOf};
 use crate::error::HeapError;
@@ -24,7 +24,7 @@ use crate::tx::Tx;
 pub use lode_layout::PoolOffset;
 use lode_layout::{TypeComparison, TypeTable, TypedRoot, WORD, encode_root};
 pub use lode_pmem::Fault;
-use lode_pmem::{Medium, Memory};
+use lode_pmem::Medium;
 use zerocopy::IntoBytes;
 
 /// Pointers that one transaction follows.
@@ -188,19 +188,29 @@ impl Pointer {
     fn load<M: Medium>(&self, tx: &Tx<'_, M>) -> Result<PoolOffset, HeapError> {
         match self.is_root {
             true => Ok(root::root_in(tx)?.map_or(PoolOffset::NULL, |root| root.root)),
-            false => Ok(PoolOffset::new(tx.load8(self.word))),
+            false => Ok(load(tx, self.word)),
         }
     }
 
+    /// Stores where the object is from now on. Only the root's word needs a lock: the heap is the migration's alone, so no other
+    /// transaction reads the others.
     fn store<M: Medium>(&self, tx: &Tx<'_, M>, at: PoolOffset) -> Result<(), HeapError> {
-        tx.lock(self.word)?;
         if !self.is_root {
             tx.store8(self.word, at.get());
-        } else if let Some(root) = root::root_in(tx)? {
+            return Ok(());
+        }
+        tx.lock(self.word)?;
+        if let Some(root) = root::root_in(tx)? {
             tx.store_words(self.word, &TypedRoot { root: at, ..root }.encode());
         }
         Ok(())
     }
+}
+
+/// Returns the offset in a word of a pointer to which the transaction has not stored, unless it has made the object that has the word:
+/// the content of a new object is in place. So the transaction's stores need not be looked at, of which there are many.
+fn load<M: Medium>(tx: &Tx<'_, M>, word: PoolOffset) -> PoolOffset {
+    PoolOffset::new(if tx.sees_pending() { tx.load8(word) } else { tx.memory().load8(word) })
 }
 
 /// Puts the program's types beside those of the pool, if some of these are older. Returns the root object, or `None` if there is
@@ -250,6 +260,8 @@ fn follow<M: Medium>(
     count: u64,
 ) -> Result<(Vec<Pointer>, Migrated), HeapError> {
     let end = done.visited.saturating_add(count);
+    let memory = tx.heap().memory();
+    let (mut renewed, mut owners) = (Renewed::none(memory), Owners::new(memory));
     while done.visited < end
         && let Some(pointer) = waiting.pop()
     {
@@ -278,10 +290,15 @@ fn follow<M: Medium>(
                     0 => at,
                     age => {
                         done.converted += 1;
-                        renew(tx, &pointer, at, ty, age).inspect_err(|_| tx.set_rollback_only())?
+                        renew(tx, &mut renewed, &pointer, at, ty, age)
+                            .inspect_err(|_| tx.set_rollback_only())?
                     }
                 };
-                waiting.extend(pointers_of(tx.heap().memory(), ty.walk, at)?);
+                if let Some(walk) = ty.walk {
+                    walk(at, &mut owners)?;
+                }
+                // The first one is followed first.
+                waiting.extend(owners.edges.drain(..).rev().map(Pointer::from));
             }
         }
     }
@@ -302,26 +319,18 @@ fn check_buffer<M: Medium>(tx: &Tx<'_, M>, at: PoolOffset, number: u64) -> Resul
     if is_right { Ok(()) } else { Err(HeapError::Corrupt { what: "the type of a buffer", at }) }
 }
 
-fn pointers_of(memory: &Memory, walk: Option<Walk>, at: PoolOffset) -> Result<Vec<Pointer>, HeapError> {
-    let mut owners = Owners::new(memory);
-    if let Some(walk) = walk {
-        walk(at, &mut owners)?;
-    }
-    // The first one is followed first.
-    Ok(owners.edges.into_iter().rev().map(Pointer::from).collect())
-}
-
 /// Makes a new object of the one at `at`, which is `age` changes older, and lets the pointer lead to it. Returns its offset.
 fn renew<M: Medium>(
     tx: &Tx<'_, M>,
+    renewed: &mut Renewed<'_>,
     pointer: &Pointer,
     at: PoolOffset,
     ty: &ObjectType,
     age: u32,
 ) -> Result<PoolOffset, HeapError> {
-    let renewed = (ty.renew)(tx.heap().memory(), at, age).map_err(|error| error.of_object(at))?;
-    let Renewed { mut bytes, align, number, pointers, mut old } = renewed;
-    for (offset, target) in &pointers {
+    (ty.renew)(renewed, at, age).map_err(|error| error.of_object(at))?;
+    let Renewed { bytes, align, number, pointers, old } = renewed;
+    for (offset, target) in pointers {
         let word = &mut bytes[*offset as usize..][..WORD as usize];
         let tag = u64::from_le_bytes(word.try_into().unwrap_or_default());
         if tag != 0 {
@@ -333,9 +342,12 @@ fn renew<M: Medium>(
         }
     }
     // Its pointers are found in place.
-    let new = tx.alloc_in_place(&bytes, align, number)?;
+    let new = tx.alloc_in_place(bytes, *align, *number)?;
     // The pointers that were not moved, while the older object is still there.
-    free_old(tx, old.edges.into_iter().flatten().collect())?;
+    let left: Vec<Edge> = old.edges.drain(..).flatten().collect();
+    if !left.is_empty() {
+        free_old(tx, left)?;
+    }
     tx.free(at)?;
     pointer.store(tx, new)?;
     Ok(new)
@@ -344,7 +356,7 @@ fn renew<M: Medium>(
 /// Returns the target of a pointer of an older object for the pointer of the new one. A buffer whose elements are of another type
 /// by now is copied to one with that type's number.
 fn moved_target<M: Medium>(tx: &Tx<'_, M>, moved: &Edge, target: &Target) -> Result<PoolOffset, HeapError> {
-    let at = PoolOffset::new(tx.load8(moved.word));
+    let at = load(tx, moved.word);
     let (Target::Buffer(old), Target::Buffer(new)) = (moved.target, target) else { return Ok(at) };
     check_buffer(tx, at, *old)?;
     if old == new {

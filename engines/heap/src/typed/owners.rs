@@ -19,7 +19,7 @@ pub(crate) struct Edge {
 }
 
 /// A function that makes a new object of the one at an offset, which is some changes older.
-pub(crate) type Renew = for<'a> fn(&'a Memory, PoolOffset, u32) -> Result<Renewed<'a>, HeapError>;
+pub(crate) type Renew = fn(&mut Renewed<'_>, PoolOffset, u32) -> Result<(), HeapError>;
 
 /// The kind of an owned object.
 #[derive(Debug)]
@@ -146,15 +146,25 @@ pub struct OldObject<'a> {
     pub(crate) at: PoolOffset,
     /// Its pointers, in the order in which they were read.
     pub(crate) edges: Vec<Option<Edge>>,
+    /// The visitor of each value that is read.
+    pub(crate) owners: Owners<'a>,
     /// The tag of its first pointer.
     tag: u64,
 }
 
 impl<'a> OldObject<'a> {
-    pub(crate) fn new(memory: &'a Memory, at: PoolOffset) -> OldObject<'a> {
+    /// Returns no object yet.
+    fn none(memory: &'a Memory) -> OldObject<'a> {
+        let (at, edges, owners) = (PoolOffset::NULL, Vec::new(), Owners::new(memory));
+        OldObject { memory, at, edges, owners, tag: TAG }
+    }
+
+    /// Takes the object at `at` in the place of the one before.
+    fn begin(&mut self, at: PoolOffset) {
         // ORDER: none: only that no two are the same counts.
-        let tag = TAG | NEXT.fetch_add(1, Ordering::Relaxed) << TAG_BITS;
-        OldObject { memory, at, edges: Vec::new(), tag }
+        self.tag = TAG | NEXT.fetch_add(1, Ordering::Relaxed) << TAG_BITS;
+        self.at = at;
+        self.edges.clear();
     }
 
     /// Returns the tag of the pointer that is added next.
@@ -181,7 +191,7 @@ impl std::fmt::Debug for OldObject<'_> {
     }
 }
 
-/// A new object, made of an older one.
+/// A new object, made of an older one. It is made anew for each, so that its lists are allocated once.
 pub(crate) struct Renewed<'a> {
     pub(crate) bytes: Vec<u8>,
     pub(crate) align: u64,
@@ -189,4 +199,19 @@ pub(crate) struct Renewed<'a> {
     /// Its pointers: the offset of each in the bytes, and the kind of its target. A tag stands for each that is not null.
     pub(crate) pointers: Vec<(u64, &'static Target)>,
     pub(crate) old: OldObject<'a>,
+}
+
+impl<'a> Renewed<'a> {
+    /// Returns no object yet.
+    pub(crate) fn none(memory: &'a Memory) -> Renewed<'a> {
+        let (bytes, pointers, old) = (Vec::new(), Vec::new(), OldObject::none(memory));
+        Renewed { bytes, align: 1, number: 0, pointers, old }
+    }
+
+    /// Begins with the older object at `at`.
+    pub(crate) fn begin(&mut self, at: PoolOffset) {
+        self.old.begin(at);
+        self.bytes.clear();
+        self.pointers.clear();
+    }
 }
