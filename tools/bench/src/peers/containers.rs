@@ -102,9 +102,19 @@ impl Drop for PmemobjContainers {
     }
 }
 
-/// The containers of the standard library, and beside each change the floor of a transaction that changes one word.
+/// Words of the floor for numbers, and for keys and values.
+const ARRAY_WORDS: u32 = 1 << 20;
+/// Words of the floor that are the queue.
+const QUEUE_WORDS: u32 = 1024;
+/// The word of the floor that is a length, or the end of the queue, and the one that is its front.
+const ENDS: [u32; 2] = [AREA_WORDS - 1, AREA_WORDS - 2];
+
+/// The containers of the standard library, and beside each change the floor of a transaction that changes the words which a durable
+/// container of the same content has to change: a number and the length, the end of a queue, or a key and its value.
 pub(crate) struct VolatileContainers {
     floor: Floor,
+    /// Number of places for a key and its value: twice as many as there will be keys.
+    pairs: u64,
     numbers: Vec<u64>,
     queue: VecDeque<u64>,
     sorted: BTreeMap<u64, u64>,
@@ -112,33 +122,43 @@ pub(crate) struct VolatileContainers {
 }
 
 impl VolatileContainers {
-    pub(crate) fn create(path: &Path) -> Result<VolatileContainers> {
+    pub(crate) fn create(path: &Path, count: usize) -> Result<VolatileContainers> {
         let floor = Floor::create(path)?;
+        let pairs = (2 * count as u64).min(u64::from(ARRAY_WORDS / 2));
         let (numbers, queue) = (Vec::new(), VecDeque::new());
-        Ok(VolatileContainers { floor, numbers, queue, sorted: BTreeMap::new(), hashed: HashMap::new() })
+        Ok(VolatileContainers {
+            floor,
+            pairs,
+            numbers,
+            queue,
+            sorted: BTreeMap::new(),
+            hashed: HashMap::new(),
+        })
     }
 
-    fn floor(&mut self, number: u64) -> Result<()> {
-        self.floor.change(&[number as u32 % AREA_WORDS.min(1 << 13)], 1)
+    /// Stores a key and its value durably.
+    fn change_pair(&mut self, key: u64) -> Result<()> {
+        let place = 2 * (key % self.pairs) as u32;
+        self.floor.change(&[place, place + 1], 2)
     }
 }
 
 impl Containers for VolatileContainers {
     fn push(&mut self, values: &[u64]) -> Result<()> {
-        for value in values {
+        for (value, index) in values.iter().zip(0..) {
             self.numbers.push(*value);
-            self.floor(*value)?;
+            self.floor.change(&[index % ARRAY_WORDS, ENDS[0]], 2)?;
         }
         Ok(())
     }
 
     fn push_pop(&mut self, values: &[u64]) -> Result<u64> {
         let mut digest = 0;
-        for value in values {
+        for (value, index) in values.iter().zip(0..) {
             self.queue.push_back(*value);
-            self.floor(*value)?;
+            self.floor.change(&[index % QUEUE_WORDS, ENDS[0]], 2)?;
             digest = fold(digest, self.queue.pop_front().context("the queue is not empty")?);
-            self.floor(*value)?;
+            self.floor.change(&[ENDS[1]], 1)?;
         }
         Ok(digest)
     }
@@ -146,7 +166,7 @@ impl Containers for VolatileContainers {
     fn insert_sorted(&mut self, keys: &[u64], values: &[u64]) -> Result<()> {
         for (key, value) in keys.iter().zip(values) {
             self.sorted.insert(*key, *value);
-            self.floor(*key)?;
+            self.change_pair(*key)?;
         }
         Ok(())
     }
@@ -154,7 +174,7 @@ impl Containers for VolatileContainers {
     fn insert_hashed(&mut self, keys: &[u64], values: &[u64]) -> Result<()> {
         for (key, value) in keys.iter().zip(values) {
             self.hashed.insert(*key, *value);
-            self.floor(*key)?;
+            self.change_pair(*key)?;
         }
         Ok(())
     }

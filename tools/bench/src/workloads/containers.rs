@@ -20,7 +20,7 @@ fn create(engine: Engine, count: usize, touched: bool, folder: &Path) -> Result<
         Engine::Libpmemobj => {
             Box::new(PmemobjContainers::create(&folder.join("pmemobj-containers"), count, touched)?)
         }
-        Engine::Floor => Box::new(VolatileContainers::create(&folder.join("floor-containers"))?),
+        Engine::Floor => Box::new(VolatileContainers::create(&folder.join("floor-containers"), count)?),
         other => bail!("{other} has no containers"),
     })
 }
