@@ -70,6 +70,8 @@ pub use typed::guard::Guard;
 pub use typed::hash_map::PHashMap;
 pub use typed::heap::TypedHeap;
 #[doc(hidden)]
+pub use typed::heap::raw_heap;
+#[doc(hidden)]
 pub use typed::migration;
 pub use typed::migration::{Migrate, Migrated};
 pub use typed::mutex::PMutex;
@@ -81,6 +83,8 @@ pub use typed::structure;
 pub use typed::survey::{
     MapPart, TypedDamage, TypedElement, TypedPlace, TypedPointer, TypedSurvey, TypedVisitor, VisitMap,
 };
+#[doc(hidden)]
+pub use typed::trees;
 pub use typed::tx::TypedTx;
 #[doc(hidden)]
 pub use typed::type_hash;

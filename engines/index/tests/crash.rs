@@ -34,7 +34,16 @@ fn batches_survive_power_cuts() {
 /// Trees are made, changed and dropped whole, and the space of dropped ones is given back, whatever a power cut leaves.
 #[test]
 fn named_trees_survive_power_cuts() {
-    survives("named trees", &TreesSubject { size: 0x80000 }, 60, Budget::scaled(5_000, 100.0));
+    let subject = TreesSubject { size: 0x80000, in_typed_pool: false };
+    survives("named trees", &subject, 60, Budget::scaled(5_000, 100.0));
+}
+
+/// The same beside typed data: cells and trees that one transaction changes are those of one commit, whatever a power cut leaves,
+/// also while the first trees make their table.
+#[test]
+fn trees_beside_typed_data_survive_power_cuts() {
+    let subject = TreesSubject { size: 0x80000, in_typed_pool: true };
+    survives("trees beside typed data", &subject, 60, Budget::scaled(5_000, 100.0));
 }
 
 /// Objects with maps are made, their maps filled and cleared, and both freed, whatever a power cut leaves.

@@ -23,7 +23,7 @@ fn is_found(bug: &'static Bug, subject: &(impl Subject + Sync), threads: usize) 
 }
 
 const TREE: TreeSubject = TreeSubject { size: 0x80000, in_batches: false };
-const TREES: TreesSubject = TreesSubject { size: 0x80000 };
+const TREES: TreesSubject = TreesSubject { size: 0x80000, in_typed_pool: false };
 const SHRINKING: ShrinkingSubject = ShrinkingSubject { size: 0x180000 };
 
 macro_rules! found {

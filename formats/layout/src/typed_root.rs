@@ -5,6 +5,7 @@ use crate::chunk::{decode_root, encode_root};
 use crate::format_table;
 use crate::format_table::FormatTable;
 use crate::offset::PoolOffset;
+use std::mem::offset_of;
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 /// Type number of the root object of a pool of typed data.
@@ -16,11 +17,12 @@ struct TypedRootWords {
     root: u64,
     types: u64,
     from: u64,
+    trees: u64,
 }
 
-pub(crate) const TABLE: FormatTable = format_table!("typed_root", TypedRootWords, [root, types, from]);
+pub(crate) const TABLE: FormatTable = format_table!("typed_root", TypedRootWords, [root, types, from, trees]);
 
-/// The two objects by which typed data is found.
+/// The objects by which typed data, and the trees beside it, are found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TypedRoot {
     /// Offset of the object of the root's type.
@@ -29,21 +31,29 @@ pub struct TypedRoot {
     pub types: PoolOffset,
     /// Offset of the type table that the pool had before a migration that is not finished; null otherwise.
     pub from: PoolOffset,
+    /// Offset of the root object of the table of trees; null before the first tree was made.
+    pub trees: PoolOffset,
 }
 
 impl TypedRoot {
     /// Length in bytes.
     pub const LEN: u64 = size_of::<TypedRootWords>() as u64;
 
+    /// Number of words.
+    pub const WORDS: usize = 4;
+    /// Offset of the word that leads to the table of trees.
+    pub const TREES: u64 = offset_of!(TypedRootWords, trees) as u64;
+
     /// Returns the words as stored.
-    pub fn encode(&self) -> [u64; 3] {
-        [self.root, self.types, self.from].map(encode_root)
+    pub fn encode(&self) -> [u64; TypedRoot::WORDS] {
+        [self.root, self.types, self.from, self.trees].map(encode_root)
     }
 
     /// Decodes stored words. Returns `None` if they are damaged.
-    pub fn decode([root, types, from]: [u64; 3]) -> Option<TypedRoot> {
+    pub fn decode([root, types, from, trees]: [u64; TypedRoot::WORDS]) -> Option<TypedRoot> {
         let (root, types, from) = (decode_root(root)?, decode_root(types)?, decode_root(from)?);
-        (!root.is_null() && !types.is_null()).then_some(TypedRoot { root, types, from })
+        let trees = decode_root(trees)?;
+        (!root.is_null() && !types.is_null()).then_some(TypedRoot { root, types, from, trees })
     }
 }
 
@@ -54,17 +64,19 @@ mod test {
     #[test]
     fn typed_roots_round_trip_and_reject_damage() {
         let [at, other, null] = [0x4_0040, 0x5_0010, 0].map(PoolOffset::new);
-        for from in [null, at] {
-            let words = TypedRoot { root: at, types: other, from }.encode();
-            assert_eq!(TypedRoot::decode(words), Some(TypedRoot { root: at, types: other, from }));
-            for (word, bit) in (0..3).flat_map(|word| (0..64).map(move |bit| (word, bit))) {
+        for (from, trees) in [(null, null), (at, null), (null, at), (other, at)] {
+            let typed = TypedRoot { root: at, types: other, from, trees };
+            let words = typed.encode();
+            assert_eq!(TypedRoot::decode(words), Some(typed));
+            for (word, bit) in (0..TypedRoot::WORDS).flat_map(|word| (0..64).map(move |bit| (word, bit))) {
                 let mut damaged = words;
                 damaged[word] ^= 1 << bit;
                 assert_eq!(TypedRoot::decode(damaged), None, "word {word}, bit {bit}");
             }
         }
         for (root, types) in [(null, other), (at, null)] {
-            assert_eq!(TypedRoot::decode(TypedRoot { root, types, from: null }.encode()), None);
+            let words = TypedRoot { root, types, from: null, trees: null }.encode();
+            assert_eq!(TypedRoot::decode(words), None);
         }
     }
 }

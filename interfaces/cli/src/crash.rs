@@ -133,7 +133,7 @@ const POOL: [Workload; 2] = [
     },
     Workload { name: "pool that grows", operations: 12, explore: |setup| explore(&PoolSubject::Grow, setup) },
 ];
-const TREE: [Workload; 3] = [
+const TREE: [Workload; 4] = [
     Workload {
         name: "tree",
         operations: 90,
@@ -142,12 +142,17 @@ const TREE: [Workload; 3] = [
     Workload {
         name: "trees that are made and dropped",
         operations: 60,
-        explore: |setup| explore(&TreesSubject { size: 0x80000 }, setup),
+        explore: |setup| explore(&TreesSubject { size: 0x80000, in_typed_pool: false }, setup),
     },
     Workload {
         name: "pool that shrinks",
         operations: 12,
         explore: |setup| explore(&ShrinkingSubject { size: 0x180000 }, setup),
+    },
+    Workload {
+        name: "trees beside typed data",
+        operations: 60,
+        explore: |setup| explore(&TreesSubject { size: 0x80000, in_typed_pool: true }, setup),
     },
 ];
 

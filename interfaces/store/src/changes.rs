@@ -3,15 +3,13 @@
 use crate::deferred_deletes::DeferredDeletes;
 use crate::entries::take_entries;
 use crate::error::{Error, Kind, Result};
-use crate::shared::{Medium, Shared};
-use lode_heap::{OpenTransaction, Tx};
+use crate::tree_pool::{EngineResult, Medium, TreePool};
+use lode_heap::{Heap, OpenTransaction, Tx};
 use lode_index::{Direction, Entry, IndexError, KeyBounds, NamedTree, Tree, Trees};
 use lode_layout::PoolOffset;
 use lode_pmem::Counter;
 use std::cell::{Cell, RefCell};
 use std::fmt;
-
-type EngineResult<T> = std::result::Result<T, IndexError>;
 
 /// The engine's transaction.
 pub(crate) enum EngineTx<'t> {
@@ -21,10 +19,13 @@ pub(crate) enum EngineTx<'t> {
     Open(OpenTransaction<'t, Medium>),
 }
 
-/// A running transaction of a store.
+/// A running transaction on the trees of a pool.
 pub(crate) struct Changes<'t> {
-    shared: &'t Shared,
+    pool: &'t dyn TreePool,
+    heap: &'t Heap<Medium>,
     tx: EngineTx<'t>,
+    /// The root object of the table of trees; null as long as it was not looked for, or there is none.
+    table: Cell<PoolOffset>,
     /// Root objects of trees that the transaction has dropped, or whose creation it has rolled back.
     gone: RefCell<Vec<PoolOffset>>,
     undo: RefCell<UndoLog>,
@@ -64,13 +65,15 @@ impl fmt::Debug for Changes<'_> {
 }
 
 impl<'t> Changes<'t> {
-    pub(crate) fn new(shared: &'t Shared, tx: EngineTx<'t>) -> Changes<'t> {
-        let (gone, undo, deferred, edits, has_dropped, was_full) = Default::default();
-        Changes { shared, tx, gone, undo, deferred, edits, has_dropped, was_full }
+    pub(crate) fn new(pool: &'t dyn TreePool, tx: EngineTx<'t>) -> Changes<'t> {
+        let (table, gone, undo, deferred, edits, has_dropped, was_full) = Default::default();
+        let heap = pool.heap();
+        Changes { pool, heap, tx, table, gone, undo, deferred, edits, has_dropped, was_full }
     }
 
-    pub(crate) fn shared(&self) -> &'t Shared {
-        self.shared
+    /// Adds the path of the pool to an error.
+    pub(crate) fn located(&self, error: impl Into<Error>) -> Error {
+        self.pool.located(error)
     }
 
     /// Returns true if the transaction has dropped a tree.
@@ -83,9 +86,9 @@ impl<'t> Changes<'t> {
         self.was_full.get()
     }
 
-    /// Adds the path of the store to an error of the engine.
+    /// Adds the path of the pool to an error of the engine.
     fn failed(&self, error: IndexError) -> Error {
-        let error = self.shared.located(error);
+        let error = self.located(error);
         if error.is_out_of_space() {
             self.was_full.set(true);
         }
@@ -109,9 +112,27 @@ impl<'t> Changes<'t> {
         step: impl FnOnce(&Trees<'_, Medium>, &Tx<'_, Medium>) -> EngineResult<R>,
     ) -> Result<R> {
         self.apply_deferred()?;
-        let trees = self.shared.trees();
-        let done = trees.and_then(|trees| self.step(|tx| step(&trees, tx)));
+        let done = self.step(|tx| {
+            if self.table.get().is_null() {
+                self.table.set(self.pool.table_in(tx)?);
+            }
+            let trees = match self.table.get() {
+                PoolOffset::NULL => Trees::open(self.heap, PoolOffset::NULL)?,
+                table => Trees::open_in(self.heap, tx, table)?,
+            };
+            step(&trees, tx)
+        });
         done.map_err(|error| self.failed(error))
+    }
+
+    /// Makes the table of trees, if there is none.
+    fn make_table(&self) -> Result<()> {
+        if !self.table.get().is_null() {
+            return Ok(());
+        }
+        let made = self.step(|tx| self.pool.table_or_create_in(tx)).map_err(|error| self.failed(error))?;
+        self.table.set(made.ok_or_else(|| self.located(Error::new(Kind::NoRoot)))?);
+        Ok(())
     }
 
     fn in_tree<R>(
@@ -130,10 +151,9 @@ impl<'t> Changes<'t> {
         step: impl FnOnce(&Tree<'_, Medium>, &Tx<'_, Medium>) -> EngineResult<R>,
     ) -> Result<R> {
         if self.gone.borrow().contains(&root) {
-            return Err(self.shared.located(Error::new(Kind::NoTree)));
+            return Err(self.located(Error::new(Kind::NoTree)));
         }
-        let heap = self.shared.heap();
-        let done = self.step(|tx| step(&Tree::open_in(heap, tx, root)?, tx));
+        let done = self.step(|tx| step(&Tree::open_in(self.heap, tx, root)?, tx));
         done.map_err(|error| self.failed(error))
     }
 
@@ -185,6 +205,8 @@ impl<'t> Changes<'t> {
 
     pub(crate) fn create(&self, name: &str, types: [&str; 2]) -> Result<NamedTree> {
         self.note_edit();
+        self.apply_deferred()?;
+        self.make_table()?;
         let tree = self.in_table(|trees, tx| trees.create_in(tx, name, types[0], types[1]))?;
         self.gone.borrow_mut().retain(|gone| *gone != tree.root);
         self.record(|| Undo::Created { name: name.to_owned(), root: tree.root });
@@ -193,20 +215,22 @@ impl<'t> Changes<'t> {
 
     pub(crate) fn drop_tree(&self, name: &str) -> Result<bool> {
         self.note_edit();
-        let Some(tree) = self.in_table(|trees, tx| trees.drop_in(tx, name))? else { return Ok(false) };
+        let dropped = self.in_table(|trees, tx| trees.drop_in(tx, name));
+        let Some(tree) = dropped.map_err(|error| error.in_tree(name))? else { return Ok(false) };
         self.has_dropped.set(true);
         self.gone.borrow_mut().push(tree.root);
         self.record(|| Undo::Dropped { name: name.to_owned(), tree });
         Ok(true)
     }
 
-    pub(crate) fn rename(&self, old: &str, new: &str) -> Result<bool> {
+    pub(crate) fn rename(&self, old: &str, new: &str) -> Result<()> {
         self.note_edit();
-        let was_there = self.in_table(|trees, tx| trees.rename_in(tx, old, new))?;
-        if was_there {
-            self.record(|| Undo::Renamed { old: old.to_owned(), new: new.to_owned() });
+        let renamed = self.in_table(|trees, tx| trees.rename_in(tx, old, new));
+        if !renamed.map_err(|error| error.in_tree(new))? {
+            return Err(self.located(Error::new(Kind::NoTree).in_tree(old)));
         }
-        Ok(was_there)
+        self.record(|| Undo::Renamed { old: old.to_owned(), new: new.to_owned() });
+        Ok(())
     }
 
     pub(crate) fn get(&self, root: PoolOffset, key: &[u8]) -> Result<Option<Vec<u8>>> {
@@ -299,7 +323,7 @@ impl<'t> Changes<'t> {
     /// Takes all changes since the savepoint back. The savepoint stays, and those made after it are gone.
     pub(crate) fn roll_back_to(&self, number: u64) -> Result<()> {
         let found = self.undo.borrow().savepoints.iter().position(|(known, _)| *known == number);
-        let Some(index) = found else { return Err(self.shared.located(Error::new(Kind::SavepointGone))) };
+        let Some(index) = found else { return Err(self.located(Error::new(Kind::SavepointGone))) };
         let steps = {
             let undo = &mut *self.undo.borrow_mut();
             undo.savepoints.truncate(index + 1);

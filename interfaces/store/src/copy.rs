@@ -51,7 +51,7 @@ impl Store {
     /// ```
     pub fn copy_to(&self, path: impl AsRef<Path>, options: &Options) -> Result<()> {
         let path = path.as_ref();
-        let frozen = Arc::new(Frozen::open(Arc::clone(self.shared()))?);
+        let frozen = Arc::new(Frozen::open(self.shared().clone())?);
         let stats = self.shared().heap().stats().map_err(|error| self.shared().located(error))?;
         let mut size = stats.used_bytes();
         loop {

@@ -36,6 +36,7 @@ pub(crate) enum Kind {
     SavepointGone,
     StillInUse,
     NotAStore,
+    NoRoot,
     Other(Box<dyn StdError + Send + Sync>),
 }
 
@@ -125,6 +126,11 @@ impl Error {
     /// Returns true if a closure was started again thousands of times, and met a conflict of its own each time.
     pub fn is_never_valid(&self) -> bool {
         matches!(self.heap(), Some(HeapError::NeverValid { .. }))
+    }
+
+    /// Returns true if a pool of typed data has no root yet, so that it can't have trees.
+    pub fn is_no_root(&self) -> bool {
+        matches!(self.0.kind, Kind::NoRoot)
     }
 
     /// Returns true if there is no tree of that name, or it was dropped by this transaction.
@@ -302,6 +308,7 @@ impl fmt::Display for Error {
                  closes the store",
             ),
             Kind::NotAStore => f.write_str("the root of the pool is no table of trees; check the path"),
+            Kind::NoRoot => f.write_str("the pool has no root yet; make it with root_or_init before the first tree"),
             Kind::Other(error) => error.fmt(f),
         }
     }

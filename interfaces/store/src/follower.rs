@@ -7,7 +7,6 @@ use crate::snapshot::Snapshot;
 use crate::store::{Store, layout_name};
 use lode_follow::Followed;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 /// A store for reading, in use by another process or not: [`Store::follow`].
 ///
@@ -72,7 +71,7 @@ impl Follower {
             Followed::Served(connection) => Frozen::Served(connection),
             Followed::Opened(pool) => {
                 let store = Store::of_pool(*pool, LATER_INTERVAL).map_err(|error| error.at(&self.path))?;
-                Frozen::open(Arc::clone(store.shared()))?
+                Frozen::open(store.shared().clone())?
             }
         };
         Ok(Snapshot::new(frozen))

@@ -1,40 +1,43 @@
 //! An open snapshot, as its handles, trees and iterators share it.
 
 use crate::error::{Error, Result};
-use crate::shared::{HeapRef, Medium, Shared};
+use crate::tree_pool::{EngineResult, HeapRef, Medium, TreePool};
 use lode_follow::{Connection, ServedScan};
 use lode_heap::OwnedSnapshot;
-use lode_index::{
-    Direction, Entry, IndexError, KeyBounds, NamedTree, Scan, TreeSnapshot, TreesSnapshot, Value,
-};
+use lode_index::{Direction, Entry, KeyBounds, NamedTree, Scan, TreeSnapshot, TreesSnapshot, Value};
 use lode_layout::PoolOffset;
 use std::sync::Arc;
 
-/// The store as it was at one commit.
+/// The trees of a pool as they were at one commit.
 #[derive(Debug)]
 pub(crate) enum Frozen {
-    /// A snapshot of a store of this process.
+    /// A snapshot of a pool of this process.
     Own {
-        /// The store.
-        shared: Arc<Shared>,
+        /// The pool.
+        pool: Arc<dyn TreePool>,
         /// Its snapshot.
         snapshot: OwnedSnapshot<Medium, HeapRef>,
+        /// The root object of the table of trees; null if there was none.
+        table: PoolOffset,
     },
     /// A snapshot that another process serves.
     Served(Connection),
 }
 
 impl Frozen {
-    pub(crate) fn open(shared: Arc<Shared>) -> Result<Frozen> {
+    pub(crate) fn open(pool: Arc<dyn TreePool>) -> Result<Frozen> {
         let snapshot =
-            OwnedSnapshot::open(HeapRef(Arc::clone(&shared))).map_err(|error| shared.located(error))?;
-        Ok(Frozen::Own { shared, snapshot })
+            OwnedSnapshot::open(HeapRef(Arc::clone(&pool))).map_err(|error| pool.located(error))?;
+        let table = pool.locate(pool.table_at(&snapshot.get()))?;
+        Ok(Frozen::Own { pool, snapshot, table })
     }
 
     /// Returns the tree `name`, if there is one.
     pub(crate) fn find(&self, name: &str) -> Result<Option<NamedTree>> {
         match self {
-            Frozen::Own { shared, snapshot } => in_table(shared, snapshot, |trees| trees.get(name)),
+            Frozen::Own { pool, snapshot, table } => {
+                pool.locate(in_table(snapshot, *table, |trees| trees.get(name)))
+            }
             Frozen::Served(served) => Ok(served.tree(name)?),
         }
     }
@@ -42,7 +45,9 @@ impl Frozen {
     /// Returns the names of all trees.
     pub(crate) fn names(&self) -> Result<Vec<String>> {
         match self {
-            Frozen::Own { shared, snapshot } => in_table(shared, snapshot, |trees| trees.names()),
+            Frozen::Own { pool, snapshot, table } => {
+                pool.locate(in_table(snapshot, *table, |trees| trees.names()))
+            }
             Frozen::Served(served) => Ok(served.tree_names()?),
         }
     }
@@ -50,20 +55,19 @@ impl Frozen {
     /// Adds the path of the store to an error.
     pub(crate) fn located(&self, error: Error) -> Error {
         match self {
-            Frozen::Own { shared, .. } => shared.located(error),
+            Frozen::Own { pool, .. } => pool.located(error),
             Frozen::Served(served) => error.at(served.path()),
         }
     }
 }
 
 fn in_table<R>(
-    shared: &Shared,
     snapshot: &OwnedSnapshot<Medium, HeapRef>,
-    read: impl FnOnce(&TreesSnapshot<'_, '_, Medium>) -> std::result::Result<R, IndexError>,
-) -> Result<R> {
+    table: PoolOffset,
+    read: impl FnOnce(&TreesSnapshot<'_, '_, Medium>) -> EngineResult<R>,
+) -> EngineResult<R> {
     let snapshot = snapshot.get();
-    let read = TreesSnapshot::open(&snapshot, shared.table()).and_then(|trees| read(&trees));
-    read.map_err(|error| shared.located(error))
+    TreesSnapshot::open(&snapshot, table).and_then(|trees| read(&trees))
 }
 
 /// A tree of a snapshot.
@@ -98,7 +102,7 @@ impl FrozenTree {
     fn read_own<R>(
         &self,
         snapshot: &OwnedSnapshot<Medium, HeapRef>,
-        read: impl FnOnce(TreeSnapshot<'_, '_, Medium>) -> std::result::Result<R, IndexError>,
+        read: impl FnOnce(TreeSnapshot<'_, '_, Medium>) -> EngineResult<R>,
     ) -> Result<R> {
         let snapshot = snapshot.get();
         TreeSnapshot::open(&snapshot, self.root).and_then(read).map_err(|error| self.located(error.into()))

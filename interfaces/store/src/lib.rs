@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod changes;
+mod committed;
 mod copy;
 mod deferred_deletes;
 mod entries;
@@ -11,6 +12,7 @@ mod follower;
 mod frozen;
 mod later;
 mod options;
+mod reclaimer;
 mod shared;
 mod snapshot;
 mod sorted_batch;
@@ -18,7 +20,10 @@ mod span;
 mod store;
 mod transaction;
 mod tree_def;
+mod tree_pool;
 pub mod typed;
+mod typed_store;
+mod typed_transaction;
 mod value;
 mod write_tree;
 

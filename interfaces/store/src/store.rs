@@ -1,5 +1,6 @@
 //! Stores.
 
+use crate::committed;
 use crate::error::{Error, Kind, Result};
 use crate::frozen::Frozen;
 use crate::later::Ticket;
@@ -8,12 +9,12 @@ use crate::shared::Shared;
 use crate::snapshot::Snapshot;
 use crate::span::span;
 use crate::transaction::Transaction;
-use crate::tree_def::{TreeDef, decode_value};
+use crate::tree_def::TreeDef;
 use crate::value::{AsValue, Value};
 use lode_fsck::{ShrinkError, shrink_pool};
 use lode_heap::{HeapError, LogPosition, Pool, Tx};
-use lode_index::{IndexError, StoreLayout, Tree, Trees};
-use lode_layout::{AsKey, Key, LayoutName, PoolOffset, encode_key};
+use lode_index::{IndexError, StoreLayout, Trees};
+use lode_layout::{AsKey, Key, LayoutName, PoolOffset};
 use lode_pool::{Access, CreateOptions, OpenOptions};
 use std::cell::Cell;
 use std::path::Path;
@@ -434,7 +435,7 @@ impl Store {
     /// That of [`Snapshot`].
     pub fn snapshot(&self) -> Result<Snapshot> {
         let _span = span!("snapshot");
-        Ok(Snapshot::new(Frozen::open(Arc::clone(&self.shared))?))
+        Ok(Snapshot::new(Frozen::open(self.shared.clone())?))
     }
 
     /// Calls `closure` with a snapshot: it reads all trees at one commit, and is called once.
@@ -468,27 +469,8 @@ impl Store {
     /// Two lookups, that of the tree by its name and that of the key; a third one if there is no value. No lock.
     pub fn get<K: Key, V: Value>(&self, def: TreeDef<'_, K, V>, key: impl AsKey<K>) -> Result<Option<V>> {
         self.check_outside()?;
-        let located = |error: Error| self.shared.located(error.in_tree(def.name()));
-        let heap = self.shared.heap();
-        let key = encode_key(&key);
-        // The root object of a tree that is dropped meanwhile stays as it is.
-        let _pin = heap.pin();
-        let find = || self.shared.trees()?.get(def.name());
-        let mut found = find().map_err(|error| located(error.into()))?;
-        loop {
-            let tree = found.ok_or_else(|| located(Error::new(Kind::NoTree)))?;
-            def.check(&tree).map_err(located)?;
-            let value = Tree::open(heap, tree.root).and_then(|tree| tree.get(&key));
-            let value = value.map_err(|error| located(error.into()))?;
-            if let Some(value) = value {
-                return decode_value(value).map(Some).map_err(located);
-            }
-            // Keys of a dropped tree are deleted one after the other, so a key that is missing proves nothing.
-            found = find().map_err(|error| located(error.into()))?;
-            if found.as_ref().is_some_and(|found| found.root == tree.root) {
-                return Ok(None);
-            }
-        }
+        let found = committed::get(self.shared.heap(), || self.shared.trees(), def, key);
+        found.map_err(|error| self.shared.located(error))
     }
 
     /// Gives one key a value, in a transaction of its own. The tree is made if there is none. Returns true if the key had a

@@ -1,10 +1,11 @@
 //! Transactions that change trees.
 
 use crate::changes::{Changes, EngineTx};
-use crate::error::{Error, Kind, Result};
+use crate::error::Result;
 use crate::later::Ticket;
-use crate::shared::{Medium, Shared};
+use crate::shared::Shared;
 use crate::tree_def::TreeDef;
+use crate::tree_pool::Medium;
 use crate::value::Value;
 use crate::write_tree::WriteTree;
 use lode_heap::{OpenTransaction, Tx};
@@ -35,6 +36,7 @@ use lode_layout::Key;
 /// ```
 #[derive(Debug)]
 pub struct Transaction<'s> {
+    shared: &'s Shared,
     changes: Changes<'s>,
 }
 
@@ -46,11 +48,11 @@ pub struct Savepoint {
 
 impl<'s> Transaction<'s> {
     pub(crate) fn of_closure(shared: &'s Shared, tx: &'s Tx<'s, Medium>) -> Transaction<'s> {
-        Transaction { changes: Changes::new(shared, EngineTx::Closure(tx)) }
+        Transaction { shared, changes: Changes::new(shared, EngineTx::Closure(tx)) }
     }
 
     pub(crate) fn open(shared: &'s Shared, tx: OpenTransaction<'s, Medium>) -> Transaction<'s> {
-        Transaction { changes: Changes::new(shared, EngineTx::Open(tx)) }
+        Transaction { shared, changes: Changes::new(shared, EngineTx::Open(tx)) }
     }
 
     /// Returns true if the transaction has dropped a tree.
@@ -74,10 +76,7 @@ impl<'s> Transaction<'s> {
     /// [`is_wrong_type`](Error::is_wrong_type), [`is_invalid_key`](Error::is_invalid_key) for the name; those of a
     /// [change](WriteTree).
     pub fn tree<K: Key, V: Value>(&self, def: TreeDef<'_, K, V>) -> Result<WriteTree<'_, K, V>> {
-        match self.get_tree(def)? {
-            Some(tree) => Ok(tree),
-            None => self.create_tree(def),
-        }
+        WriteTree::open_or_create(&self.changes, def)
     }
 
     /// Returns a tree, or `None` if there is none of that name.
@@ -85,10 +84,7 @@ impl<'s> Transaction<'s> {
     /// # Errors
     /// [`is_wrong_type`](Error::is_wrong_type); those of a [read](WriteTree).
     pub fn get_tree<K: Key, V: Value>(&self, def: TreeDef<'_, K, V>) -> Result<Option<WriteTree<'_, K, V>>> {
-        let found = self.changes.find(def.name()).map_err(|error| error.in_tree(def.name()))?;
-        let Some(tree) = found else { return Ok(None) };
-        def.check(&tree).map_err(|error| self.changes.shared().located(error))?;
-        Ok(Some(WriteTree::new(&self.changes, tree.root, def.name())))
+        WriteTree::open(&self.changes, def)
     }
 
     /// Makes a tree.
@@ -97,9 +93,7 @@ impl<'s> Transaction<'s> {
     /// [`is_tree_exists`](Error::is_tree_exists), [`is_invalid_key`](Error::is_invalid_key) for the name; those of a
     /// [change](WriteTree).
     pub fn create_tree<K: Key, V: Value>(&self, def: TreeDef<'_, K, V>) -> Result<WriteTree<'_, K, V>> {
-        let created = self.changes.create(def.name(), [&K::type_name(), &V::type_name()]);
-        let tree = created.map_err(|error| error.in_tree(def.name()))?;
-        Ok(WriteTree::new(&self.changes, tree.root, def.name()))
+        WriteTree::create(&self.changes, def)
     }
 
     /// Drops the tree of this name with all of its keys, whatever their types. Returns false if there is none. Handles of
@@ -111,7 +105,7 @@ impl<'s> Transaction<'s> {
     /// # Errors
     /// Those of a [change](WriteTree).
     pub fn drop_tree(&self, name: &str) -> Result<bool> {
-        self.changes.drop_tree(name).map_err(|error| error.in_tree(name))
+        self.changes.drop_tree(name)
     }
 
     /// Gives the tree `old` the name `new`, which no tree has.
@@ -120,11 +114,7 @@ impl<'s> Transaction<'s> {
     /// [`is_no_tree`](Error::is_no_tree), [`is_tree_exists`](Error::is_tree_exists),
     /// [`is_invalid_key`](Error::is_invalid_key) for the name; those of a [change](WriteTree).
     pub fn rename_tree(&self, old: &str, new: &str) -> Result<()> {
-        match self.changes.rename(old, new) {
-            Ok(true) => Ok(()),
-            Ok(false) => Err(self.changes.shared().located(Error::new(Kind::NoTree).in_tree(old))),
-            Err(error) => Err(error.in_tree(new)),
-        }
+        self.changes.rename(old, new)
     }
 
     /// Returns the names of all trees, sorted.
@@ -163,7 +153,7 @@ impl<'s> Transaction<'s> {
     /// Durable on return.
     pub fn commit(self) -> Result<()> {
         self.apply_deferred()?;
-        let (shared, has_dropped) = (self.changes.shared(), self.has_dropped());
+        let (shared, has_dropped) = (self.shared, self.has_dropped());
         match self.changes.into_engine() {
             EngineTx::Open(tx) => tx.commit().map_err(|error| shared.located(error))?,
             EngineTx::Closure(_) => unreachable!("a closure is lent its transaction"),
@@ -185,7 +175,7 @@ impl<'s> Transaction<'s> {
     /// That of [`Store::write_later`](crate::Store::write_later).
     pub fn commit_later(self) -> Result<Ticket> {
         self.apply_deferred()?;
-        let (shared, has_dropped) = (self.changes.shared(), self.has_dropped());
+        let (shared, has_dropped) = (self.shared, self.has_dropped());
         let position = match self.changes.into_engine() {
             EngineTx::Open(tx) => tx.commit_later().map_err(|error| shared.located(error))?,
             EngineTx::Closure(_) => unreachable!("a closure is lent its transaction"),

@@ -1,7 +1,8 @@
 //! Typed pools: objects of the program's own types in a file or on persistent memory, read by load and changed by transactions.
 //!
-//! All of it is of the crate `lode-heap`, whose [documentation](lode_heap) has the guide; this is how a program has it that depends on
-//! `lodestone-store` alone. Types derive [`trait@Persist`] and [`trait@CellValue`], which find these paths by themselves.
+//! [`TypedStore`] is a typed pool with named trees beside its objects. All else is of the crate `lode-heap`, whose
+//! [documentation](lode_heap) has the guide; this is how a program has it that depends on `lodestone-store` alone. Types derive
+//! [`trait@Persist`] and [`trait@CellValue`], which find these paths by themselves.
 //!
 //! ```
 //! use lodestone::typed::{CreateOptions, Durability, LayoutName, PCell, PHashMap, Persist, TypedPool};
@@ -36,6 +37,8 @@
 //! # }
 //! ```
 
+pub use crate::typed_store::TypedStore;
+pub use crate::typed_transaction::TypedTransaction;
 pub use lode_heap::{
     Access, Brand, CellValue, CreateOptions, Durability, Guard, HeapError, LayoutName, Migrate, Migrated,
     OpenError, OpenOptions, Owned, PBox, PCell, PDeque, PHashMap, PMutex, PString, PVec, Persist, TypedHeap,

@@ -5,7 +5,7 @@ use crate::entries::{Batches, Scan, decode};
 use crate::error::{Error, Result};
 use crate::snapshot::prefix_bounds;
 use crate::sorted_batch::SortedBatch;
-use crate::tree_def::{decode_value, malformed_value};
+use crate::tree_def::{TreeDef, decode_value, malformed_value};
 use crate::value::{AsValue, Value};
 use lode_index::{Direction, Entry as EngineEntry, KeyBounds, KeyRange};
 use lode_layout::{AsKey, AsPrefix, Key, Place, PoolOffset, encode_key};
@@ -62,7 +62,7 @@ impl Scan for ChangedTree<'_> {
 
 impl ChangedTree<'_> {
     fn located(&self, error: Error) -> Error {
-        self.changes.shared().located(error.in_tree(&self.name))
+        self.changes.located(error.in_tree(&self.name))
     }
 
     fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
@@ -127,7 +127,30 @@ impl<K, V> fmt::Debug for WriteTree<'_, K, V> {
 }
 
 impl<'t, K: Key, V: Value> WriteTree<'t, K, V> {
-    pub(crate) fn new(changes: &'t Changes<'t>, root: PoolOffset, name: &str) -> WriteTree<'t, K, V> {
+    /// Returns a tree, or `None` if there is none of that name.
+    pub(crate) fn open(changes: &'t Changes<'t>, def: TreeDef<'_, K, V>) -> Result<Option<Self>> {
+        let found = changes.find(def.name()).map_err(|error| error.in_tree(def.name()))?;
+        let Some(tree) = found else { return Ok(None) };
+        def.check(&tree).map_err(|error| changes.located(error))?;
+        Ok(Some(WriteTree::new(changes, tree.root, def.name())))
+    }
+
+    /// Makes a tree.
+    pub(crate) fn create(changes: &'t Changes<'t>, def: TreeDef<'_, K, V>) -> Result<Self> {
+        let created = changes.create(def.name(), [&K::type_name(), &V::type_name()]);
+        let tree = created.map_err(|error| error.in_tree(def.name()))?;
+        Ok(WriteTree::new(changes, tree.root, def.name()))
+    }
+
+    /// Returns a tree, which is made if there is none of that name.
+    pub(crate) fn open_or_create(changes: &'t Changes<'t>, def: TreeDef<'_, K, V>) -> Result<Self> {
+        match WriteTree::open(changes, def)? {
+            Some(tree) => Ok(tree),
+            None => WriteTree::create(changes, def),
+        }
+    }
+
+    fn new(changes: &'t Changes<'t>, root: PoolOffset, name: &str) -> WriteTree<'t, K, V> {
         let tree = ChangedTree { changes, root, name: name.into() };
         WriteTree { tree, ends: RefCell::default(), types: PhantomData }
     }

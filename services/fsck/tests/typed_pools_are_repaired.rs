@@ -406,7 +406,7 @@ fn values_are_not_invented() {
 fn frame(medium: &Mapping) -> [PoolOffset; 3] {
     let root_word = Headers::read(medium).unwrap().geometry().extents()[0].start;
     let root = decode_root(load(medium, root_word)).unwrap();
-    let typed = TypedRoot::decode([0, 8, 16].map(|word| load(medium, root.plus(word)))).unwrap();
+    let typed = TypedRoot::decode([0, 8, 16, 24].map(|word| load(medium, root.plus(word)))).unwrap();
     [root_word, root, typed.types]
 }
 

@@ -95,7 +95,7 @@ fn typed_root_of(view: &UncheckedPool) -> PoolOffset {
 
 /// The root object.
 fn typed_root(view: &UncheckedPool) -> TypedRoot {
-    TypedRoot::decode([0, 8, 16].map(|word| load(view, typed_root_of(view).plus(word)))).unwrap()
+    TypedRoot::decode([0, 8, 16, 24].map(|word| load(view, typed_root_of(view).plus(word)))).unwrap()
 }
 
 /// Offset of the first house.

@@ -192,7 +192,7 @@ fn sound_pool() -> (Arc<Mapping>, Vec<(PoolOffset, u64)>) {
         }
         let root = [first.get(), numbers.get(), 5, wishes.get(), 4, 0, 2, text.get(), 8, map.get()];
         let root = make(&root, ROOT)?;
-        let typed = TypedRoot { root, types, from: PoolOffset::NULL };
+        let typed = TypedRoot { root, types, from: PoolOffset::NULL, trees: PoolOffset::NULL };
         let typed = make(&typed.encode(), TYPE_TYPED_ROOT)?;
         tx.set_root(typed);
         Ok::<_, IndexError>(objects)

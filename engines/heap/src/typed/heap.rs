@@ -209,7 +209,7 @@ impl<B: Brand, M: Medium> TypedHeap<B, M> {
         self.compared = ComparedTypes::default();
     }
 
-    /// Returns the heap, for the growth of its pool.
+    /// Returns the heap, for the growth of its pool, and for [`raw_heap`].
     pub(crate) fn raw(&self) -> &Heap<M> {
         &self.heap
     }
@@ -221,4 +221,10 @@ impl<B: Brand, M: Medium> TypedHeap<B, M> {
     pub fn close(self) -> Result<(), HeapError> {
         self.heap.close()
     }
+}
+
+/// Returns the untyped heap, for crates that keep [structures](super::structure) or [trees](super::trees). They change objects of
+/// their own by it only.
+pub fn raw_heap<B: Brand, M: Medium>(heap: &TypedHeap<B, M>) -> &Heap<M> {
+    heap.raw()
 }

@@ -20,6 +20,8 @@ pub(crate) mod string;
 #[doc(hidden)]
 pub mod structure;
 pub(crate) mod survey;
+#[doc(hidden)]
+pub mod trees;
 pub(crate) mod tx;
 #[doc(hidden)]
 pub mod type_hash;

@@ -65,6 +65,11 @@ impl<B: Brand, M: Medium> TypedPool<B, M> {
         self.file.header()
     }
 
+    /// Returns the path.
+    pub fn path(&self) -> &Path {
+        self.file.path()
+    }
+
     /// Returns the durability, and how it was found.
     pub fn report(&self) -> &DurabilityReport {
         self.file.medium().report()

@@ -86,10 +86,7 @@ pub(crate) fn committed_root<M: Medium>(heap: &Heap<M>) -> Result<Option<TypedRo
     }
     let object = heap.object(at)?;
     check_root(at, object.size, object.type_number)?;
-    decode_typed_root(
-        at,
-        heap.memory().reading(|memory| [0, 1, 2].map(|word| memory.load8(at.plus(word * WORD))))?,
-    )
+    decode_typed_root(at, heap.memory().reading(|memory| words_by(at, |word| memory.load8(word)))?)
 }
 
 /// Returns the root as the transaction sees it; `None` while there is none. The read is validated.
@@ -103,16 +100,21 @@ pub(crate) fn root_in<M: Medium>(tx: &Tx<'_, M>) -> Result<Option<TypedRoot>, He
     }
     let (size, type_number) = tx.object(at)?;
     check_root(at, size, type_number)?;
-    let [first, second, third] = [0, 1, 2].map(|word| tx.read8(at.plus(word * WORD)));
-    decode_typed_root(at, [first?, second?, third?])
+    let [root, types, from, trees] = words_by(at, |word| tx.read8(word));
+    decode_typed_root(at, [root?, types?, from?, trees?])
 }
 
-fn check_root(at: PoolOffset, size: u64, found: u64) -> Result<(), HeapError> {
+/// Returns the words of the root object at `at`, each as `load` returns it.
+fn words_by<T>(at: PoolOffset, load: impl Fn(PoolOffset) -> T) -> [T; TypedRoot::WORDS] {
+    std::array::from_fn(|word| load(at.plus(word as u64 * WORD)))
+}
+
+pub(super) fn check_root(at: PoolOffset, size: u64, found: u64) -> Result<(), HeapError> {
     let is_typed = found == TYPE_TYPED_ROOT && size >= TypedRoot::LEN;
     if is_typed { Ok(()) } else { Err(HeapError::NotTyped { at, found }) }
 }
 
-fn decode_typed_root(at: PoolOffset, words: [u64; 3]) -> Result<Option<TypedRoot>, HeapError> {
+fn decode_typed_root(at: PoolOffset, words: [u64; TypedRoot::WORDS]) -> Result<Option<TypedRoot>, HeapError> {
     TypedRoot::decode(words).map(Some).ok_or(HeapError::Corrupt { what: "the root object", at })
 }
 
@@ -203,7 +205,7 @@ pub(crate) fn set_root<T: Persist<B>, B: Brand, M: Medium>(
     root: PoolOffset,
 ) -> Result<(), HeapError> {
     let types = TypesOf::store::<T, B, M>(tx)?;
-    let typed = TypedRoot { root, types, from: PoolOffset::NULL };
+    let typed = TypedRoot { root, types, from: PoolOffset::NULL, trees: PoolOffset::NULL };
     let typed = tx.alloc_with(&typed.encode(), WORD, TYPE_TYPED_ROOT)?;
     tx.set_root(typed);
     Ok(())

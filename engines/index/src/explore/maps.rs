@@ -145,9 +145,9 @@ impl Engine {
 
 /// Notes the objects that are reached, and damage.
 #[derive(Default)]
-struct Reached {
-    objects: Vec<PoolOffset>,
-    damage: Option<String>,
+pub(super) struct Reached {
+    pub(super) objects: Vec<PoolOffset>,
+    pub(super) damage: Option<String>,
 }
 
 impl TypedVisitor for Reached {

@@ -21,6 +21,7 @@ mod placement;
 mod plan;
 mod salvage;
 mod survey;
+mod typed;
 
 pub use entry::NamedTree;
 pub use layout::StoreLayout;
@@ -245,9 +246,9 @@ impl<'h, M: Medium> Trees<'h, M> {
         })
     }
 
-    /// Returns the root objects of the table and of all trees, dropped ones too.
+    /// Returns the root objects of the table, if there is one, and of all trees, dropped ones too.
     pub(crate) fn roots(&self) -> Result<Vec<PoolOffset>, IndexError> {
-        let mut roots = vec![self.table.root()];
+        let mut roots = Vec::from_iter(Some(self.table.root()).filter(|table| !table.is_null()));
         for entry in self.table.reader().iter() {
             let entry = entry?;
             roots.push(match TreeTableKey::decode(&entry.key) {

@@ -20,3 +20,4 @@ mod small_store_grows;
 mod store_matches_model;
 mod threads_share_a_store;
 mod tree_calls;
+mod typed_data_and_trees;
