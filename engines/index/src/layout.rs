@@ -33,15 +33,12 @@ impl<M: Medium> Layout<M> for TreeLayout {
             Ok(tree) => {
                 let keys = tree.check(|found| match found {
                     Finding::Object(object) => drop(trace.object("the object of the tree", object.at)),
-                    Finding::Damage(error) => report(&error, PoolOffset::NULL, trace),
+                    Finding::Damage(error) => report(&error, PoolOffset::NULL, None, trace),
                 });
                 trace.keys(keys);
                 return true;
             }
-            Err(IndexError::NoTree { at }) => {
-                trace.damage("the root of the tree", at, "no key can be reached")
-            }
-            Err(error) => report(&error, root, trace),
+            Err(error) => report(&error, root, None, trace),
         }
         false
     }
@@ -91,13 +88,19 @@ pub(crate) fn stays_without_room(moved: Result<(), IndexError>) -> Result<(), Sh
     }
 }
 
-pub(crate) fn report(error: &IndexError, root: PoolOffset, trace: &mut Trace<'_>) {
-    match *error {
+/// Reports damage of the tree at `root`, with the name of the tree, if it has one.
+pub(crate) fn report(error: &IndexError, root: PoolOffset, name: Option<&str>, trace: &mut Trace<'_>) {
+    let (what, at, means) = match *error {
         IndexError::Corrupt { what, at } => {
-            trace.damage(what, at, "the keys behind it can't be reached, or have wrong values");
+            (what, at, "the keys behind it can't be reached, or have wrong values")
         }
-        IndexError::Fault(fault) => trace.damage("the range", fault.at, "it can't be read"),
-        _ => trace.damage("the tree", root, "it can't be opened"),
+        IndexError::Fault(fault) => ("the range", fault.at, "it can't be read"),
+        IndexError::NoTree { at } => ("the root of the tree", at, "no key can be reached"),
+        _ => ("the tree", root, "it can't be opened"),
+    };
+    match name {
+        Some(name) => trace.damage_on(what, at, means, format!("tree {name:?}")),
+        None => trace.damage(what, at, means),
     }
 }
 

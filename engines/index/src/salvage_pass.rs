@@ -178,8 +178,11 @@ impl<'a, M: Medium> SalvagePass<'a, M> {
         }
     }
 
-    /// Corrects the counts of the tree.
+    /// Corrects the counts of the tree, unless their sum is right.
     pub(crate) fn repair_count(&mut self, root: PoolOffset) {
+        if self.losses.counted == self.losses.leaves {
+            return;
+        }
         for cell in 0..TREE_CELLS {
             self.repair_word(
                 root.plus(TREE_CELLS_OFF + cell * LINE),

@@ -24,10 +24,10 @@ use std::sync::Arc;
 
 /// A typed pool that has named trees, too. One transaction changes both: all of it is there after a crash, or nothing.
 ///
-/// It derefs to its [`TypedPool`]. So the root, guards, and transactions that change typed data alone are those of the pool, and all
-/// transactions are serializable with each other. The trees are those of a [`Store`](crate::Store), with the same keys and values. They belong to the
-/// pool, not to an object in it: the types of the pool do not name them, and a migration leaves them as they are. A pool can have trees
-/// once it has a [root](lode_heap::TypedHeap::root_or_init); the first tree makes the table of their names.
+/// It derefs to its [`TypedPool`]. So the root, guards, and transactions that change typed data alone are those of the pool, and
+/// all transactions are serializable with each other. The trees are those of a [`Store`](crate::Store), with the same keys and
+/// values. They belong to the pool, not to an object in it: the types of the pool do not name them, and a migration leaves them as
+/// they are. A pool can have trees once it has a [root](lode_heap::TypedHeap::root_or_init).
 ///
 /// ```
 /// use lodestone::TreeDef;
@@ -106,7 +106,8 @@ impl<B: Brand> TreePool for TypedShared<B> {
 }
 
 impl<B: Brand> TypedStore<B> {
-    /// Puts the trees of an open pool beside its typed data. A pool that was made as a [`TypedPool`] can have trees from now on.
+    /// Puts the trees of an open pool beside its typed data. A pool that was made as a [`TypedPool`] can have trees from now on. A program
+    /// whose types have changed calls [`migrate`](TypedPool::migrate) before.
     ///
     /// # Errors
     /// [`is_damage`](Error::is_damage) if the table of trees is damaged, or the root is not typed data. The typed data can be used

@@ -7,8 +7,9 @@
 //! Each step needs what the one before it found: without a header nothing is known of the pool, without a slot
 //! nothing of its log. So a check reports what it could not examine.
 
-use crate::layout::{Layout, Trace};
+use crate::layout::Layout;
 use crate::maps::Maps;
+use crate::trace::Trace;
 use crate::typed::trace_typed;
 use lode_heap::check::{Finding, Report, SpaceMap, check_log, check_slots};
 use lode_heap::{Heap, HeapError};

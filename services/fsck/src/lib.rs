@@ -21,14 +21,16 @@ mod moves;
 mod outcome;
 mod repair;
 mod shrink;
+mod trace;
 mod typed;
 
 pub use check::check_pool;
 pub use damaged_pool::DamagedPool;
-pub use layout::{Layout, Trace};
+pub use layout::Layout;
 pub use maps::{DamagedMap, Maps, UnlinkedMaps};
 pub use moves::{ShrinkError, ShrinkEvents};
 pub use outcome::{LostRange, Repair, RepairError};
 pub use repair::repair_pool;
 pub use shrink::shrink_pool;
+pub use trace::Trace;
 pub use typed::{LossReason, TypedObject, TypedRepair};

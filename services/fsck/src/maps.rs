@@ -1,7 +1,9 @@
-//! The part of the crate of maps in checks and repairs of typed data, whose objects own maps.
+//! The part of the crate of maps in checks and repairs of typed data, whose objects own maps, and beside which there may be named
+//! trees. The table of trees, and each tree, have the structure of a map.
 
 use crate::damaged_pool::DamagedPool;
 use crate::outcome::{Repair, RepairError};
+use crate::trace::Trace;
 use lode_heap::check::SpaceMap;
 use lode_heap::{Heap, VisitMap};
 use lode_layout::PoolOffset;
@@ -28,11 +30,43 @@ pub trait Maps<M: Medium> {
         roots: &[PoolOffset],
         repair: &mut Repair,
     ) -> Result<Box<dyn UnlinkedMaps<M>>, RepairError>;
+
+    /// Passes every object of the table of trees at `table`, and of its trees, and every damage, to `trace`. Returns true if it passed
+    /// on all of them.
+    fn trace_trees(&self, heap: &Heap<Arc<M>>, table: PoolOffset, trace: &mut Trace<'_>) -> bool;
+
+    /// Returns the root objects of the table of trees at `table`, and of the trees to which its sound entries lead, but of none that
+    /// `space` marks; none if no table is there.
+    fn tree_roots(&self, medium: &M, space: &SpaceMap, table: PoolOffset) -> Vec<PoolOffset>;
+
+    /// Makes the table of trees at `table` sound, or another one if it is lost. Trees whose names are lost get others. `space` marks
+    /// what the typed data and its maps reach.
+    ///
+    /// # Errors
+    /// [`RepairError`]. The repair can be run again.
+    fn settle_table(
+        &self,
+        damaged: &DamagedPool<'_, M>,
+        table: PoolOffset,
+        space: SpaceMap,
+        repair: &mut Repair,
+    ) -> Result<(), RepairError>;
+
+    /// Returns the names of the trees of the table at `table`, with their root objects.
+    ///
+    /// # Errors
+    /// [`RepairError`].
+    fn named_trees(
+        &self,
+        heap: &Heap<Arc<M>>,
+        table: PoolOffset,
+    ) -> Result<Vec<(String, PoolOffset)>, RepairError>;
 }
 
 /// Maps in the middle of a salvage.
 pub trait UnlinkedMaps<M: Medium> {
-    /// Inserts sound entries to which nothing leads into those of `maps` whose they are, by transactions.
+    /// Inserts sound entries to which nothing leads into those of `maps` whose they are, by transactions. No key of another map is
+    /// named as lost.
     ///
     /// # Errors
     /// [`RepairError`]. The repair can be run again.
@@ -54,7 +88,7 @@ pub trait UnlinkedMaps<M: Medium> {
 pub struct DamagedMap<'a> {
     /// Offset of its root object.
     pub root: PoolOffset,
-    /// The way to it from the root of the pool, as `Shop.stock`.
+    /// The way to it from the root of the pool, as `Shop.stock`, or the name of the tree.
     pub path: String,
     /// Returns true if an entry with these bytes, key and value, can be one of the map.
     pub has_room_for: &'a dyn Fn(&[u8], &[u8]) -> bool,

@@ -2,7 +2,7 @@
 
 use lode_fsck::{TypedRepair, check_pool, repair_pool};
 use lode_heap::{HeapError, TypedDamage, TypedPlace, TypedSurvey, TypedVisitor};
-use lode_index::{IndexError, StoreLayout, Tree, visit_map};
+use lode_index::{IndexError, StoreLayout, Tree, Trees, visit_map};
 use lode_layout::{
     AsKey, NumberKind, Place, PoolOffset, PoolType, ProgramTypes, Shape, TYPE_TREE, TYPE_TYPE_TABLE,
     TYPE_TYPED_ROOT, TypeComparison, TypeField, TypeId, TypeTable, TypeTableBuilder, TypeVariant, TypedRoot,
@@ -163,7 +163,7 @@ fn types() -> TypeTable {
     types.finish(root).expect("the types keep the rules")
 }
 
-/// Makes a pool with some typed data. Returns its medium, and its objects with their lengths, those of the table first.
+/// Makes a pool with some typed data, and a tree. Returns its medium, and its objects with their lengths, those of the table first.
 fn sound_pool() -> (Arc<Mapping>, Vec<(PoolOffset, u64)>) {
     let heap = kv::create_empty(POOL_LEN, "typed");
     let medium = Arc::clone(heap.medium());
@@ -192,7 +192,13 @@ fn sound_pool() -> (Arc<Mapping>, Vec<(PoolOffset, u64)>) {
         }
         let root = [first.get(), numbers.get(), 5, wishes.get(), 4, 0, 2, text.get(), 8, map.get()];
         let root = make(&root, ROOT)?;
-        let typed = TypedRoot { root, types, from: PoolOffset::NULL, trees: PoolOffset::NULL };
+        let trees = Tree::create(tx)?;
+        let names = Trees::open_in(tx.heap(), tx, trees)?.create_in(tx, "names", "u8", "bytes")?;
+        let names = Tree::open_in(tx.heap(), tx, names.root)?;
+        for number in [1, 2] {
+            names.insert_in(tx, &[number], &[number; 9])?;
+        }
+        let typed = TypedRoot { root, types, from: PoolOffset::NULL, trees };
         let typed = make(&typed.encode(), TYPE_TYPED_ROOT)?;
         tx.set_root(typed);
         Ok::<_, IndexError>(objects)
@@ -220,7 +226,9 @@ pub fn seeds() -> Vec<(&'static str, Vec<u8>)> {
         ("length", change(first + 11, 1 << 40)),
         ("root", [change(first + 9, u64::MAX), change(first + 19, 1 << 30)].concat()),
         ("map", change(first + 18, 64)),
-        ("in_map", change(first + 24, u64::MAX)),
+        ("in_map", change(first + 25, u64::MAX)),
+        ("trees", change(first + 22, 1 << 30)),
+        ("in_trees", change(first + 160, u64::MAX)),
     ]
 }
 
@@ -233,8 +241,9 @@ mod test {
         let (medium, objects) = sound_pool();
         let report = check_pool(Arc::new(memory::from_bytes(&memory::bytes(&medium))), &[&StoreLayout]);
         assert!(report.is_clean() && report.traced, "{report}");
-        // The map has a root object, two nodes and three leaves.
-        assert_eq!((report.counts.objects, objects.len()), (14, 14));
+        // The map has a root object, two nodes and three leaves, the table of trees a root object and a leaf, and the tree a root
+        // object, a node and two leaves.
+        assert_eq!((report.counts.objects, objects.len()), (20, 20));
     }
 
     #[test]

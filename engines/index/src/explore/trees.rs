@@ -202,7 +202,7 @@ fn unsound(
     if in_typed_pool {
         let mut survey = typed.survey()?.expect("made at the start");
         let mut found = Reached::default();
-        survey.visit(&mut found)?;
+        survey.visit(&mut found);
         reached.extend(found.objects.into_iter().chain(survey.frame()));
         unsound = unsound.or(found.damage);
     }

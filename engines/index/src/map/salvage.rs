@@ -13,7 +13,8 @@ use crate::losses::{Aftermath, Losses};
 use crate::salvage::{drain, repair_error};
 use crate::salvage_pass::{Reached, SalvagePass, sound_key, sound_value};
 use crate::tree::Tree;
-use lode_fsck::{DamagedMap, DamagedPool, LostRange, Maps, Repair, RepairError, UnlinkedMaps};
+use crate::trees::{beside, trace};
+use lode_fsck::{DamagedMap, DamagedPool, LostRange, Maps, Repair, RepairError, Trace, UnlinkedMaps};
 use lode_heap::check::SpaceMap;
 use lode_heap::{Heap, HeapError, VisitMap};
 use lode_layout::{PoolOffset, TYPE_LEAF};
@@ -55,11 +56,37 @@ impl<M: Medium> Maps<M> for TreeMaps {
         let losses = passes(damaged, &mut reached, roots, false, repair)?;
         let maps = roots.iter().zip(losses).map(|(root, losses)| Map {
             root: *root,
-            path: String::new(),
+            path: None,
             losses,
             reinserted: Vec::new(),
         });
         Ok(Box::new(Unlinked { maps: maps.collect(), reached, unsound: Vec::new() }))
+    }
+
+    fn trace_trees(&self, heap: &Heap<Arc<M>>, table: PoolOffset, trace: &mut Trace<'_>) -> bool {
+        trace::trace_table(heap, table, trace)
+    }
+
+    fn tree_roots(&self, medium: &M, space: &SpaceMap, table: PoolOffset) -> Vec<PoolOffset> {
+        beside::roots(medium, space, table)
+    }
+
+    fn settle_table(
+        &self,
+        damaged: &DamagedPool<'_, M>,
+        table: PoolOffset,
+        space: SpaceMap,
+        repair: &mut Repair,
+    ) -> Result<(), RepairError> {
+        beside::settle_table(damaged, table, space, repair)
+    }
+
+    fn named_trees(
+        &self,
+        heap: &Heap<Arc<M>>,
+        table: PoolOffset,
+    ) -> Result<Vec<(String, PoolOffset)>, RepairError> {
+        beside::names(heap, table)
     }
 }
 
@@ -93,7 +120,8 @@ fn passes<M: Medium>(
 /// A map in the middle of its salvage.
 struct Map {
     root: PoolOffset,
-    path: String,
+    /// `None` of the table of trees, and of a dropped tree, whose keys would have been deleted.
+    path: Option<String>,
     losses: Losses,
     /// Leaves that were inserted again, with their keys.
     reinserted: Vec<(PoolOffset, Vec<u8>)>,
@@ -127,17 +155,18 @@ impl Unlinked {
         let mut unreferenced = Vec::new();
         // A lost bitmap has no objects.
         let _ = memory.reading(|memory| map.visit_unmarked(memory, |at| unreferenced.push(at)));
+        let roots: HashSet<PoolOffset> = self.maps.iter().map(|map| map.root).collect();
         let mut leaves = Vec::new();
         for at in unreferenced {
             let Some((room, TYPE_LEAF)) = map.object(at) else { continue };
-            match sound_key(memory, at, room) {
-                Some(key) => leaves.push(LooseLeaf {
-                    at,
-                    key,
-                    value: sound_value(memory, at).map_err(HeapError::from)?,
-                }),
-                None => self.unsound.push(at),
-            }
+            let Some(key) = sound_key(memory, at, room) else {
+                self.unsound.push(at);
+                continue;
+            };
+            let value = sound_value(memory, at).map_err(HeapError::from)?;
+            // The table of trees has its entries again.
+            let is_entry = beside::root_of_entry(&key, &value).is_some_and(|root| roots.contains(&root));
+            leaves.extend((!is_entry).then_some(LooseLeaf { at, key, value }));
         }
         Ok(leaves)
     }
@@ -165,7 +194,7 @@ impl<M: Medium> UnlinkedMaps<M> for Unlinked {
             }
         }
         for (index, map) in self.maps.iter_mut().enumerate() {
-            map.path = by_root.get(&map.root).map_or(String::new(), |found| found.path.clone());
+            map.path = by_root.get(&map.root).map(|found| found.path.clone());
             let leaves = leaves_of.remove(&index).unwrap_or_default();
             if leaves.len() as u64 > map.missing() {
                 continue;
@@ -191,6 +220,7 @@ impl<M: Medium> UnlinkedMaps<M> for Unlinked {
             self.maps.iter().flat_map(|map| map.losses.lost_leaves.iter().copied()).collect();
         let has_unlisted = self.unsound.iter().any(|leaf| !listed.contains(leaf));
         for (map, last) in self.maps.into_iter().zip(last) {
+            let Some(path) = map.path else { continue };
             let after = Aftermath {
                 reinserted: &map.reinserted,
                 leaves: last.leaves,
@@ -199,7 +229,7 @@ impl<M: Medium> UnlinkedMaps<M> for Unlinked {
                 was_lost: false,
             };
             let ranges = map.losses.ranges(&after).into_iter();
-            repair.lost.extend(ranges.map(|range| LostRange { tree: Some(map.path.clone()), ..range }));
+            repair.lost.extend(ranges.map(|range| LostRange { tree: Some(path.clone()), ..range }));
         }
         Ok(())
     }

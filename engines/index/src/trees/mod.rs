@@ -15,12 +15,14 @@
 //! which frees the root object. A crash in between leaves a dropped tree with fewer keys, which the next call goes on
 //! with. Readers that found the tree before are pinned, so they still see sound nodes.
 
+pub(crate) mod beside;
 mod entry;
 mod layout;
 mod placement;
 mod plan;
 mod salvage;
 mod survey;
+pub(crate) mod trace;
 mod typed;
 
 pub use entry::NamedTree;
@@ -200,6 +202,17 @@ impl<'h, M: Medium> Trees<'h, M> {
     pub fn names_in(&self, tx: &Tx<'_, M>) -> Result<Vec<String>, IndexError> {
         let entries = self.table.prefix_in(tx, &TreeTableKey::NAMED_PREFIX)?;
         entries.map(|entry| self.name_of(&entry?.key)).collect()
+    }
+
+    /// Returns the names of all trees, with their root objects, as they were last committed.
+    pub(crate) fn named(&self) -> Result<Vec<(String, PoolOffset)>, IndexError> {
+        let reader = self.table.reader();
+        let entries = reader.prefix(&TreeTableKey::NAMED_PREFIX);
+        let named = entries.map(|entry| {
+            let entry = entry?;
+            Ok((self.name_of(&entry.key)?, self.decode(&entry.value)?.root))
+        });
+        named.collect()
     }
 
     /// Returns true if there are dropped trees whose space is not given back yet.

@@ -78,14 +78,14 @@ pub(super) fn salvage<M: Medium>(
 }
 
 /// Opens the heap, for the log epoch of this number.
-fn open<M: Medium>(damaged: &DamagedPool<'_, M>, number: u64) -> Result<Heap<Arc<M>>, HeapError> {
+pub(super) fn open<M: Medium>(damaged: &DamagedPool<'_, M>, number: u64) -> Result<Heap<Arc<M>>, HeapError> {
     let [high, low] = damaged.log_epoch;
     let log_epoch = [high.wrapping_add(number), low];
     Ok(Heap::open(Arc::clone(damaged.medium), damaged.geometry, damaged.uuid, log_epoch)?.0)
 }
 
 /// Unlinks what is not sound of the tree at `root`, durably on return.
-fn pass<M: Medium>(
+pub(super) fn pass<M: Medium>(
     damaged: &DamagedPool<'_, M>,
     root: PoolOffset,
     reached: &mut Reached,
@@ -104,7 +104,7 @@ fn pass<M: Medium>(
 }
 
 /// Makes the table right, and the plan durable. Returns the table, new if there was none, and the plan.
-fn settle<M: Medium>(
+pub(super) fn settle<M: Medium>(
     heap: &Heap<M>,
     table: Option<PoolOffset>,
     survey: &Survey,
@@ -281,7 +281,7 @@ fn finish<M: Medium>(
 }
 
 /// Reports ranges of names in which names of trees are lost.
-fn report_lost_names<M: Medium>(
+pub(super) fn report_lost_names<M: Medium>(
     losses: Losses,
     was_lost: bool,
     survey: &Survey,

@@ -79,17 +79,12 @@ impl Survey {
         let memory = scope.memory(damaged.medium.memory());
         let mut survey = Survey { leaves_max: memory.len() / LEAF_HEADER, ..Survey::default() };
         let mut roots: HashSet<PoolOffset> = table.into_iter().collect();
-        let mut entries = Vec::new();
-        if let Some(table) = table {
-            visit_leaves(memory, &reached.map, table, |key, value| {
-                entries.push((key, value));
-                ControlFlow::Continue(())
-            });
-        }
-        for (key, value) in entries {
+        let entries = table.map(|table| entries(memory, &reached.map, table));
+        for (key, value) in entries.unwrap_or_default() {
             let root = root_of_entry(&key, &value).filter(|root| {
                 // The space of a dropped tree without a root object can't be given back by its keys.
                 (key[0] == TreeTableKey::NAMED_PREFIX[0] || is_tree(&reached.map, *root))
+                    && !reached.map.is_marked(*root)
                     && roots.insert(*root)
             });
             match root {
@@ -102,7 +97,8 @@ impl Survey {
             let root = root_of_entry(&key, &value).filter(|root| is_tree(&reached.map, *root));
             let has_key = |tree: &SurveyedTree| tree.entry.as_ref().is_some_and(|entry| entry.0 == key);
             let is_taken = survey.trees.iter().any(has_key);
-            if let Some(root) = root.filter(|root| !is_taken && roots.insert(*root)) {
+            let is_free = |root: &PoolOffset| !is_taken && !reached.map.is_marked(*root);
+            if let Some(root) = root.filter(|root| is_free(root) && roots.insert(*root)) {
                 reached.map.mark(memory, at);
                 survey.add(damaged, memory, reached, root, Some((key, value)));
                 survey.trees.last_mut().expect("it was added").is_entry_loose = true;
@@ -148,6 +144,29 @@ impl Survey {
     }
 }
 
+/// Returns the keys and values of the sound leaves of the table at `table`.
+fn entries(memory: &Readable, map: &SpaceMap, table: PoolOffset) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let mut entries = Vec::new();
+    visit_leaves(memory, map, table, |key, value| {
+        entries.push((key, value));
+        ControlFlow::Continue(())
+    });
+    entries
+}
+
+/// Returns the root objects of the table at `table`, and of the trees to which its sound entries lead, but of none that `map` marks;
+/// none if no table is there.
+pub(super) fn unmarked_roots(memory: &Readable, map: &SpaceMap, table: PoolOffset) -> Vec<PoolOffset> {
+    if !is_tree(map, table) {
+        return Vec::new();
+    }
+    let of_entries =
+        entries(memory, map, table).into_iter().filter_map(|(key, value)| root_of_entry(&key, &value));
+    let all = [table].into_iter().chain(of_entries);
+    let mut seen = HashSet::new();
+    all.filter(|root| is_tree(map, *root) && !map.is_marked(*root) && seen.insert(*root)).collect()
+}
+
 /// Returns true if the tree at `root` has an entry of the table of trees that leads to a tree.
 pub(super) fn is_table(memory: &Readable, map: &SpaceMap, root: PoolOffset) -> bool {
     let mut found = false;
@@ -159,14 +178,14 @@ pub(super) fn is_table(memory: &Readable, map: &SpaceMap, root: PoolOffset) -> b
 }
 
 /// Returns the root object to which an entry of the table leads; `None` if no program stores such an entry.
-fn root_of_entry(key: &[u8], value: &[u8]) -> Option<PoolOffset> {
+pub(super) fn root_of_entry(key: &[u8], value: &[u8]) -> Option<PoolOffset> {
     match TreeTableKey::decode(key).ok()? {
         TreeTableKey::Named(_) => TreeEntry::decode(value).ok().map(|entry| entry.root),
         TreeTableKey::Dropped(root) => value.is_empty().then_some(root),
     }
 }
 
-fn is_tree(map: &SpaceMap, root: PoolOffset) -> bool {
+pub(super) fn is_tree(map: &SpaceMap, root: PoolOffset) -> bool {
     map.object(root).is_some_and(|(size, found)| found == TYPE_TREE && size >= TREE_SIZE)
 }
 

@@ -43,13 +43,15 @@ pub(crate) fn kill_at_each_store<L: Layout<KilledMedium>>(
     layout: &L,
     verify: impl Fn(&Arc<Mapping>, u64),
 ) {
-    std::panic::set_hook(Box::new(|_| ()));
     let (mut stops, mut accepted) = (0, 0);
     for stores in 0.. {
         let inner = medium();
+        // The kills are panics.
+        std::panic::set_hook(Box::new(|_| ()));
         let ended = catch_unwind(AssertUnwindSafe(|| {
             repair_pool(&KilledMedium::on(&inner, stores, Some(SHUTDOWNS + 1)), LOG_EPOCH, &[layout])
         }));
+        let _ = std::panic::take_hook();
         if ended.is_ok() {
             break;
         }
@@ -64,7 +66,6 @@ pub(crate) fn kill_at_each_store<L: Layout<KilledMedium>>(
         assert!(repair.after.is_clean(), "killed before store {stores}: {}", repair.after);
         verify(&inner, stores);
     }
-    let _ = std::panic::take_hook();
     println!("{stops} places to stop");
     assert!(stops > 50);
     // Only before the last store, which writes the second copy of the header.

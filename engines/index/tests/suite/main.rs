@@ -31,3 +31,4 @@ mod transaction_of_another_heap_is_refused;
 mod transactions_are_serializable;
 mod tree_matches_ordered_map;
 mod tree_table_damage_is_found;
+mod trees_beside_typed_data_are_repaired;

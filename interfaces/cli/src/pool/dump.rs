@@ -20,7 +20,7 @@ pub(crate) const FIELDS: &[(&str, &str)] = &[
     ("len", "its bytes, where it has a length of its own"),
     ("damage", "why it can't be read, or null"),
     ("holds", "its content; of an object its type number, as text if it is readable text"),
-    ("path", "with --typed, the way from the root to the value in holds; or null"),
+    ("path", "with --typed, the way to the value in holds from the root, or from a tree; or null"),
 ];
 
 /// Arguments of `lode pool dump`.

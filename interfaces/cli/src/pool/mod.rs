@@ -11,6 +11,7 @@ mod repair;
 mod shrink;
 mod stats;
 mod typed_dump;
+mod typed_trees;
 mod types;
 
 use crate::failure::Failure;

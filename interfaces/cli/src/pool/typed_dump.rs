@@ -2,8 +2,10 @@
 
 use crate::failure::Failure;
 use crate::output::Output;
+use crate::pool::typed_trees::{self, TreePart};
 use crate::pool::types::survey;
 use lode_heap::{Pool, TypedDamage, TypedPlace, TypedVisitor};
+use lode_layout::PoolOffset;
 use lode_pool::{Access, OpenOptions};
 use serde_json::{Value, json};
 use std::collections::HashSet;
@@ -19,6 +21,16 @@ pub(crate) fn run(path: &Path, wanted: Option<&str>, json: bool) -> Result<Outpu
     let out = io::BufWriter::new(io::stdout().lock());
     let mut values = Values { out, json, wanted, found: 0, seen: HashSet::new(), printed: Ok(()) };
     survey.visit(&mut values);
+    for (name, tree) in typed_trees::named(pool.heap()).map_err(|error| failure()(error.into()))? {
+        typed_trees::visit(pool.heap(), &name, &tree, &mut |way, part| match part {
+            TreePart::Entry(at, value) => {
+                values.print_at(at, &way, Ok(format!("b\"{}\"", value.escape_ascii())))
+            }
+            TreePart::Damage(at) => {
+                values.print_at(at, &way, Err("a node or leaf, or what leads there, is damaged"))
+            }
+        });
+    }
     let Values { mut out, found, printed, .. } = values;
     printed.and_then(|()| out.flush()).map_err(Failure::stdout)?;
     match wanted {
@@ -45,12 +57,16 @@ struct Values<'a, W> {
 
 impl<W: Write> Values<'_, W> {
     fn print(&mut self, place: &TypedPlace<'_>, holds: Result<String, TypedDamage>) {
-        let path = place.path();
-        if !self.wanted.is_none_or(|wanted| is_on(&path, wanted)) || self.printed.is_err() {
+        self.print_at(place.at(), &place.path(), holds.map_err(TypedDamage::means));
+    }
+
+    /// Prints what is at `at` on the way `path`, or a clause that says its damage.
+    fn print_at(&mut self, at: PoolOffset, path: &str, holds: Result<String, &str>) {
+        if !self.wanted.is_none_or(|wanted| is_on(path, wanted)) || self.printed.is_err() {
             return;
         }
         self.found += 1;
-        let (at, damage) = (place.at().get(), holds.as_ref().err().map(|damage| damage.means()));
+        let (at, damage) = (at.get(), holds.as_ref().err().copied());
         self.printed = match (self.json, damage) {
             (true, _) => {
                 let (holds, len) = (holds.ok(), Value::Null);

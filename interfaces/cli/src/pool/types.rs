@@ -2,8 +2,9 @@
 
 use crate::failure::Failure;
 use crate::output::Output;
+use crate::pool::typed_trees;
 use lode_heap::{HeapError, Pool, TypedSurvey};
-use lode_index::visit_map;
+use lode_index::{NamedTree, visit_map};
 use lode_layout::{PoolType, Shape, TypeField, TypeId, TypeTable, TypeVariant};
 use lode_pmem::Medium;
 use lode_pool::{Access, OpenOptions};
@@ -27,6 +28,7 @@ pub(crate) const FIELDS: &[(&str, &str)] = &[
     ),
     ("types[].key", "of a map or hash map: the type of its keys"),
     ("types[].len", "of an array: its number of elements"),
+    ("trees", "the trees beside the typed data: {name, key, value}, the types as the program has named them"),
 ];
 
 pub(crate) fn run(path: &Path) -> Result<Output, Failure> {
@@ -41,11 +43,18 @@ pub(crate) fn run(path: &Path) -> Result<Output, Failure> {
     let declared = table.types().filter_map(|(id, ty)| declaration(table, id, ty));
     let text: Vec<String> = declared.collect();
     let types: Vec<Value> = table.types().map(|(id, ty)| description(table, id, ty)).collect();
-    Ok(Output::text(state.to_owned() + &text.join("\n"))
+    let trees = typed_trees::named(pool.heap()).map_err(|error| failure()(error.into()))?;
+    let lines: String = trees
+        .iter()
+        .map(|(name, tree)| format!("\ntree {name:?}: {} -> {}\n", tree.key_type, tree.value_type))
+        .collect();
+    let tree = |(name, tree): &(String, NamedTree)| json!({ "name": name, "key": tree.key_type, "value": tree.value_type });
+    Ok(Output::text(state.to_owned() + &text.join("\n") + &lines)
         .with("path", path.display().to_string())
         .with("root", table.name(table.root()))
         .with("half_migrated", half)
-        .with("types", types))
+        .with("types", types)
+        .with("trees", trees.iter().map(tree).collect::<Vec<_>>()))
 }
 
 /// Returns the content of a pool of typed data.

@@ -3,8 +3,8 @@
 
 use crate::program::{self, RunResult};
 use lode_heap::{
-    CellValue, CreateOptions, Durability, LayoutName, PBox, PCell, PDeque, PMutex, PString, PVec, Persist,
-    TypedPool,
+    Access, CellValue, CreateOptions, Durability, LayoutName, OpenOptions, PBox, PCell, PDeque, PMutex,
+    PString, PVec, Persist, TypedPool,
 };
 use lode_index::PMap;
 use serde_json::json;
@@ -180,4 +180,24 @@ fn other_pools_are_refused() {
     for command in [&["pool", "types"][..], &["pool", "dump", "--typed"]] {
         with(command, &path, &["--durability", "none"]).failure(1, &["not typed data"]);
     }
+}
+
+/// The trees beside the typed data are printed with their types and entries.
+#[test]
+fn trees_are_printed() {
+    let (_folder, path) = shop();
+    let options = OpenOptions { durability: Some(Durability::None), ..OpenOptions::new(Access::ReadWrite) };
+    let store = lodestone::typed::TypedStore::<ShopPool>::open(&path, &options).unwrap();
+    let names = lodestone::TreeDef::<String, u16>::new("names");
+    store.write(|tx| tx.tree(names)?.put("bolt", 7).map(drop)).unwrap();
+    store.close().unwrap();
+    let text = with(&["pool", "types"], &path, &[]).success();
+    assert!(text.ends_with("\n\ntree \"names\": str -> u16\n"), "{text}");
+    let types = with(&["pool", "types"], &path, &["--json"]).json();
+    assert_eq!(types["trees"], json!([{ "name": "names", "key": "str", "value": "u16" }]));
+    let text = with(&["pool", "dump", "--typed"], &path, &[]).success();
+    assert!(text.ends_with("\ntree \"names\"[b\"bolt\"] b\"\\x07\\x00\"\n"), "{text}");
+    let text = with(&["pool", "dump", "--typed"], &path, &["--path", "tree \"names\""]).success();
+    assert_eq!(text, "tree \"names\"[b\"bolt\"] b\"\\x07\\x00\"\n");
+    assert!(with(&["pool", "check"], &path, &[]).success().contains("no damage"));
 }

@@ -5,7 +5,7 @@ use crate::outcome::Repair;
 use lode_heap::HeapError;
 use lode_heap::check::{Report, SpaceMap};
 use lode_layout::{
-    PoolOffset, TYPE_TABLE_LEN_MAX, TYPE_TYPE_TABLE, TYPE_TYPED_ROOT, TypeTable, TypedRoot, WORD,
+    PoolOffset, TYPE_TABLE_LEN_MAX, TYPE_TREE, TYPE_TYPE_TABLE, TYPE_TYPED_ROOT, TypeTable, TypedRoot, WORD,
     decode_root, encode_root,
 };
 use lode_pmem::{Medium, Readable};
@@ -54,6 +54,10 @@ impl<M: Medium> Frame<'_, M> {
         self.map.object(at).is_some_and(|(_, found)| found == TYPE_TYPE_TABLE)
     }
 
+    fn is_tree(&self, at: PoolOffset) -> bool {
+        self.map.object(at).is_some_and(|(_, found)| found == TYPE_TREE)
+    }
+
     fn load(&self, at: PoolOffset) -> u64 {
         // A lost word is as good as a damaged one.
         self.damaged.medium.memory().reading(|memory| memory.load8(at)).unwrap_or(0)
@@ -91,8 +95,9 @@ impl<M: Medium> Frame<'_, M> {
 
     /// Puts right the words of the root object and of the tables to which they lead.
     fn repair_words(&mut self, root: PoolOffset) -> Result<(), HeapError> {
-        let [root_word, types_word, from_word] = [0, 1, 2].map(|word| root.plus(word * WORD));
+        let [root_word, types_word, from_word, trees_word] = [0, 1, 2, 3].map(|word| root.plus(word * WORD));
         self.repair_word(root_word, |frame, at| frame.map.object(at).is_some())?;
+        self.repair_word(trees_word, |frame, at| at.is_null() || frame.is_tree(at))?;
         let mut next = self.repair_word(from_word, |frame, at| at.is_null() || frame.is_table(at))?;
         let types = self.repair_word(types_word, Frame::is_table)?;
         // Without a migration there is one table.

@@ -16,8 +16,8 @@ mod salvage;
 pub use lost::{LossReason, TypedObject, TypedRepair};
 pub(crate) use salvage::salvage;
 
-use crate::layout::Trace;
 use crate::maps::Maps;
+use crate::trace::Trace;
 use lode_heap::{Heap, HeapError, TypedDamage, TypedPlace, TypedSurvey, TypedVisitor};
 use lode_layout::PoolOffset;
 use lode_pmem::Medium;
@@ -59,7 +59,17 @@ pub(crate) fn trace_typed<M: Medium>(
         let means = "it has maps, which this program does not know, so leaks are not looked for";
         trace.note("the type table", frame[1], means);
     }
-    let mut visitor = Visitor { trace, is_whole: knows_all };
+    let table = survey.trees();
+    let has_all_trees = match maps {
+        _ if table.is_null() => true,
+        Some(maps) => maps.trace_trees(heap, table, trace),
+        None => {
+            let means = "it has trees, which this program does not know, so leaks are not looked for";
+            trace.note("the root object", frame[0], means);
+            false
+        }
+    };
+    let mut visitor = Visitor { trace, is_whole: knows_all && has_all_trees };
     survey.visit(&mut visitor);
     visitor.is_whole
 }

@@ -77,7 +77,8 @@ impl<'a, M: Medium> Pass<'a, M> {
             }
         }
         let Some(maps) = self.maps else { return self };
-        let roots: Vec<PoolOffset> = self.mapped.iter().map(TypedPointer::at).collect();
+        let mut roots: Vec<PoolOffset> = self.mapped.iter().map(TypedPointer::at).collect();
+        roots.extend(maps.tree_roots(self.medium, &self.map, survey.trees()));
         let (map, corrected) = maps.mark(self.medium, self.map, &roots);
         Pass { map, corrected, ..self }
     }

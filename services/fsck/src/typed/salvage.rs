@@ -4,7 +4,7 @@
 //! 2. A pass decides what each pointer is to lead to. It changes nothing but flipped bits in entries of maps.
 //! 3. The bitmaps mark all that the pointers are to lead to as allocated.
 //! 4. Pointers are put right, or cleared: a word each. Lost elements leave their vectors of boxes.
-//! 5. Maps are salvaged by their own crate.
+//! 5. The table of trees beside the typed data is made right, and then maps and trees are salvaged, by their own crate.
 //! 6. Objects to which nothing leads are freed.
 //!
 //! Each step is durable before the next, and a step of single words can be stopped after each: a repair finds the same again, but for
@@ -25,7 +25,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Salvages a pool of typed data, as the head of this file describes it. Leaves another pool alone, and one whose root or types are
-/// lost, or that has maps while `maps` is none.
+/// lost, or that has maps or trees while `maps` is none.
 pub(crate) fn salvage<M: Medium>(
     damaged: &DamagedPool<'_, M>,
     maps: Option<&dyn Maps<M>>,
@@ -35,7 +35,7 @@ pub(crate) fn salvage<M: Medium>(
         repair.unknown_layout = true;
         return Ok(());
     }
-    let made = with_survey(damaged, 1, |_, survey| match survey.has_maps() {
+    let made = with_survey(damaged, 1, |_, survey| match survey.has_maps() || !survey.trees().is_null() {
         true => maps.map(|maps| plan(damaged, Some(maps), survey, repair)),
         false => Some(plan(damaged, None, survey, repair)),
     })?;
@@ -58,9 +58,11 @@ pub(crate) fn salvage<M: Medium>(
     for (vector, indexes) in &plan.holes {
         repair.repaired += remove_elements(medium, *vector, indexes)?;
     }
-    let maps = maps.filter(|_| !plan.maps.is_empty());
-    if let Some(maps) = maps {
-        salvage_maps(damaged, maps, &plan.maps, repair)?;
+    if let Some(maps) = maps.filter(|_| plan.has_trees) {
+        settle_table(damaged, maps, &plan.maps, repair)?;
+    }
+    if let Some(maps) = maps.filter(|_| plan.has_trees || !plan.maps.is_empty()) {
+        salvage_maps(damaged, maps, plan.maps, repair)?;
     }
     if let Some(Some(map)) = with_survey(damaged, 3, |_, survey| reached(damaged, maps, survey, repair))? {
         repair.repaired += map.repair_bitmaps(medium, true)?;
@@ -96,6 +98,8 @@ struct Plan {
     holes: BTreeMap<PoolOffset, BTreeSet<u64>>,
     /// Root objects of the maps.
     maps: Vec<PoolOffset>,
+    /// True if there are trees beside the typed data.
+    has_trees: bool,
 }
 
 fn read_map<M: Medium>(damaged: &DamagedPool<'_, M>) -> SpaceMap {
@@ -143,7 +147,8 @@ fn plan<M: Medium>(
     }
     typed.lost.extend(lost.into_iter().map(|(pointer, reason)| (object(survey, pointer), reason)));
     let maps = mapped.iter().map(TypedPointer::at).collect();
-    Some(Plan { map, words: right.into_iter().collect(), holes, maps })
+    let has_trees = !survey.trees().is_null();
+    Some(Plan { map, words: right.into_iter().collect(), holes, maps, has_trees })
 }
 
 /// Returns the object to which a pointer leads, or led.
@@ -152,26 +157,53 @@ fn object<M: Medium>(survey: &TypedSurvey<'_, M>, pointer: TypedPointer) -> Type
     TypedObject { path: Some(place.path()), type_name: Some(place.type_name()), at: place.at() }
 }
 
-/// Salvages the maps with these root objects.
+/// Makes the table of trees right, of a pool with maps at these offsets.
+fn settle_table<M: Medium>(
+    damaged: &DamagedPool<'_, M>,
+    maps: &dyn Maps<M>,
+    of_objects: &[PoolOffset],
+    repair: &mut Repair,
+) -> Result<(), RepairError> {
+    let right = Targets::new();
+    let marked = with_survey(damaged, 4, |_, survey| {
+        let pass = Pass::new(&**damaged.medium, None, read_map(damaged), &right).run(survey);
+        (survey.trees(), pass.map)
+    })?;
+    let Some((table, space)) = marked else { return Ok(()) };
+    let (space, corrected) = maps.mark(&**damaged.medium, space, of_objects);
+    repair.repaired += corrected;
+    maps.settle_table(damaged, table, space, repair)
+}
+
+/// Salvages the maps with these root objects, which objects own, and the trees beside the typed data.
 fn salvage_maps<M: Medium>(
     damaged: &DamagedPool<'_, M>,
     maps: &dyn Maps<M>,
-    roots: &[PoolOffset],
+    mut roots: Vec<PoolOffset>,
     repair: &mut Repair,
 ) -> Result<(), RepairError> {
-    let mut unlinked = maps.unlink(damaged, roots, repair)?;
+    let table = with_survey(damaged, 5, |_, survey| survey.trees())?.unwrap_or_default();
+    roots.extend(maps.tree_roots(&**damaged.medium, &read_map(damaged), table));
+    let mut unlinked = maps.unlink(damaged, &roots, repair)?;
     let right = Targets::new();
     let reinserted = with_survey(damaged, 2, |heap, survey| {
         let pass = Pass::new(&**damaged.medium, None, read_map(damaged), &right).run(survey);
         let places: Vec<TypedPlace<'_>> = pass.mapped.iter().map(|pointer| survey.place(*pointer)).collect();
         let room = |place| move |key: &[u8], value: &[u8]| TypedPlace::has_room_for(place, key, value);
         let rooms: Vec<_> = places.iter().map(room).collect();
-        let maps = places.iter().zip(&rooms).map(|(place, has_room_for)| DamagedMap {
+        let of_objects = places.iter().zip(&rooms).map(|(place, has_room_for)| DamagedMap {
             root: place.at(),
             path: place.path(),
             has_room_for,
         });
-        unlinked.reinsert(heap, &maps.collect::<Vec<_>>(), repair)
+        let named = match table {
+            PoolOffset::NULL => Vec::new(),
+            table => maps.named_trees(heap, table)?,
+        };
+        // The types of a tree are those of programs.
+        let trees =
+            named.into_iter().map(|(path, root)| DamagedMap { root, path, has_room_for: &|_, _| true });
+        unlinked.reinsert(heap, &of_objects.chain(trees).collect::<Vec<_>>(), repair)
     })?;
     reinserted.transpose()?;
     unlinked.finish(damaged, repair)

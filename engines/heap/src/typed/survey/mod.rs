@@ -97,6 +97,12 @@ impl<'h, M: Medium> TypedSurvey<'h, M> {
         [root_object].into_iter().chain(self.at.iter().copied()).collect()
     }
 
+    /// Returns the offset of the table of trees beside the typed data, which the walk does not visit; [`PoolOffset::NULL`] if there is
+    /// none.
+    pub fn trees(&self) -> PoolOffset {
+        self.root.trees
+    }
+
     /// Visits all that the root reaches. Something that was visited is visited again if another pointer leads to it and the
     /// visitor goes on into it.
     pub fn visit(&mut self, visitor: &mut impl TypedVisitor) {
