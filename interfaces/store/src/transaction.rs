@@ -73,7 +73,7 @@ impl<'s> Transaction<'s> {
     /// Returns a tree, which is made if there is none of that name.
     ///
     /// # Errors
-    /// [`is_wrong_type`](Error::is_wrong_type), [`is_invalid_key`](Error::is_invalid_key) for the name; those of a
+    /// [`is_wrong_type`](crate::Error::is_wrong_type), [`is_invalid_key`](crate::Error::is_invalid_key) for the name; those of a
     /// [change](WriteTree).
     pub fn tree<K: Key, V: Value>(&self, def: TreeDef<'_, K, V>) -> Result<WriteTree<'_, K, V>> {
         WriteTree::open_or_create(&self.changes, def)
@@ -82,7 +82,7 @@ impl<'s> Transaction<'s> {
     /// Returns a tree, or `None` if there is none of that name.
     ///
     /// # Errors
-    /// [`is_wrong_type`](Error::is_wrong_type); those of a [read](WriteTree).
+    /// [`is_wrong_type`](crate::Error::is_wrong_type); those of a [read](WriteTree).
     pub fn get_tree<K: Key, V: Value>(&self, def: TreeDef<'_, K, V>) -> Result<Option<WriteTree<'_, K, V>>> {
         WriteTree::open(&self.changes, def)
     }
@@ -90,7 +90,7 @@ impl<'s> Transaction<'s> {
     /// Makes a tree.
     ///
     /// # Errors
-    /// [`is_tree_exists`](Error::is_tree_exists), [`is_invalid_key`](Error::is_invalid_key) for the name; those of a
+    /// [`is_tree_exists`](crate::Error::is_tree_exists), [`is_invalid_key`](crate::Error::is_invalid_key) for the name; those of a
     /// [change](WriteTree).
     pub fn create_tree<K: Key, V: Value>(&self, def: TreeDef<'_, K, V>) -> Result<WriteTree<'_, K, V>> {
         WriteTree::create(&self.changes, def)
@@ -111,8 +111,8 @@ impl<'s> Transaction<'s> {
     /// Gives the tree `old` the name `new`, which no tree has.
     ///
     /// # Errors
-    /// [`is_no_tree`](Error::is_no_tree), [`is_tree_exists`](Error::is_tree_exists),
-    /// [`is_invalid_key`](Error::is_invalid_key) for the name; those of a [change](WriteTree).
+    /// [`is_no_tree`](crate::Error::is_no_tree), [`is_tree_exists`](crate::Error::is_tree_exists),
+    /// [`is_invalid_key`](crate::Error::is_invalid_key) for the name; those of a [change](WriteTree).
     pub fn rename_tree(&self, old: &str, new: &str) -> Result<()> {
         self.changes.rename(old, new)
     }
@@ -137,7 +137,7 @@ impl<'s> Transaction<'s> {
     /// be used again; those made after it can't. Reads that the transaction has made still count.
     ///
     /// # Errors
-    /// [`is_savepoint_gone`](Error::is_savepoint_gone); those of a [change](WriteTree), after which the transaction can't
+    /// [`is_savepoint_gone`](crate::Error::is_savepoint_gone); those of a [change](WriteTree), after which the transaction can't
     /// commit.
     pub fn roll_back_to(&self, savepoint: Savepoint) -> Result<()> {
         self.changes.roll_back_to(savepoint.number)
@@ -146,7 +146,7 @@ impl<'s> Transaction<'s> {
     /// Commits a transaction of [`Store::begin`](crate::Store::begin).
     ///
     /// # Errors
-    /// [`is_conflict`](Error::is_conflict) if another transaction has changed what this one has read: nothing is changed,
+    /// [`is_conflict`](crate::Error::is_conflict) if another transaction has changed what this one has read: nothing is changed,
     /// and the caller begins again. Those of [`Store::write`](crate::Store::write).
     ///
     /// # Durability

@@ -71,25 +71,41 @@ pub struct TypedStore<B: Brand> {
     shared: Arc<TypedShared<B>>,
 }
 
-/// The pool, as the store and its snapshots share it.
+/// The pool, as the store and its snapshots share it. Dropping it closes the pool.
 struct TypedShared<B: Brand> {
-    pool: TypedPool<B>,
+    /// `None` once it is closed.
+    pool: Option<TypedPool<B>>,
     reclaimer: Reclaimer,
 }
 
 impl<B: Brand> TypedShared<B> {
+    fn pool(&self) -> &TypedPool<B> {
+        self.pool.as_ref().expect("only closing and dropping take the pool")
+    }
+
     fn trees(&self) -> EngineResult<Trees<'_, Medium>> {
         Trees::of_typed(self.heap())
+    }
+
+    fn close(&mut self) -> Result<()> {
+        self.pool.take().map_or(Ok(()), |pool| Ok(pool.close()?))
+    }
+}
+
+impl<B: Brand> Drop for TypedShared<B> {
+    fn drop(&mut self) {
+        // A failure shows again when the pool is opened.
+        let _ = self.close();
     }
 }
 
 impl<B: Brand> TreePool for TypedShared<B> {
     fn heap(&self) -> &Heap<Medium> {
-        raw_heap(&self.pool)
+        raw_heap(self.pool())
     }
 
     fn path(&self) -> &Path {
-        self.pool.path()
+        self.pool().path()
     }
 
     fn table_in(&self, tx: &Tx<'_, Medium>) -> EngineResult<PoolOffset> {
@@ -121,7 +137,8 @@ impl<B: Brand> TypedStore<B> {
             Ok(!heap.is_read_only() && Trees::of_typed(heap)?.has_dropped()?)
         };
         let has_dropped = reads_dropped(&pool).map_err(|error: Error| error.at(pool.path()))?;
-        Ok(TypedStore { shared: Arc::new(TypedShared { pool, reclaimer: Reclaimer::new(has_dropped) }) })
+        let reclaimer = Reclaimer::new(has_dropped);
+        Ok(TypedStore { shared: Arc::new(TypedShared { pool: Some(pool), reclaimer }) })
     }
 
     /// Makes a pool at `path` without a root, and opens it.
@@ -178,20 +195,24 @@ impl<B: Brand> TypedStore<B> {
         let _span = span!("write");
         self.check_outside()?;
         let shared = &*self.shared;
-        let has_dropped = Cell::new(false);
+        let (has_dropped, was_full) = (Cell::new(false), Cell::new(false));
         let mut run = || {
-            shared.pool.try_run(|tx: &TypedTx<'_, B>| {
+            shared.pool().try_run(|tx: &TypedTx<'_, B>| {
                 let transaction =
                     TypedTransaction::new(tx, Changes::new(shared, EngineTx::Closure(raw_tx(tx))));
                 let result = closure(&transaction)
                     .and_then(|result| Ok(transaction.changes().apply_deferred().map(|()| result)?));
                 has_dropped.set(transaction.changes().has_dropped());
+                was_full.set(transaction.changes().was_full());
                 result.map_err(Failure::Closure)
             })
         };
         let mut result = run();
         // Space of dropped trees that an earlier process has left may be what lacked.
-        if result.is_err() && shared.reclaimer.reclaim(usize::MAX, || shared.trees()) {
+        let is_full = matches!(&result, Err(Failure::Heap(error)) if error.is_out_of_space());
+        if (is_full || result.is_err() && was_full.get())
+            && shared.reclaimer.reclaim(usize::MAX, || shared.trees())
+        {
             result = run();
         }
         let result = result.map_err(|failure| match failure {
@@ -238,7 +259,7 @@ impl<B: Brand> TypedStore<B> {
     pub fn close(self) -> Result<()> {
         let path = self.path().to_owned();
         match Arc::try_unwrap(self.shared) {
-            Ok(shared) => Ok(shared.pool.close()?),
+            Ok(mut shared) => shared.close(),
             Err(_) => Err(Error::new(Kind::StillInUse).at(&path)),
         }
     }
@@ -266,7 +287,7 @@ impl<B: Brand> Deref for TypedStore<B> {
     type Target = TypedPool<B>;
 
     fn deref(&self) -> &TypedPool<B> {
-        &self.shared.pool
+        self.shared.pool()
     }
 }
 

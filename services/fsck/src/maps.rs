@@ -77,7 +77,8 @@ pub trait UnlinkedMaps<M: Medium> {
         repair: &mut Repair,
     ) -> Result<(), RepairError>;
 
-    /// Corrects the counts of the maps, durably on return, and records the keys that are lost.
+    /// Corrects the counts of the maps, durably on return, and records the keys that are lost. Entries to which nothing leads are freed
+    /// by now.
     ///
     /// # Errors
     /// [`RepairError`]. The repair can be run again.

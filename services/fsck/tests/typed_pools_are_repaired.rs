@@ -327,6 +327,19 @@ fn lost_elements_leave_their_vectors() {
     }
 }
 
+/// A null element gets its object again, if no other pointer lacks it.
+#[test]
+fn null_element_is_found_again() {
+    let medium = memory(&town());
+    let before = Content::of(&medium);
+    medium.store8(before.pointers["House.next.rooms[1]"].0, 0);
+    let repair = repair(&medium);
+    let relinked = names(repair.typed.relinked.iter().map(|(object, _)| object));
+    assert_eq!(relinked, [pair("House.next.rooms[1]", "Room")]);
+    assert!(repair.typed.lost.is_empty() && repair.typed.freed.is_empty(), "{repair:?}");
+    assert_eq!(Content::of(&medium), before);
+}
+
 /// Of two pointers to one object, the one that was there stays.
 #[test]
 fn second_owner_is_cleared() {

@@ -231,12 +231,11 @@ fn begin<T: Persist<B>, B: Brand, M: Medium>(tx: &Tx<'_, M>) -> Result<Option<Po
     }
     let types = TypesOf::store::<T, B, M>(tx)?;
     tx.lock(at)?;
-    if !root.from.is_null() {
-        // Objects of its types may be there already.
-        let older = root.types.plus(TypeTable::OLDER_OFF);
-        tx.lock(older)?;
-        tx.store8(older, encode_root(root.from));
-    }
+    // Objects of the types of `from` may be there already. Without one the word is null already, if it is not damaged: nothing else
+    // looks at it.
+    let older = root.types.plus(TypeTable::OLDER_OFF);
+    tx.lock(older)?;
+    tx.store8(older, encode_root(root.from));
     tx.store_words(at, &TypedRoot { types, from: root.types, ..root }.encode());
     Ok(Some(at))
 }

@@ -2,7 +2,7 @@
 //!
 //! 1. A pass over each map unlinks the parts that are not sound.
 //! 2. Sound leaves to which no slot leads are inserted again, by ordinary transactions, into the maps whose they are.
-//! 3. The counts are corrected.
+//! 3. The counts are corrected, once leaves without a map are free.
 //!
 //! Nothing on the medium says of a leaf whose it is. So it goes to the only map whose types its bytes fit and that counts more keys
 //! than it has, if that counts as many more as there are such leaves. The counts stay until 3: a repair that was killed finds the same

@@ -6,7 +6,7 @@ use crate::interrupted_repair_can_be_repeated::{SHUTDOWNS, kill_at_each_store};
 use lode_fsck::{Repair, repair_pool};
 use lode_heap::{HeapError, MapPart, PBox, Persist, TypedDamage, TypedHeap, TypedPlace, TypedVisitor};
 use lode_index::{PMap, StoreLayout, visit_map};
-use lode_layout::{PoolOffset, TYPE_LEAF, encode_key};
+use lode_layout::{PoolOffset, SlotKind, TYPE_LEAF, TreeSlot, encode_key};
 use lode_pmem::Mapping;
 use lode_pool::Headers;
 use lode_testing::{kv, memory, scaled, seed};
@@ -253,6 +253,41 @@ fn any_damage_is_named() {
         lost += u64::from(repair(&Arc::new(memory::from_bytes(&bytes)), &want).has_losses());
     }
     assert!(lost > 0);
+}
+
+/// A loose entry that may be of two maps goes to neither, wherever a repair is killed.
+#[test]
+fn killed_repair_gives_no_entry_to_another_map() {
+    let (mut bytes, want) = pool();
+    let sound = Arc::new(memory::from_bytes(&bytes));
+    let leaves = |path| {
+        let parts = parts(&sound, path).into_iter();
+        parts.filter(|(_, _, number)| *number == TYPE_LEAF).map(|(at, ..)| at).collect::<Vec<_>>()
+    };
+    // One map has lost the slot of an entry, and the other one an entry.
+    let loose = leaves(STOCK)[3];
+    for (at, size, _) in parts(&sound, STOCK).into_iter().filter(|(_, _, number)| *number != TYPE_LEAF) {
+        for word in bytes[at.get() as usize..][..size as usize].chunks_exact_mut(8) {
+            let slot = TreeSlot::from_word(u64::from_le_bytes(word.try_into().unwrap()));
+            if slot.kind() == SlotKind::Leaf && slot.at() == loose {
+                word.fill(0);
+            }
+        }
+    }
+    bytes[leaves(LABELS)[2].get() as usize..][..32].fill(0x77);
+    let medium = || {
+        let medium = Arc::new(memory::from_bytes(&bytes));
+        Headers::read(&*medium).unwrap().set_dirty_shutdowns(&*medium, Some(SHUTDOWNS)).unwrap();
+        medium
+    };
+    kill_at_each_store(medium, &StoreLayout, |medium, stores| {
+        let content = content(medium);
+        assert_eq!(content.len() + 2, want.len(), "killed before store {stores}");
+        assert!(
+            content.iter().all(|(key, value)| want.get(key) == Some(value)),
+            "killed before store {stores}"
+        );
+    });
 }
 
 /// Killed before any of its stores, a repair is finished by the next one, with the same entries.

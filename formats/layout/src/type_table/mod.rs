@@ -82,6 +82,25 @@ impl TypeTable {
         name_of(&self.types, id)
     }
 
+    /// Returns true if a type has pointers that lead to objects, buffers or maps with this type number.
+    pub fn leads_to(&self, id: TypeId, number: u64) -> bool {
+        match &self.get(id).shape {
+            Shape::Box(target) => self.get(*target).number == number,
+            Shape::Struct { fields, .. } => fields.iter().any(|field| self.leads_to(field.id, number)),
+            Shape::Array { element, len } => *len > 0 && self.leads_to(*element, number),
+            Shape::Mutex(guarded) => self.leads_to(*guarded, number),
+            Shape::Vec { element, buffer } => {
+                let is_box = matches!(self.get(*element).shape, Shape::Box(_));
+                *buffer == number || is_box && self.leads_to(*element, number)
+            }
+            Shape::Deque { buffer, .. } | Shape::String { buffer } | Shape::HashMap { buffer, .. } => {
+                *buffer == number
+            }
+            Shape::Map { root, .. } => *root == number,
+            _ => false,
+        }
+    }
+
     /// Returns the number of boxes in a type that lead to the type `target`. A vector of such boxes counts as any number.
     pub fn boxes_of(&self, id: TypeId, target: TypeId) -> u64 {
         match &self.get(id).shape {
@@ -92,7 +111,10 @@ impl TypeTable {
             }
             Shape::Array { element, len } => self.boxes_of(*element, target).saturating_mul(*len),
             Shape::Mutex(guarded) => self.boxes_of(*guarded, target),
-            Shape::Vec { element, .. } if self.boxes_of(*element, target) > 0 => u64::MAX,
+            Shape::Vec { element, .. } => match self.get(*element).shape {
+                Shape::Box(found) if found == target => u64::MAX,
+                _ => 0,
+            },
             _ => 0,
         }
     }

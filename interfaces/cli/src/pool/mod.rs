@@ -48,7 +48,7 @@ pub(crate) enum PoolCommand {
     ///
     /// A pool of typed data is repaired by the types that it names: pointers with a flipped bit are put right, what has an owner
     /// stays, and objects without one are freed. An object that is lost is named by its way from the root, as
-    /// Shop.items[17].name, and its pointer is null then. Values, lengths and texts that are none stay as they are: only the
+    /// `Shop.items[17].name`, and its pointer is null then. Values, lengths and texts that are none stay as they are: only the
     /// program knows others. An unfinished migration goes on after the repair.
     #[command(after_long_help = fields::help(repair::FIELDS))]
     Repair(PoolArgs),

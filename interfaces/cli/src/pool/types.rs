@@ -1,6 +1,6 @@
 //! `lode pool types`.
 
-use crate::failure::Failure;
+use crate::failure::{DAMAGED, Failure};
 use crate::output::Output;
 use crate::pool::typed_trees;
 use lode_heap::{HeapError, Pool, TypedSurvey};
@@ -29,6 +29,7 @@ pub(crate) const FIELDS: &[(&str, &str)] = &[
     ("types[].key", "of a map or hash map: the type of its keys"),
     ("types[].len", "of an array: its number of elements"),
     ("trees", "the trees beside the typed data: {name, key, value}, the types as the program has named them"),
+    ("damage", "the reason why the trees can't be listed, or null; the exit code is then 3"),
 ];
 
 pub(crate) fn run(path: &Path) -> Result<Output, Failure> {
@@ -43,18 +44,26 @@ pub(crate) fn run(path: &Path) -> Result<Output, Failure> {
     let declared = table.types().filter_map(|(id, ty)| declaration(table, id, ty));
     let text: Vec<String> = declared.collect();
     let types: Vec<Value> = table.types().map(|(id, ty)| description(table, id, ty)).collect();
-    let trees = typed_trees::named(pool.heap()).map_err(|error| failure()(error.into()))?;
-    let lines: String = trees
+    let named = typed_trees::named(pool.heap());
+    let damage = named.as_ref().err().map(ToString::to_string);
+    let trees = named.unwrap_or_default();
+    let mut lines: String = trees
         .iter()
         .map(|(name, tree)| format!("\ntree {name:?}: {} -> {}\n", tree.key_type, tree.value_type))
         .collect();
+    if let Some(damage) = &damage {
+        lines += &format!("\ntrees DAMAGED: {damage}\n");
+    }
+    let code = if damage.is_some() { DAMAGED } else { 0 };
     let tree = |(name, tree): &(String, NamedTree)| json!({ "name": name, "key": tree.key_type, "value": tree.value_type });
     Ok(Output::text(state.to_owned() + &text.join("\n") + &lines)
         .with("path", path.display().to_string())
         .with("root", table.name(table.root()))
         .with("half_migrated", half)
         .with("types", types)
-        .with("trees", trees.iter().map(tree).collect::<Vec<_>>()))
+        .with("trees", trees.iter().map(tree).collect::<Vec<_>>())
+        .with("damage", damage)
+        .with_exit_code(code))
 }
 
 /// Returns the content of a pool of typed data.

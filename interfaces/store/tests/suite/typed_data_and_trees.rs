@@ -260,6 +260,10 @@ fn wrong_uses_are_refused() -> Result<()> {
     let snapshot = store.snapshot()?;
     assert!(store.close().is_err_and(|error| error.is_in_use()));
     assert_eq!(snapshot.tree(NAMES)?.get(1)?.as_deref(), Some("nut"));
+    // The last one closes the pool, which has nothing to replay then.
+    drop(snapshot);
+    let pool = TypedPool::<Shop>::open(&place.path(), &open_options(Access::ReadOnly))?;
+    assert!(pool.recovery().was_closed);
     Ok(())
 }
 

@@ -12,8 +12,11 @@ use std::collections::BTreeSet;
 /// [`HeapError::InDoubt`], [`HeapError::Fault`].
 ///
 /// # Durability
-/// Durable on return. If it is killed before, an element that moved up lies in the vector twice: the next repair removes it where it
-/// was.
+/// Durable on return. If it is killed before, or the power fails, an element that moved up may lie in the vector twice: the next repair
+/// removes it where it was.
+///
+/// # Cost
+/// A drain for each line of the buffer from the first lost element on.
 pub(super) fn remove_elements<M: Medium>(
     medium: &M,
     vector: PoolOffset,
@@ -30,9 +33,14 @@ pub(super) fn remove_elements<M: Medium>(
     let mut end = first;
     FaultScope::run(|| {
         for index in kept {
-            let word = medium.memory().reading(|memory| memory.load8(word_at(index)))?;
-            medium.store8(word_at(end), word);
-            medium.flush(word_at(end), WORD);
+            let (word, to) = (medium.memory().reading(|memory| memory.load8(word_at(index)))?, word_at(end));
+            if end > first && to.line() != word_at(end - 1).line() {
+                // ORDER: what the words of this line held lies in lines before it, durably, or in the same line, before they are
+                // overwritten. Stop here: every element that stays is in the vector.
+                medium.drain()?;
+            }
+            medium.store8(to, word);
+            medium.flush(to, WORD);
             end += 1;
         }
         Ok::<_, HeapError>(())

@@ -48,7 +48,8 @@ pub struct TypedRepair {
     /// vector of boxes has no such element any more.
     pub lost: Vec<(TypedObject, LossReason)>,
     /// Objects to which their pointers do not lead any more, with the reasons. Each pointer leads to the only object of its type to
-    /// which nothing else led: the object itself, if the pointer was damaged, or the one that followed it.
+    /// which nothing else led: the object itself, if the pointer was damaged, or the one that followed it. Of two pointers to one object
+    /// the second is named, in the order of the fields, though the first may be the damaged one.
     pub relinked: Vec<(TypedObject, LossReason)>,
     /// Objects that were not allocated, though their owners lead to them. They are allocated again; what they hold may be old.
     pub reallocated: Vec<TypedObject>,

@@ -4,7 +4,7 @@
 //!
 //! 1. one flipped bit in it makes it lead to an object of its type that has no owner, and no other pointer claims that: it is put right;
 //! 2. it leads to a block of its type that is not allocated: the block is allocated again, with what it holds;
-//! 3. one object of its type has no owner, and no other pointer lacks such an object: it leads there. If its own object may be lost,
+//! 3. one object of its type has no owner, and no other pointer lacks such an object, nor may a lost object own it: it leads there. If its own object may be lost,
 //!    that one may have followed it, as in a list; so the type has no second pointer by which it could have followed;
 //! 4. it is cleared; an element of a vector of boxes, which is never null, leaves the vector.
 //!
@@ -143,7 +143,7 @@ impl<'a, M: Medium> Pass<'a, M> {
     }
 
     /// Returns the lost pointers that can lead to one object without an owner only, with those objects. No objects of older types
-    /// are among them: more than one pointer could be theirs.
+    /// are among them: more than one pointer could be theirs. Nor are maps, since all have the same type number.
     pub(super) fn links(
         &self,
         survey: &mut TypedSurvey<'_, Arc<M>>,
@@ -163,7 +163,7 @@ impl<'a, M: Medium> Pass<'a, M> {
                 let declares = |(size, number)| survey.place(pointer).declares(size, number);
                 self.map.object(target).is_some_and(declares)
             };
-            let mut lacking = self.lost.iter().filter(|(pointer, _)| fits(*pointer));
+            let mut lacking = self.lost.iter().filter(|(pointer, _)| fits(*pointer) && !pointer.is_map());
             let (Some((pointer, reason)), None) = (lacking.next(), lacking.next()) else { continue };
             let followers = survey.place(*pointer).pointers_to_same_type();
             let is_clear = match reason {
@@ -175,7 +175,13 @@ impl<'a, M: Medium> Pass<'a, M> {
                 LossReason::NoObject | LossReason::OtherType => followers <= 1,
             };
             let is_new = pointer.word().is_some_and(|word| !self.right.contains_key(&word));
-            if is_clear && is_new {
+            // The pointers of a lost object are not known.
+            let number = self.map.object(target).map_or(0, |(_, number)| number);
+            let may_own = |(other, reason): &(TypedPointer, LossReason)| {
+                let is_lost = other.word() != pointer.word() && *reason != LossReason::TwoOwners;
+                is_lost && survey.place(*other).leads_to(number)
+            };
+            if is_clear && is_new && !self.lost.iter().any(may_own) {
                 links.push((*pointer, target, *reason));
             }
         }

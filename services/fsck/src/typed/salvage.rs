@@ -5,7 +5,7 @@
 //! 3. The bitmaps mark all that the pointers are to lead to as allocated.
 //! 4. Pointers are put right, or cleared: a word each. Lost elements leave their vectors of boxes.
 //! 5. The table of trees beside the typed data is made right, and then maps and trees are salvaged, by their own crate.
-//! 6. Objects to which nothing leads are freed.
+//! 6. Objects to which nothing leads are freed. Then the counts of maps are corrected, by which loose entries find their maps.
 //!
 //! Each step is durable before the next, and a step of single words can be stopped after each: a repair finds the same again, but for
 //! what is done. Values, lengths and texts are not changed, since only the program knows right ones.
@@ -15,7 +15,7 @@ use super::frame::repair_frame;
 use super::lost::TypedObject;
 use super::pass::{Pass, Targets};
 use crate::damaged_pool::DamagedPool;
-use crate::maps::{DamagedMap, Maps};
+use crate::maps::{DamagedMap, Maps, UnlinkedMaps};
 use crate::outcome::{Repair, RepairError};
 use lode_heap::check::{Report, SpaceMap};
 use lode_heap::{Heap, HeapError, TypedPlace, TypedPointer, TypedSurvey};
@@ -61,13 +61,16 @@ pub(crate) fn salvage<M: Medium>(
     if let Some(maps) = maps.filter(|_| plan.has_trees) {
         settle_table(damaged, maps, &plan.maps, repair)?;
     }
-    if let Some(maps) = maps.filter(|_| plan.has_trees || !plan.maps.is_empty()) {
-        salvage_maps(damaged, maps, plan.maps, repair)?;
-    }
+    let unlinked = match maps.filter(|_| plan.has_trees || !plan.maps.is_empty()) {
+        Some(maps) => Some(salvage_maps(damaged, maps, plan.maps, repair)?),
+        None => None,
+    };
     if let Some(Some(map)) = with_survey(damaged, 3, |_, survey| reached(damaged, maps, survey, repair))? {
         repair.repaired += map.repair_bitmaps(medium, true)?;
     }
-    Ok(())
+    // ORDER: a loose entry finds its map by the counts, so it is freed before one of them is corrected. Stop here: the next repair finds
+    // no loose entry, and names the keys again that are lost.
+    unlinked.map_or(Ok(()), |unlinked| unlinked.finish(damaged, repair))
 }
 
 /// Calls `visit` with the content of the pool; `None` if its types can't be read. `number` is that of the log epoch.
@@ -175,13 +178,13 @@ fn settle_table<M: Medium>(
     maps.settle_table(damaged, table, space, repair)
 }
 
-/// Salvages the maps with these root objects, which objects own, and the trees beside the typed data.
+/// Salvages the maps with these root objects, which objects own, and the trees beside the typed data. Their counts stay as they are.
 fn salvage_maps<M: Medium>(
     damaged: &DamagedPool<'_, M>,
     maps: &dyn Maps<M>,
     mut roots: Vec<PoolOffset>,
     repair: &mut Repair,
-) -> Result<(), RepairError> {
+) -> Result<Box<dyn UnlinkedMaps<M>>, RepairError> {
     let table = with_survey(damaged, 5, |_, survey| survey.trees())?.unwrap_or_default();
     roots.extend(maps.tree_roots(&**damaged.medium, &read_map(damaged), table));
     let mut unlinked = maps.unlink(damaged, &roots, repair)?;
@@ -206,7 +209,7 @@ fn salvage_maps<M: Medium>(
         unlinked.reinsert(heap, &of_objects.chain(trees).collect::<Vec<_>>(), repair)
     })?;
     reinserted.transpose()?;
-    unlinked.finish(damaged, repair)
+    Ok(unlinked)
 }
 
 /// Marks all that the root reaches, and notes the objects to which nothing leads; `None` if a pointer is not sound.

@@ -138,13 +138,11 @@ impl<'a, M: Medium, V: TypedVisitor> Entered<'a, M, V> {
 
     /// Returns the offset to which the word at `offset` leads.
     fn target(&self, offset: u64) -> PoolOffset {
-        self.target_of(self.pointer.at.plus(offset), self.word(offset))
-    }
-
-    /// Returns the offset to which the word at `word` leads, which has this content.
-    fn target_of(&self, word: PoolOffset, stored: u64) -> PoolOffset {
-        let stored = PoolOffset::new(stored);
-        if stored.is_null() { stored } else { self.visitor.target(word, stored) }
+        let stored = PoolOffset::new(self.word(offset));
+        match stored.is_null() {
+            true => stored,
+            false => self.visitor.target(self.pointer.at.plus(offset), stored),
+        }
     }
 
     /// Returns a word of the container at `offset`, whose first word leads to its buffer.
@@ -219,7 +217,8 @@ impl<'a, M: Medium, V: TypedVisitor> Entered<'a, M, V> {
 
     /// Visits the element of the vector at `offset` that owns an object, and never none. Its word is at `word`.
     fn visit_element(&mut self, offset: u64, index: u64, word: PoolOffset, bytes: &[u8], target: TypeId) {
-        let at = self.target_of(word, bytes.first_chunk().map_or(0, |word| u64::from_le_bytes(*word)));
+        let stored = bytes.first_chunk().map_or(0, |word| u64::from_le_bytes(*word));
+        let at = self.visitor.target(word, PoolOffset::new(stored));
         if !at.is_null() {
             return self.pointers.push(Pointer { offset, index: Some(index), word, at, target });
         }

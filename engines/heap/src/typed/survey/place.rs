@@ -82,6 +82,14 @@ impl TypedPlace<'_> {
         }
     }
 
+    /// Returns true if an object of its type can own one with this type number.
+    pub fn leads_to(&self, number: u64) -> bool {
+        match self.pointer.map(|pointer| pointer.wanted) {
+            Some(Wanted::Object(ty)) => self.tables[ty.age].table.leads_to(ty.id, number),
+            _ => false,
+        }
+    }
+
     /// Returns the number of pointers in an object of its type that lead to objects of the same type, as in a list.
     pub fn pointers_to_same_type(&self) -> u64 {
         match self.pointer.map(|pointer| pointer.wanted) {

@@ -28,7 +28,8 @@ pub type VisitMap<M> = fn(&Heap<M>, PoolOffset, &mut dyn FnMut(MapPart<'_>) -> b
 
 /// Receives what a walk over a typed pool finds.
 pub trait TypedVisitor {
-    /// Called with the word at `word`, which leads to `stored`, not null. Returns the offset to which the walk follows it.
+    /// Called with the word at `word`, which leads to `stored`. That is null only in an element of a vector of boxes, which should never
+    /// be. Returns the offset to which the walk follows it.
     fn target(&self, word: PoolOffset, stored: PoolOffset) -> PoolOffset {
         let _ = word;
         stored
