@@ -482,7 +482,7 @@ fn crash_options_select_exploration() {
     let images: Vec<u64> = text.lines().map(|line| number_before(line, " images")).collect();
     let (total, lines) = images.split_last().unwrap();
     assert!(text.lines().last().unwrap().starts_with("total: "), "{text}");
-    assert_eq!((lines.len(), lines.iter().sum::<u64>()), (3, *total), "{text}");
+    assert_eq!((lines.len(), lines.iter().sum::<u64>()), (4, *total), "{text}");
     lode(["crash", "log", "--durability", "none"]).failure(1, &["nothing to explore"]);
 }
 
