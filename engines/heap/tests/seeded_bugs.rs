@@ -86,7 +86,7 @@ found! {
     snapshot_without_lanes: SNAPSHOT_WITHOUT_LANES in ISOLATION on LINE with 3;
     word_kept_too_late: WORD_KEPT_TOO_LATE in ISOLATION on LINE with 2;
     snapshot_between_reads_and_number: SNAPSHOT_BETWEEN_READS_AND_NUMBER in ISOLATION on LINE with 3;
-    handed_on_without_words: HANDED_ON_WITHOUT_WORDS in ISOLATION on COMMIT with 3;
+    handed_on_without_words: HANDED_ON_WITHOUT_WORDS in ISOLATION on COMMIT with 3 from 20;
     write_back_out_of_order: WRITE_BACK_OUT_OF_ORDER in ISOLATION on COMMIT with 3;
     replay_after_gap: REPLAY_AFTER_GAP in HEAP on COMMIT with 3 from 13;
     returns_before_what_it_read: RETURNS_BEFORE_WHAT_IT_READ in ISOLATION on COMMIT with 3;
