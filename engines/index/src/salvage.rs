@@ -73,6 +73,34 @@ pub(crate) fn salvage<M: Medium>(
     Ok(())
 }
 
+/// Runs a pass over each of the trees with these root objects, which unlinks what is not sound, ends their loads, and corrects their counts
+/// if it `corrects_counts`. Durable on return. Returns what each has lost.
+pub(crate) fn passes<M: Medium>(
+    damaged: &DamagedPool<'_, M>,
+    reached: &mut Reached,
+    roots: &[PoolOffset],
+    corrects_counts: bool,
+    repair: &mut Repair,
+) -> Result<Vec<Losses>, HeapError> {
+    let medium = &**damaged.medium;
+    let scope = FaultScope::open();
+    let mut losses = Vec::new();
+    for root in roots {
+        let mut pass = SalvagePass::new(medium, scope.memory(medium.memory()), reached);
+        pass.run(*root);
+        pass.clear_load(*root);
+        if corrects_counts {
+            pass.repair_count(*root);
+        }
+        repair.repaired += pass.stored;
+        losses.push(pass.losses);
+    }
+    // Lost bytes read as zeros, and what lies there is unlinked.
+    let _ = scope.close();
+    drain(medium)?;
+    Ok(losses)
+}
+
 pub(crate) fn drain<M: Medium>(medium: &M) -> Result<(), HeapError> {
     // ORDER: unlinking is durable before the unlinked space is used again. Stop here: the next repair goes on.
     medium.drain().map_err(HeapError::from)

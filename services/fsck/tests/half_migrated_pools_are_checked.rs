@@ -149,10 +149,7 @@ mod third {
 }
 
 fn memory(bytes: &[u8]) -> Arc<Mapping> {
-    let options = Mapping::options().durability(Durability::Line);
-    let medium = options.map_anonymous(bytes.len() as u64).unwrap();
-    medium.store(PoolOffset::NULL, bytes);
-    Arc::new(medium)
+    Arc::new(lode_testing::memory::from_bytes(bytes))
 }
 
 fn bytes(medium: &Mapping) -> Vec<u8> {

@@ -62,10 +62,7 @@ fn garden() -> Garden {
 }
 
 fn memory(bytes: &[u8]) -> Arc<Mapping> {
-    let options = Mapping::options().durability(Durability::Line);
-    let medium = options.map_anonymous(bytes.len() as u64).unwrap();
-    medium.store(PoolOffset::NULL, bytes);
-    Arc::new(medium)
+    Arc::new(lode_testing::memory::from_bytes(bytes))
 }
 
 /// Makes a pool with a list of houses. Each has a name, a garden with trees and two gardens in it, and three rooms with doors. Returns

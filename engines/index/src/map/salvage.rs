@@ -10,10 +10,10 @@
 
 use super::visit::visit_map;
 use crate::losses::{Aftermath, Losses};
-use crate::salvage::{drain, repair_error};
+use crate::salvage::{passes, repair_error};
 use crate::salvage_pass::{Reached, SalvagePass, sound_key, sound_value};
 use crate::tree::Tree;
-use crate::trees::{beside, trace};
+use crate::trees::{beside, root_of_entry, trace};
 use lode_fsck::{DamagedMap, DamagedPool, LostRange, Maps, Repair, RepairError, Trace, UnlinkedMaps};
 use lode_heap::check::SpaceMap;
 use lode_heap::{Heap, HeapError, VisitMap};
@@ -90,33 +90,6 @@ impl<M: Medium> Maps<M> for TreeMaps {
     }
 }
 
-/// Runs a pass over each of the maps, which unlinks what is not sound and corrects the counts if it `is_last`. Durable on return.
-fn passes<M: Medium>(
-    damaged: &DamagedPool<'_, M>,
-    reached: &mut Reached,
-    roots: &[PoolOffset],
-    is_last: bool,
-    repair: &mut Repair,
-) -> Result<Vec<Losses>, HeapError> {
-    let medium = &**damaged.medium;
-    let scope = FaultScope::open();
-    let mut losses = Vec::new();
-    for root in roots {
-        let mut pass = SalvagePass::new(medium, scope.memory(medium.memory()), reached);
-        pass.run(*root);
-        pass.clear_load(*root);
-        if is_last && pass.losses.counted != pass.losses.leaves {
-            pass.repair_count(*root);
-        }
-        repair.repaired += pass.stored;
-        losses.push(pass.losses);
-    }
-    // Lost bytes read as zeros, and what lies there is unlinked.
-    let _ = scope.close();
-    drain(medium)?;
-    Ok(losses)
-}
-
 /// A map in the middle of its salvage.
 struct Map {
     root: PoolOffset,
@@ -165,7 +138,7 @@ impl Unlinked {
             };
             let value = sound_value(memory, at).map_err(HeapError::from)?;
             // The table of trees has its entries again.
-            let is_entry = beside::root_of_entry(&key, &value).is_some_and(|root| roots.contains(&root));
+            let is_entry = root_of_entry(&key, &value).is_some_and(|root| roots.contains(&root));
             leaves.extend((!is_entry).then_some(LooseLeaf { at, key, value }));
         }
         Ok(leaves)

@@ -5,11 +5,11 @@
 
 use super::Trees;
 use super::salvage::{open, pass, report_lost_names, settle};
-use super::survey::{self, Survey, is_tree, unmarked_roots};
+use super::survey::{Survey, is_tree, unmarked_roots};
 use crate::error::IndexError;
 use crate::losses::Losses;
-use crate::salvage::{drain, repair_error};
-use crate::salvage_pass::{Reached, SalvagePass};
+use crate::salvage::{drain, passes, repair_error};
+use crate::salvage_pass::Reached;
 use crate::tree::Tree;
 use lode_fsck::{DamagedPool, Repair, RepairError};
 use lode_heap::check::SpaceMap;
@@ -29,11 +29,6 @@ pub(crate) fn roots<M: Medium>(medium: &M, space: &SpaceMap, table: PoolOffset) 
     // Lost bytes read as zeros, so what lies there is not sound.
     let _ = scope.close();
     found
-}
-
-/// Returns the root object to which an entry of a table leads; `None` if these bytes are none.
-pub(crate) fn root_of_entry(key: &[u8], value: &[u8]) -> Option<PoolOffset> {
-    survey::root_of_entry(key, value)
 }
 
 /// Makes the table at `table` sound, or a new one if it is lost. Trees whose names are lost get others. `space` marks what the typed
@@ -71,26 +66,10 @@ pub(crate) fn settle_table<M: Medium>(
     };
     settle(&heap, Some(table), &survey, repair).map_err(repair_error)?;
     heap.close()?;
-    repair_count(damaged, table, repair)?;
+    let mut reached = Reached::read(medium.memory(), damaged.geometry);
+    passes(damaged, &mut reached, &[table], true, repair)?;
     report_lost_names(losses, !is_there, &survey, damaged, repair);
     Ok(())
-}
-
-fn repair_count<M: Medium>(
-    damaged: &DamagedPool<'_, M>,
-    table: PoolOffset,
-    repair: &mut Repair,
-) -> Result<(), RepairError> {
-    let medium = &**damaged.medium;
-    let mut reached = Reached::read(medium.memory(), damaged.geometry);
-    let scope = FaultScope::open();
-    let mut pass = SalvagePass::new(medium, scope.memory(medium.memory()), &mut reached);
-    pass.run(table);
-    pass.repair_count(table);
-    repair.repaired += pass.stored;
-    // Lost bytes read as zeros.
-    let _ = scope.close();
-    Ok(drain(medium)?)
 }
 
 /// Returns the names of the trees of the table at `table`, with their root objects.

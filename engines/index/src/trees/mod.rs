@@ -25,6 +25,8 @@ mod survey;
 pub(crate) mod trace;
 mod typed;
 
+pub(crate) use survey::root_of_entry;
+
 pub use entry::NamedTree;
 pub use layout::StoreLayout;
 

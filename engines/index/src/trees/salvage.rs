@@ -17,7 +17,7 @@ use super::survey::{LooseLeaf, Survey, SurveyedTree, is_table};
 use super::{Trees, placement};
 use crate::error::IndexError;
 use crate::losses::{Aftermath, Losses};
-use crate::salvage::{drain, find_root, repair_error};
+use crate::salvage::{drain, find_root, passes, repair_error};
 use crate::salvage_pass::{Reached, SalvagePass, sound_value};
 use crate::tree::Tree;
 use lode_fsck::{DamagedPool, LostRange, Repair, RepairError};
@@ -91,16 +91,7 @@ pub(super) fn pass<M: Medium>(
     reached: &mut Reached,
     repair: &mut Repair,
 ) -> Result<Losses, HeapError> {
-    let scope = FaultScope::open();
-    let mut pass = SalvagePass::new(&**damaged.medium, scope.memory(damaged.medium.memory()), reached);
-    pass.run(root);
-    pass.clear_load(root);
-    repair.repaired += pass.stored;
-    let losses = pass.losses;
-    // Lost bytes read as zeros, and what lies there is unlinked.
-    let _ = scope.close();
-    drain(&**damaged.medium)?;
-    Ok(losses)
+    Ok(passes(damaged, reached, &[root], false, repair)?.pop().unwrap_or_default())
 }
 
 /// Makes the table right, and the plan durable. Returns the table, new if there was none, and the plan.

@@ -178,7 +178,7 @@ pub(super) fn is_table(memory: &Readable, map: &SpaceMap, root: PoolOffset) -> b
 }
 
 /// Returns the root object to which an entry of the table leads; `None` if no program stores such an entry.
-pub(super) fn root_of_entry(key: &[u8], value: &[u8]) -> Option<PoolOffset> {
+pub(crate) fn root_of_entry(key: &[u8], value: &[u8]) -> Option<PoolOffset> {
     match TreeTableKey::decode(key).ok()? {
         TreeTableKey::Named(_) => TreeEntry::decode(value).ok().map(|entry| entry.root),
         TreeTableKey::Dropped(root) => value.is_empty().then_some(root),
