@@ -2,7 +2,7 @@
 
 use lode_blocks::explore::BlocksSubject;
 use lode_pmem::Durability;
-use lode_sim::{Budget, Cpu, Machine, Setup, WriteCache, explore, explore_poison};
+use lode_sim::{Cpu, Machine, Setup, WriteCache, explore, explore_poison, scaled_images};
 
 /// Size of the smallest pool: 8 blocks of 512 bytes, and 8 spares.
 const SMALL: u64 = 64 << 10;
@@ -17,9 +17,9 @@ fn subject(machine: Machine, size: u64, block_size: u32) -> BlocksSubject {
 
 /// Explores a subject with so many threads, which share the operations.
 fn survives(subject: BlocksSubject, machine: Machine, threads: usize, operations: u64, images: u64) {
-    let budget = Budget::scaled(images, 60.0);
+    let images = scaled_images(images);
     let failing_drains = machine.durability == Durability::Commit;
-    let setup = Setup { machine, threads, operations, budget, failing_drains, ..Setup::default() };
+    let setup = Setup { machine, threads, operations, images, failing_drains, ..Setup::default() };
     let report = explore(&subject, &setup);
     println!("{subject:?}, {machine}, {threads} threads: {report}");
     assert!(report.violation.is_none(), "{}", report.violation.expect("just seen"));
@@ -79,8 +79,8 @@ fn lost_line_is_reported_and_loses_nothing_else() {
     for machine in Machine::ALL {
         for threads in 1..=3 {
             let subject = subject(machine, SMALL, 512);
-            let budget = Budget::scaled(300, 60.0);
-            let setup = Setup { machine, threads, operations: 12, budget, ..Setup::default() };
+            let images = scaled_images(300);
+            let setup = Setup { machine, threads, operations: 12, images, ..Setup::default() };
             let report = explore_poison(&subject, &setup);
             println!("{machine}, {threads} threads: {report}");
             assert!(report.violation.is_none(), "{}", report.violation.expect("just seen"));

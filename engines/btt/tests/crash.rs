@@ -3,7 +3,7 @@
 use lode_btt::explore::BttSubject;
 use lode_nvdimm::BttDialect;
 use lode_pmem::Durability;
-use lode_sim::{Budget, Machine, Setup, WriteCache, explore, explore_poison};
+use lode_sim::{Machine, Setup, WriteCache, explore, explore_poison, scaled_images};
 
 const TABLE: BttSubject = BttSubject::SMALL;
 
@@ -13,10 +13,10 @@ fn survives_power_cuts(subject: BttSubject, images: u64) {
             let is_cached = machine.durability == Durability::Commit;
             let cache = if is_cached { WriteCache::Volatile } else { WriteCache::None };
             let subject = BttSubject { cache, ..subject };
-            let budget = Budget::scaled(images, 60.0);
+            let images = scaled_images(images);
             let operations = if subject.is_lazy { 4 } else { 36 / threads as u64 };
             let setup =
-                Setup { machine, threads, operations, budget, failing_drains: is_cached, ..Setup::default() };
+                Setup { machine, threads, operations, images, failing_drains: is_cached, ..Setup::default() };
             let report = explore(&subject, &setup);
             println!("{subject:?}, {machine}, {threads} threads: {report}");
             assert!(report.violation.is_none(), "{}", report.violation.expect("just seen"));
@@ -68,8 +68,8 @@ fn lost_line_is_reported_and_loses_nothing_else() {
             let is_cached = machine.durability == Durability::Commit;
             let cache = if is_cached { WriteCache::Volatile } else { WriteCache::None };
             let subject = BttSubject { cache, ..TABLE };
-            let budget = Budget::scaled(300, 60.0);
-            let setup = Setup { machine, threads, operations: 12, budget, ..Setup::default() };
+            let images = scaled_images(300);
+            let setup = Setup { machine, threads, operations: 12, images, ..Setup::default() };
             let report = explore_poison(&subject, &setup);
             println!("{machine}, {threads} threads: {report}");
             assert!(report.violation.is_none(), "{}", report.violation.expect("just seen"));

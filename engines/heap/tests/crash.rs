@@ -5,7 +5,7 @@ mod migrating;
 
 use containers::ContainersSubject;
 use lode_heap::explore::{GrowingSubject, HeapSubject, IsolationSubject, LaterSubject, LogSubject};
-use lode_sim::{Budget, Machine, Report, Setup, Subject, explore, explore_poison};
+use lode_sim::{Machine, Report, Setup, Subject, explore, explore_poison, scaled_images};
 use lode_testing::seed;
 use migrating::MigratingSubject;
 
@@ -21,11 +21,11 @@ fn log_survives_power_cuts() {
     for (size, log_len) in [(0x10000, 0x4000), (0x10000, 0x5000), (0x10000, 0x8000)] {
         for machine in Machine::ALL {
             for threads in 1..=3 {
-                let budget = Budget::scaled(8_000, 100.0);
+                let images = scaled_images(8_000);
                 let failing_drains = machine.durability == lode_pmem::Durability::Commit;
                 let operations = 150 / threads as u64;
                 let setup =
-                    Setup { machine, threads, operations, budget, failing_drains, ..Setup::default() };
+                    Setup { machine, threads, operations, images, failing_drains, ..Setup::default() };
                 clean("log", &LogSubject { size, log_len }, setup);
             }
         }
@@ -37,11 +37,11 @@ fn heap_survives_power_cuts() {
     for (size, sizes, count) in [(0x30000, 5, 8_000), (0x60000, 6, 1_000)] {
         for machine in Machine::ALL {
             for threads in 1..=3 {
-                let budget = Budget::scaled(count, 100.0);
+                let images = scaled_images(count);
                 let failing_drains = machine.durability == lode_pmem::Durability::Commit;
                 let operations = 120 / threads as u64;
                 let setup =
-                    Setup { machine, threads, operations, budget, failing_drains, ..Setup::default() };
+                    Setup { machine, threads, operations, images, failing_drains, ..Setup::default() };
                 clean("heap", &HeapSubject { size, sizes, later: false }, setup);
             }
         }
@@ -55,11 +55,11 @@ fn growing_heap_survives_power_cuts() {
         let heap = HeapSubject { size, sizes, later: false };
         for machine in Machine::ALL {
             for threads in 1..=3 {
-                let budget = Budget::scaled(1_000, 100.0);
+                let images = scaled_images(1_000);
                 let failing_drains = machine.durability == lode_pmem::Durability::Commit;
                 let operations = 120 / threads as u64;
                 let setup =
-                    Setup { machine, threads, operations, budget, failing_drains, ..Setup::default() };
+                    Setup { machine, threads, operations, images, failing_drains, ..Setup::default() };
                 clean("growing heap", &GrowingSubject { heap, size_max: 0x90000 }, setup);
             }
         }
@@ -71,11 +71,11 @@ fn transactions_are_serializable() {
     for machine in Machine::ALL {
         for threads in 2..=3 {
             // With the budget of soak, 10, a million images in each round, and others in the next.
-            let (budget, seed) = (Budget::scaled(10_000, 100.0), seed(1));
+            let (images, seed) = (scaled_images(10_000), seed(1));
             let failing_drains = machine.durability == lode_pmem::Durability::Commit;
             let operations = 120 / threads as u64;
             let setup =
-                Setup { machine, threads, operations, seed, budget, failing_drains, ..Setup::default() };
+                Setup { machine, threads, operations, seed, images, failing_drains, ..Setup::default() };
             clean("reads", &IsolationSubject { size: 0x30000 }, setup);
         }
     }
@@ -89,14 +89,14 @@ fn later_transactions_leave_a_prefix() {
         for threads in 1..=3 {
             let is_commit = machine.durability == lode_pmem::Durability::Commit;
             // At the others they are ordinary transactions.
-            let budget = Budget::scaled(if is_commit { 20_000 } else { 1_000 }, 100.0);
+            let images = scaled_images(if is_commit { 20_000 } else { 1_000 });
             let (operations, seed) = (120 / threads as u64, seed(1));
             let setup = Setup {
                 machine,
                 threads,
                 operations,
                 seed,
-                budget,
+                images,
                 failing_drains: is_commit,
                 ..Setup::default()
             };
@@ -111,8 +111,8 @@ fn later_transactions_leave_a_prefix() {
 fn migrations_survive_power_cuts() {
     for machine in Machine::ALL {
         let failing_drains = machine.durability == lode_pmem::Durability::Commit;
-        let budget = Budget::scaled(2_000, 100.0);
-        let setup = Setup { machine, threads: 1, operations: 1, budget, failing_drains, ..Setup::default() };
+        let images = scaled_images(2_000);
+        let setup = Setup { machine, threads: 1, operations: 1, images, failing_drains, ..Setup::default() };
         clean("migration", &MigratingSubject { size: 0x30000 }, setup);
     }
 }
@@ -123,9 +123,9 @@ fn containers_survive_power_cuts() {
     for machine in Machine::ALL {
         for threads in [1, 2] {
             let failing_drains = machine.durability == lode_pmem::Durability::Commit;
-            let budget = Budget::scaled(1_500, 100.0);
+            let images = scaled_images(1_500);
             let operations = 60 / threads as u64;
-            let setup = Setup { machine, threads, operations, budget, failing_drains, ..Setup::default() };
+            let setup = Setup { machine, threads, operations, images, failing_drains, ..Setup::default() };
             clean("containers", &ContainersSubject { size: 0x60000 }, setup);
         }
     }
@@ -134,9 +134,9 @@ fn containers_survive_power_cuts() {
 fn clean_when_struck(name: &str, subject: &impl Subject) {
     for machine in Machine::ALL {
         for threads in [1, 2] {
-            let budget = Budget::scaled(200, 100.0);
+            let images = scaled_images(200);
             let setup =
-                Setup { machine, threads, operations: 60 / threads as u64, budget, ..Setup::default() };
+                Setup { machine, threads, operations: 60 / threads as u64, images, ..Setup::default() };
             let report = explore_poison(subject, &setup);
             println!("{name}, {machine}, {threads} threads: {report}");
             assert!(report.violation.is_none(), "{}", report.violation.expect("just seen"));

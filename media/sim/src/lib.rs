@@ -125,8 +125,8 @@
 //!
 //! # Seeded bugs
 //! An explorer that finds nothing is trusted only if it finds the bugs that are known to be there. An engine names
-//! lines of its own that can be broken, as statics of [`lode_layout::bug`]. A build with `--cfg lode_bugs` plants these
-//! bugs one after the other and searches each (`find_seeded_bugs`).
+//! lines of its own that can be broken, as statics of [`lode_layout::bug`]. A build with `--cfg lode_bugs` plants each of
+//! these bugs and searches it (`find_seeded_bug`).
 //!
 //! # Cost
 //! An image costs the lines that differ from the image before it, two recoveries with the lines that they store to, and
@@ -175,6 +175,6 @@ pub use recording::Recording;
 pub use report::{Cut, Failure, ParseReplayError, Replay, Report, Violation};
 pub use schedule::RunAbort;
 #[cfg(lode_bugs)]
-pub use seeded_bugs::{UndetectedBug, find_seeded_bugs};
-pub use setup::{Budget, Setup};
+pub use seeded_bugs::{UndetectedBug, find_seeded_bug};
+pub use setup::{Setup, scaled_images};
 pub use subject::Subject;

@@ -1,8 +1,10 @@
-//! The search for seeded bugs: each of an engine must be found.
+//! The search for a seeded bug: the explorer must find it.
 
-use crate::Report;
+use crate::{Setup, Subject, Violation, explore};
 use lode_layout::bug::Bug;
-use std::collections::BTreeSet;
+
+/// Distance of the seeds of two explorations of one search.
+const SEEDS: u64 = 1000;
 
 /// A seeded bug that was not caught, which means that the explorer or the workload can't be trusted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -13,40 +15,35 @@ pub enum UndetectedBug {
         /// The name of the bug.
         name: &'static str,
     },
-    /// The wrong code never ran: no workload reaches it, or the engine does not ask for the bug any more.
+    /// The wrong code never ran: the workload does not reach it, or the engine does not ask for the bug any more.
     #[error("the wrong code of the seeded bug {name} never ran")]
     NotReached {
         /// The name of the bug.
         name: &'static str,
     },
-    /// Two bugs have one name.
-    #[error("two seeded bugs are named {name}")]
-    NamedTwice {
-        /// The name.
-        name: &'static str,
-    },
 }
 
-/// Plants each of `bugs` in turn and makes `search` look for it, by exploring a workload that may show it. Returns the
-/// bugs that were not caught.
-pub fn find_seeded_bugs(
-    bugs: &[&'static Bug],
-    mut search: impl FnMut(&'static Bug) -> Report,
-) -> Vec<UndetectedBug> {
-    let mut names = BTreeSet::new();
-    let mut undetected = Vec::new();
-    for bug in bugs {
-        let name = bug.name();
-        if !names.insert(name) {
-            undetected.push(UndetectedBug::NamedTwice { name });
-            continue;
-        }
-        let report = bug.plant(|| search(bug));
-        if !bug.was_reached() {
-            undetected.push(UndetectedBug::NotReached { name });
-        } else if report.violation.is_none() {
-            undetected.push(UndetectedBug::NotFound { name });
-        }
+/// Plants `bug` and explores `subject`, in up to `explorations` with seeds of their own, the first one that of `setup`,
+/// until one of them finds a violation, and returns it. Whether they find it does not depend on the machine.
+///
+/// # Errors
+/// Fails if none finds one, or if the wrong code never ran.
+///
+/// # Panics
+/// As [`explore`].
+pub fn find_seeded_bug(
+    bug: &'static Bug,
+    subject: &impl Subject,
+    setup: &Setup,
+    explorations: u64,
+) -> Result<Violation, UndetectedBug> {
+    let violation = bug.plant(|| {
+        let mut seeds = (0..explorations).map(|number| setup.seed + number * SEEDS);
+        seeds.find_map(|seed| explore(subject, &Setup { seed, shrink: false, ..*setup }).violation)
+    });
+    let name = bug.name();
+    if !bug.was_reached() {
+        return Err(UndetectedBug::NotReached { name });
     }
-    undetected
+    violation.ok_or(UndetectedBug::NotFound { name })
 }

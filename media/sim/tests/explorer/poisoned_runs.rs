@@ -4,8 +4,8 @@ use lode_layout::{LINE, PoolOffset, WORD};
 use lode_pmem::{Fault, FaultScope, Medium};
 use lode_sim::oracle::{Access, RegisterMismatch, Registers};
 use lode_sim::{
-    Actor, Budget, Failure, HistoryPrefix, Machine, PoisonReport, RecoveryFailure, RunAbort, Setup,
-    SimMedium, Subject, explore_poison,
+    Actor, Failure, HistoryPrefix, Machine, PoisonReport, RecoveryFailure, RunAbort, Setup, SimMedium,
+    Subject, explore_poison,
 };
 use std::sync::Arc;
 
@@ -123,9 +123,8 @@ impl Subject for Cells {
 }
 
 fn explored(bug: Option<Bug>) -> PoisonReport {
-    let budget = Budget { images: 1000, seconds: 60.0 };
     let report =
-        explore_poison(&Cells { bug }, &Setup { machine: Machine::ALL[0], budget, ..Setup::default() });
+        explore_poison(&Cells { bug }, &Setup { machine: Machine::ALL[0], images: 1000, ..Setup::default() });
     println!("{bug:?}: {report}");
     report
 }

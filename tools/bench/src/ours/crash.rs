@@ -3,17 +3,26 @@
 use anyhow::{Result, bail};
 use lode_heap::explore::{HeapSubject, LogSubject};
 use lode_index::explore::TreeSubject;
-use lode_sim::{Budget, Setup, Subject, explore};
+use lode_sim::{Report, Setup, Subject, explore};
 
-/// Returns the crash images per second of an exploration of `seconds` in which one thread runs `operations`
+/// Number of images of an exploration. The clock is read between two of them.
+const IMAGES: u64 = 2_000;
+
+/// Returns the crash images per second of explorations that take `seconds`, in which one thread runs `operations`
 /// operations.
 fn rate(subject: &impl Subject, operations: u64, seconds: f64) -> Result<f64> {
-    let setup = Setup { operations, budget: Budget { images: u64::MAX, seconds }, ..Setup::default() };
-    let report = explore(subject, &setup);
-    if let Some(violation) = &report.violation {
-        bail!("the explorer found a violation: {violation}");
+    let mut total = Report::default();
+    while total.seconds < seconds {
+        let setup = Setup { operations, images: IMAGES, seed: total.runs + 1, ..Setup::default() };
+        let report = explore(subject, &setup);
+        if let Some(violation) = &report.violation {
+            bail!("the explorer found a violation: {violation}");
+        }
+        total.images += report.images;
+        total.runs += report.runs;
+        total.seconds += report.seconds;
     }
-    Ok(report.images_per_second())
+    Ok(total.images_per_second())
 }
 
 /// Returns the crash images per second of an exploration of a log with one ring of 64 KiB.
