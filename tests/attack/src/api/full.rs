@@ -1,5 +1,5 @@
-//! A pool that threads fill until all are refused, and then empty, each time with values of other sizes. Each time
-//! must have as much room as the first time with the same sizes.
+//! A pool that threads fill until all are refused even the shortest values, and then empty, each time with values of
+//! other sizes. Each time must have as much room as the first time with the same sizes.
 
 use super::store::{create, is_full};
 use super::{Outcome, Sequence, ensure, expect_ok};
@@ -55,7 +55,7 @@ pub(super) fn run(sequence: &Sequence, progress: &Progress) -> Outcome {
     Ok(())
 }
 
-/// Puts keys until one is refused. `lens` draws the lengths of the values for all threads. Returns the number of bytes,
+/// Puts keys until the shortest value is refused. `lens` draws the lengths of the values for all threads. Returns the number of bytes,
 /// and the keys.
 fn fill(
     store: &Store,
@@ -64,16 +64,21 @@ fn fill(
     range: Range<usize>,
 ) -> Result<(u64, Vec<Vec<u8>>), Finding> {
     let (mut bytes, mut keys) = (0, Vec::new());
-    for number in 0u64.. {
+    let (mut number, mut lens_left) = (0u64, range.clone());
+    while !lens_left.is_empty() {
         let key = [thread.to_be_bytes(), number.to_be_bytes()].concat();
-        let len = lens.lock().unwrap_or_else(PoisonError::into_inner).usize(range.clone());
+        let len = lens.lock().unwrap_or_else(PoisonError::into_inner).usize(lens_left.clone());
         let value = vec![thread as u8; len];
         match store.put(&key, &value) {
-            Ok(_) => bytes += (key.len() + value.len()) as u64,
-            Err(error) if is_full(&error) => break,
+            Ok(_) => {
+                bytes += (key.len() + value.len()) as u64;
+                keys.push(key);
+                number += 1;
+            }
+            // A smaller one may still fit. Else the thread that draws a large value first would decide how much fits.
+            Err(error) if is_full(&error) => lens_left.end = range.start.max(len),
             Err(error) => return Err(Finding::new("refused", format_args!("filling: {error}"))),
         }
-        keys.push(key);
     }
     Ok((bytes, keys))
 }
