@@ -6,7 +6,7 @@ use crate::tally::Tally;
 use crate::workspace::{Package, Workspace};
 use anyhow::{Context, Result, anyhow};
 use cargo_metadata::Message;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::io::{BufRead, BufReader, Read};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -73,6 +73,11 @@ impl Cargo {
         self.shown = format!("{} {}", self.shown, argument.as_ref().display());
         self.command.arg(argument);
         self
+    }
+
+    /// Adds arguments that may hold spaces.
+    pub(crate) fn arguments(self, arguments: Vec<OsString>) -> Cargo {
+        arguments.into_iter().fold(self, Cargo::argument)
     }
 
     /// Runs the call to its end.

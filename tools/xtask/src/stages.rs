@@ -9,7 +9,7 @@ use crate::tally::Tally;
 use crate::tidy;
 use crate::workspace::{Package, Workspace};
 use anyhow::Result;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::time::Duration;
 
@@ -72,7 +72,7 @@ stages! {
     loom, 4 min: "lock-free parts in every interleaving: tests/loom.rs, cfg(loom)";
     lab, 12 min: "lode on real kernels and emulated persistent memory";
     release, 9 min: "all tests, without assertions and overflow checks";
-    bugs, 5 min: "seeded bugs are found, in a build with cfg(lode_bugs)";
+    bugs, 5 min: "seeded bugs are found, in the build of the mutants";
     mutants, 5 min: "a tenth of the mutants in tools/xtask/mutants.toml is killed";
     fuzz, 2 min: "fuzz targets compile on the nightly toolchain";
 }
@@ -122,29 +122,6 @@ impl<'a> Run<'a> {
         let good = tally.failed == 0;
         self.tally.add(tally);
         Ok(good.into())
-    }
-
-    /// Builds the tests of these packages, each `PACKAGE/TEST`, and runs them on all cores.
-    fn named_tests(
-        &mut self,
-        flavor: Flavor,
-        tests: impl Iterator<Item = (String, String)>,
-    ) -> Result<Verdict> {
-        let mut tests: Vec<(String, String)> = tests.collect();
-        if tests.is_empty() {
-            return Ok(Verdict::Nothing);
-        }
-        // One call for all packages, so features are those of every other build.
-        let mut names: Vec<String> = tests.iter().map(|(_, test)| format!(" --test {test}")).collect();
-        names.sort();
-        names.dedup();
-        let cargo = flavor.cargo(self.workspace, &format!("test --locked --workspace{}", names.concat()));
-        let mut programs = cargo.build(self.workspace, self.log)?;
-        tests.sort();
-        programs.retain(|program| {
-            tests.iter().any(|(package, test)| program.name == format!("-p {package} --test {test}"))
-        });
-        self.run_tests(&programs)
     }
 
     /// Returns true if the folder is a separate workspace next to this one, built apart because of its dependencies.
@@ -247,11 +224,20 @@ fn release(run: &mut Run) -> Result<Verdict> {
     run.run_tests(&programs)
 }
 
-/// Runs the tests of `workspace.metadata.bugs`.
+/// Runs the tests of `workspace.metadata.bugs`, in the copy that holds the mutants, too: both need a build with
+/// `cfg(lode_bugs)`.
 pub(crate) fn bugs(run: &mut Run) -> Result<Verdict> {
-    let pair =
-        |test: &String| test.split_once('/').map(|(package, test)| (package.to_owned(), test.to_owned()));
-    run.named_tests(Flavor::Bugs, run.workspace.rules.bugs.tests.iter().filter_map(pair))
+    let tests = &run.workspace.rules.bugs.tests;
+    let tests: Vec<(&str, &str)> = tests.iter().filter_map(|test| test.split_once('/')).collect();
+    // One call for all packages, so features are those of every other build.
+    let names: BTreeSet<String> = tests.iter().map(|(_, test)| format!(" --test {test}")).collect();
+    let names: String = names.into_iter().collect();
+    let words = format!("test --locked --workspace{names}");
+    let mut programs = crate::mutants::build_tests(run.workspace, Flavor::Bugs, &words, run.log)?;
+    programs.retain(|program| {
+        tests.iter().any(|(package, test)| program.name == format!("-p {package} --test {test}"))
+    });
+    run.run_tests(&programs)
 }
 
 /// Runs the first tenth of the mutants.

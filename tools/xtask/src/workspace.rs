@@ -99,7 +99,17 @@ pub(crate) struct Allowed {
 impl Workspace {
     /// Asks cargo about the workspace that this program was built from.
     pub(crate) fn load() -> Result<Workspace> {
-        let metadata = MetadataCommand::new().no_deps().other_options(vec!["--locked".into()]).exec()?;
+        Workspace::load_from(&mut MetadataCommand::new())
+    }
+
+    /// Asks cargo about a copy of this workspace in `folder`, which is built in the target folder of this one.
+    pub(crate) fn copy_in(&self, folder: &Path) -> Result<Workspace> {
+        let copy = Workspace::load_from(MetadataCommand::new().current_dir(folder))?;
+        Ok(Workspace { target: self.target.clone(), ..copy })
+    }
+
+    fn load_from(command: &mut MetadataCommand) -> Result<Workspace> {
+        let metadata = command.no_deps().other_options(vec!["--locked".into()]).exec()?;
         let root = metadata.workspace_root.as_std_path();
         let rustc = Command::new("rustc").current_dir(root).args(["--print", "target-libdir"]).output();
         let libraries = rustc.context("rustc")?.stdout;

@@ -7,6 +7,7 @@ use crate::workspace::Workspace;
 use anyhow::{Context, Result, bail};
 use cargo_metadata::{Artifact, Message, TargetKind};
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -76,6 +77,14 @@ impl Program {
     }
 }
 
+/// Returns cargo's options for a build of the copy.
+pub(super) fn options(workspace: &Workspace, flavor: Flavor) -> Vec<OsString> {
+    let mut options = flavor.options(&workspace.root);
+    options.push("--target-dir".into());
+    options.push(workspace.target.join("mutants/built").join(flavor.name()).into());
+    options
+}
+
 /// Paths of the programs, each with the folder that it runs in.
 #[derive(Debug, Default)]
 pub(super) struct Programs {
@@ -100,11 +109,9 @@ impl Programs {
         let words = program.words();
         log.line(&format!("$ cargo {words}, in {}", copy.display()));
         let mut child = Command::new("cargo")
-            .args(program.flavor().options(&workspace.root))
             .args(words.split(' '))
+            .args(options(workspace, program.flavor()))
             .arg("--message-format=json-render-diagnostics")
-            .arg("--target-dir")
-            .arg(workspace.target.join("mutants/built").join(program.flavor().name()))
             .current_dir(copy)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())

@@ -12,19 +12,7 @@ use std::path::{Path, PathBuf};
 const SWITCH_FILE: &str = "formats/layout/src/bug.rs";
 /// The folder of a workspace of its own, which is not copied.
 const EXCLUDED_FOLDER: &str = "tools/bench";
-/// Crates that killers run.
-const OPTIMISED_CRATES: [&str; 9] = [
-    "lode-fsck",
-    "lode-heap",
-    "lode-index",
-    "lode-layout",
-    "lode-pmem",
-    "lode-pool",
-    "lode-redo",
-    "lode-sim",
-    "lodestone-cli",
-];
-/// Crates that are only built along with them.
+/// Crates that are only built along with those that killers run.
 const UNOPTIMISED_CRATES: [&str; 4] = ["lode-kv", "lode-nvdimm", "lode-platform", "lode-powercut"];
 
 /// Makes or updates the copy of the workspace at `root` in the folder `copy`. A file with the right content keeps its
@@ -71,23 +59,19 @@ fn changed(path: &Path, bytes: Vec<u8>, mutants: &[Mutant]) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Returns the root manifest for the copy. All lints are off, because mutants violate many of them. No crate of the
-/// workspace has debug information, and the crates that no killer runs for long are not optimised. That halves the time
-/// of the build.
+/// Returns the root manifest for the copy. All lints are off, because mutants violate many of them. The
+/// crates that no killer runs for long are not optimised.
 fn manifest(text: &str) -> Result<String> {
     let mut manifest: toml::Table = toml::from_str(text)?;
     let workspace =
         manifest.get_mut("workspace").and_then(toml::Value::as_table_mut).context("no workspace")?;
     workspace.insert("lints".into(), toml::from_str::<toml::Table>("rust.warnings = \"allow\"")?.into());
-    let packages = OPTIMISED_CRATES.iter().map(|name| (name, "debug = false"));
-    let packages =
-        packages.chain(UNOPTIMISED_CRATES.iter().map(|name| (name, "debug = false\nopt-level = 0")));
     let profile = manifest.get_mut("profile").and_then(|profiles| profiles.get_mut("test"));
     // The overrides of all other packages stay, so these are built as in every other build.
     let overrides = profile.and_then(|profile| profile.get_mut("package")?.as_table_mut());
     let overrides = overrides.context("no profile.test.package")?;
-    for (name, profile) in packages {
-        overrides.insert((*name).into(), toml::from_str::<toml::Table>(profile)?.into());
+    for name in UNOPTIMISED_CRATES {
+        overrides.insert(name.into(), toml::from_str::<toml::Table>("opt-level = 0")?.into());
     }
     Ok(toml::to_string(&manifest)?)
 }

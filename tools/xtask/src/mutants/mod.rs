@@ -17,7 +17,9 @@ mod search;
 pub(crate) mod split;
 mod trial;
 
+use crate::cargo::{self, Cargo};
 use crate::failure::Failure;
+use crate::flavor::Flavor;
 use crate::log::Log;
 use crate::tally::Tally;
 use crate::workspace::Workspace;
@@ -27,6 +29,7 @@ use list::{Killer, LIST, Mutant};
 use split::Functions;
 use std::collections::BTreeSet;
 use std::fs;
+use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use trial::{End, Trials, for_each};
@@ -106,6 +109,30 @@ pub(crate) fn search(workspace: &Workspace, selection: &Selection) -> Result<boo
     search::run(&chosen, &trials)
 }
 
+/// Builds the tests that `words` select, in the copy. No mutant is chosen in them unless their environment says so.
+///
+/// # Errors
+/// Fails if a mutant does not match its source, or the copy does not build.
+pub(crate) fn build_tests(
+    workspace: &Workspace,
+    flavor: Flavor,
+    words: &str,
+    log: Log,
+) -> Result<Vec<cargo::Program>> {
+    let copy = workspace.copy_in(&copy(workspace, &list::read(&workspace.root)?)?)?;
+    Cargo::stable(&copy, words).arguments(build::options(workspace, flavor)).build(&copy, log)
+}
+
+/// Makes the copy. Returns its folder.
+fn copy(workspace: &Workspace, mutants: &[Mutant]) -> Result<PathBuf> {
+    // Of two stages that need it, the second one finds it made.
+    static MAKING: Mutex<()> = Mutex::new(());
+    let _making = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
+    let folder = workspace.target.join("mutants/src");
+    copy::make(&workspace.root, &folder, mutants)?;
+    Ok(folder)
+}
+
 /// Makes the copy, and builds in it the programs that `killers` run.
 fn build(
     workspace: &Workspace,
@@ -113,8 +140,7 @@ fn build(
     killers: &BTreeSet<Killer>,
     log: Log,
 ) -> Result<Programs> {
-    let copy = workspace.target.join("mutants/src");
-    copy::make(&workspace.root, &copy, mutants)?;
+    let copy = copy(workspace, mutants)?;
     let mut programs = Programs::default();
     for program in killers.iter().map(Program::of).collect::<BTreeSet<_>>() {
         programs.build(workspace, &copy, &program, log)?;
