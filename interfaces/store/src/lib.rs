@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod changes;
+mod closure;
 mod committed;
 mod copy;
 mod deferred_deletes;

@@ -25,7 +25,7 @@ pub(crate) struct Shared {
     pool: Option<Arc<Pool>>,
     /// The root object of the table of trees; null in a store without one that was opened for reading.
     table: PoolOffset,
-    reclaimer: Reclaimer,
+    pub(crate) reclaimer: Reclaimer,
 }
 
 impl Shared {
@@ -76,11 +76,6 @@ impl Shared {
     /// Adds the path to an error.
     pub(crate) fn located(&self, error: impl Into<Error>) -> Error {
         error.into().at(self.pool().path())
-    }
-
-    /// Gives the space of dropped trees back, as [`Reclaimer::reclaim`] does.
-    pub(crate) fn reclaim(&self, steps: usize) -> bool {
-        self.reclaimer.reclaim(steps, || self.trees())
     }
 
     /// Gives space back after a transaction has committed, as [`Reclaimer::after_commit`] does.

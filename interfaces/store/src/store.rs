@@ -1,5 +1,6 @@
 //! Stores.
 
+use crate::closure::run_closure;
 use crate::committed;
 use crate::error::{Error, Kind, Result};
 use crate::frozen::Frozen;
@@ -16,7 +17,6 @@ use lode_heap::{HeapError, LogPosition, Pool, Tx};
 use lode_index::{IndexError, StoreLayout, Trees};
 use lode_layout::{AsKey, Key, LayoutName, PoolOffset};
 use lode_pool::{Access, CreateOptions, OpenOptions};
-use std::cell::Cell;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -355,35 +355,23 @@ impl Store {
         is_later: bool,
     ) -> std::result::Result<(R, LogPosition), E> {
         self.check_outside()?;
-        let (has_dropped, was_full) = (Cell::new(false), Cell::new(false));
-        let mut run = || {
-            let heap = self.shared.heap();
-            let closure = |tx: &Tx<'_, _>| {
-                let transaction = Transaction::of_closure(&self.shared, tx);
-                let result = closure(&transaction)
-                    .and_then(|result| Ok(transaction.apply_deferred().map(|()| result)?));
-                has_dropped.set(transaction.has_dropped());
-                was_full.set(transaction.was_full());
-                result.map_err(Failure::Closure)
-            };
-            match is_later {
-                true => heap.run_later(closure),
-                false => heap.run(closure).map(|result| (result, LogPosition::default())),
-            }
-        };
-        let mut result = run();
-        let is_full = matches!(&result, Err(Failure::Heap(error)) if error.is_out_of_space());
-        if (is_full || result.is_err() && was_full.get()) && self.shared.reclaim(usize::MAX) {
-            result = run();
-        }
-        let result = result.map_err(|failure| match failure {
-            Failure::Closure(error) => error,
-            Failure::Heap(error) => self.shared.located(error).into(),
-        });
-        if result.is_ok() {
-            self.shared.after_commit(has_dropped.get());
-        }
-        result
+        let shared = &*self.shared;
+        run_closure(
+            shared,
+            &shared.reclaimer,
+            || shared.trees(),
+            |last| {
+                let closure = |tx: &Tx<'_, _>| {
+                    let transaction = Transaction::of_closure(shared, tx);
+                    let result = closure(&transaction);
+                    last.end(transaction.changes(), result)
+                };
+                match is_later {
+                    true => shared.heap().run_later(closure),
+                    false => shared.heap().run(closure).map(|result| (result, LogPosition::default())),
+                }
+            },
+        )
     }
 
     /// Begins a transaction of the calling thread, for programs that can't run it as a closure. Its
@@ -521,17 +509,5 @@ impl Store {
             true => Err(self.shared.located(HeapError::InTransaction)),
             false => Ok(()),
         }
-    }
-}
-
-/// The error of a transaction that is a closure.
-enum Failure<E> {
-    Closure(E),
-    Heap(HeapError),
-}
-
-impl<E> From<HeapError> for Failure<E> {
-    fn from(error: HeapError) -> Failure<E> {
-        Failure::Heap(error)
     }
 }

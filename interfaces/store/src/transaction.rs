@@ -55,19 +55,8 @@ impl<'s> Transaction<'s> {
         Transaction { shared, changes: Changes::new(shared, EngineTx::Open(tx)) }
     }
 
-    /// Returns true if the transaction has dropped a tree.
-    pub(crate) fn has_dropped(&self) -> bool {
-        self.changes.has_dropped()
-    }
-
-    /// Returns true if an operation has found no space.
-    pub(crate) fn was_full(&self) -> bool {
-        self.changes.was_full()
-    }
-
-    /// Makes the changes that the transaction has deferred.
-    pub(crate) fn apply_deferred(&self) -> Result<()> {
-        self.changes.apply_deferred()
+    pub(crate) fn changes(&self) -> &Changes<'s> {
+        &self.changes
     }
 
     /// Returns a tree, which is made if there is none of that name.
@@ -152,8 +141,8 @@ impl<'s> Transaction<'s> {
     /// # Durability
     /// Durable on return.
     pub fn commit(self) -> Result<()> {
-        self.apply_deferred()?;
-        let (shared, has_dropped) = (self.shared, self.has_dropped());
+        self.changes.apply_deferred()?;
+        let (shared, has_dropped) = (self.shared, self.changes.has_dropped());
         match self.changes.into_engine() {
             EngineTx::Open(tx) => tx.commit().map_err(|error| shared.located(error))?,
             EngineTx::Closure(_) => unreachable!("a closure is lent its transaction"),
@@ -174,8 +163,8 @@ impl<'s> Transaction<'s> {
     /// # Cost
     /// That of [`Store::write_later`](crate::Store::write_later).
     pub fn commit_later(self) -> Result<Ticket> {
-        self.apply_deferred()?;
-        let (shared, has_dropped) = (self.shared, self.has_dropped());
+        self.changes.apply_deferred()?;
+        let (shared, has_dropped) = (self.shared, self.changes.has_dropped());
         let position = match self.changes.into_engine() {
             EngineTx::Open(tx) => tx.commit_later().map_err(|error| shared.located(error))?,
             EngineTx::Closure(_) => unreachable!("a closure is lent its transaction"),

@@ -1,6 +1,7 @@
 //! Pools that have typed data and named trees.
 
 use crate::changes::{Changes, EngineTx};
+use crate::closure::run_closure;
 use crate::committed;
 use crate::error::{Error, Kind, Result};
 use crate::frozen::Frozen;
@@ -16,7 +17,6 @@ use lode_heap::{Brand, Heap, HeapError, Snapshot as EngineSnapshot, Tx, TypedPoo
 use lode_index::{Trees, TreesSnapshot};
 use lode_layout::{AsKey, Key, PoolOffset};
 use lode_pool::{CreateOptions, OpenOptions};
-use std::cell::Cell;
 use std::fmt;
 use std::ops::Deref;
 use std::path::Path;
@@ -195,34 +195,19 @@ impl<B: Brand> TypedStore<B> {
         let _span = span!("write");
         self.check_outside()?;
         let shared = &*self.shared;
-        let (has_dropped, was_full) = (Cell::new(false), Cell::new(false));
-        let mut run = || {
-            shared.pool().try_run(|tx: &TypedTx<'_, B>| {
-                let transaction =
-                    TypedTransaction::new(tx, Changes::new(shared, EngineTx::Closure(raw_tx(tx))));
-                let result = closure(&transaction)
-                    .and_then(|result| Ok(transaction.changes().apply_deferred().map(|()| result)?));
-                has_dropped.set(transaction.changes().has_dropped());
-                was_full.set(transaction.changes().was_full());
-                result.map_err(Failure::Closure)
-            })
-        };
-        let mut result = run();
-        // Space of dropped trees that an earlier process has left may be what lacked.
-        let is_full = matches!(&result, Err(Failure::Heap(error)) if error.is_out_of_space());
-        if (is_full || result.is_err() && was_full.get())
-            && shared.reclaimer.reclaim(usize::MAX, || shared.trees())
-        {
-            result = run();
-        }
-        let result = result.map_err(|failure| match failure {
-            Failure::Closure(error) => error,
-            Failure::Heap(error) => self.located(error).into(),
-        });
-        if result.is_ok() {
-            shared.reclaimer.after_commit(has_dropped.get(), || shared.trees());
-        }
-        result
+        run_closure(
+            shared,
+            &shared.reclaimer,
+            || shared.trees(),
+            |last| {
+                shared.pool().try_run(|tx: &TypedTx<'_, B>| {
+                    let changes = Changes::new(shared, EngineTx::Closure(raw_tx(tx)));
+                    let transaction = TypedTransaction::new(tx, changes);
+                    let result = closure(&transaction);
+                    last.end(transaction.changes(), result)
+                })
+            },
+        )
     }
 
     /// Opens a snapshot of the trees at one commit, for reads of any length. Typed data has no snapshots: a transaction that only
@@ -288,17 +273,5 @@ impl<B: Brand> Deref for TypedStore<B> {
 
     fn deref(&self) -> &TypedPool<B> {
         self.shared.pool()
-    }
-}
-
-/// The error of a transaction that is a closure.
-enum Failure<E> {
-    Closure(E),
-    Heap(HeapError),
-}
-
-impl<E> From<HeapError> for Failure<E> {
-    fn from(error: HeapError) -> Failure<E> {
-        Failure::Heap(error)
     }
 }

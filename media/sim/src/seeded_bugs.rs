@@ -24,7 +24,7 @@ pub enum UndetectedBug {
 }
 
 /// Plants `bug` and explores `subject`, in up to `explorations` with seeds of their own, the first one that of `setup`,
-/// until one of them finds a violation, and returns it. Whether they find it does not depend on the machine.
+/// until one of them finds a violation, and returns it. The result does not depend on the speed of the machine.
 ///
 /// # Errors
 /// Fails if none finds one, or if the wrong code never ran.
