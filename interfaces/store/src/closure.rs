@@ -9,7 +9,7 @@ use lode_index::Trees;
 use std::cell::Cell;
 use std::result::Result;
 
-/// The state in which the last run of a closure left its transaction.
+/// The state in which the last run of a closure left its transaction. A run replaces that of the one before.
 #[derive(Debug, Default)]
 pub(crate) struct LastRun {
     has_dropped: Cell<bool>,
@@ -29,7 +29,7 @@ impl<E> From<HeapError> for Failure<E> {
 }
 
 impl LastRun {
-    /// Ends a run of a closure that returned `result`, with the changes that it has deferred.
+    /// Ends a run of a closure that returned `result`, and makes the changes that it deferred.
     pub(crate) fn end<R, E: From<Error>>(
         &self,
         changes: &Changes<'_>,
@@ -53,7 +53,7 @@ pub(crate) fn run_closure<'h, R, E: From<Error>>(
     let last = LastRun::default();
     let mut result = run(&last);
     let is_full = matches!(&result, Err(Failure::Heap(error)) if error.is_out_of_space());
-    // An earlier process may have left dropped trees, so that nothing of this one tells of them.
+    // Dropped trees of an earlier process count, too.
     if (is_full || result.is_err() && last.was_full.get()) && reclaimer.reclaim(usize::MAX, &trees) {
         result = run(&last);
     }

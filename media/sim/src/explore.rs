@@ -23,6 +23,8 @@ const RUNS_MIN: u64 = 64;
 const ESTIMATED_POINTS: usize = 256;
 /// Number of consecutive runs without a new image after which the exploration ends.
 const STALE_RUNS_MAX: u32 = 100;
+/// The same for an attempt to find a violation in a shorter workload.
+const SHRINK_STALE_RUNS_MAX: u32 = 10;
 /// Number of images for each attempt to find a violation in a shorter workload.
 const SHRINK_IMAGES: u64 = 1000;
 /// One in this many crash points is examined closely, if a run has more images than its share. Few images of the other
@@ -47,7 +49,7 @@ const NESTED_MAX: u64 = 64;
 /// # Panics
 /// Panics if `setup.threads` is not 1 to 3, or if there is no memory for the media.
 pub fn explore<S: Subject>(subject: &S, setup: &Setup) -> Report {
-    let mut report = Search::new(subject, setup).explore();
+    let mut report = Search::new(subject, setup).explore(STALE_RUNS_MAX);
     let Some(violation) = report.violation.take() else { return report };
     // Each attempt to shorten a run that hangs would hang as long.
     if !setup.shrink || matches!(violation.failure, Failure::Stopped(RunAbort::Hang { .. })) {
@@ -57,7 +59,9 @@ pub fn explore<S: Subject>(subject: &S, setup: &Setup) -> Report {
     let shorter = (0..).map(|power| 1u64 << power).take_while(|operations| *operations < setup.operations);
     let shrunk = shorter.take(6).find_map(|operations| {
         let (images, seed) = (SHRINK_IMAGES, violation.replay.seed);
-        Search::new(subject, &Setup { operations, seed, images, ..*setup }).explore().violation
+        Search::new(subject, &Setup { operations, seed, images, ..*setup })
+            .explore(SHRINK_STALE_RUNS_MAX)
+            .violation
     });
     report.violation = shrunk.or(Some(violation));
     report
@@ -186,10 +190,10 @@ impl<'s, S: Subject> Search<'s, S> {
         }
     }
 
-    fn explore(mut self) -> Report {
+    fn explore(mut self, stale_runs_max: u32) -> Report {
         let mut stale_runs = 0;
         // A workload with few images would otherwise run for ever, without new ones.
-        while stale_runs < STALE_RUNS_MAX {
+        while stale_runs < stale_runs_max {
             let before = self.seen.images();
             let seed = self.setup.seed.wrapping_add(self.report.runs);
             self.report.runs += 1;

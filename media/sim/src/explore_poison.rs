@@ -56,7 +56,7 @@ impl fmt::Display for PoisonReport {
 /// - a content that is not legal. With the lost line a recovery may also return an error. Once the line is as it was,
 ///   recovery must succeed: whatever lies elsewhere is still there.
 ///
-/// Ends after `setup.images` recoveries, or as many runs.
+/// Ends after `setup.images` recoveries, or after `setup.images` runs if few of them lose a line.
 ///
 /// # Panics
 /// As [`explore`](crate::explore()).

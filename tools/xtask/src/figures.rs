@@ -143,7 +143,7 @@ impl Record {
         let day = date.split(' ').next().unwrap_or_default();
         let mut text = format!(
             "Medians of {} rounds of `make bench`, which runs Lodestone and its peers in turn, on {day}: {cores} virtual CPUs of an\n\
-             {cpu}, Linux {kernel}, beside other programs (load {} before the run, {} after it). The\n\
+             {cpu}, Linux {kernel} (load average {} before the run, {} after it). The\n\
              best of a row is bold; `-` was not measured.\n",
             self.rounds, load.0, load.1,
         );

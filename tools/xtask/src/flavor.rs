@@ -29,7 +29,7 @@ impl Flavor {
         }
     }
 
-    /// Returns the options of cargo, to put before its command, for a workspace with this `root`, or a copy of it.
+    /// Returns the options of cargo for a workspace with this `root`, or a copy of it.
     pub(crate) fn options(self, root: &Path) -> Vec<OsString> {
         if self == Flavor::Checked {
             return Vec::new();

@@ -8,7 +8,7 @@ use crate::runner::{self, TestEnvironment};
 use crate::tally::Tally;
 use crate::tidy;
 use crate::workspace::{Package, Workspace};
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::time::Duration;
@@ -148,7 +148,10 @@ fn tidy(run: &mut Run) -> Result<Verdict> {
 }
 
 fn clippy(run: &mut Run) -> Result<Verdict> {
-    Ok(run.stable("clippy --locked --workspace --all-targets -- -D warnings")?.into())
+    let good = run.stable("clippy --locked --workspace --all-targets -- -D warnings")?;
+    // No other build has both the lints and the code under this cfg.
+    let words = "check --locked --workspace --test seeded_bugs --test explorer";
+    Ok((run.call(Flavor::Bugs.cargo(run.workspace, words))? && good).into())
 }
 
 fn docs(run: &mut Run) -> Result<Verdict> {
@@ -231,12 +234,16 @@ pub(crate) fn bugs(run: &mut Run) -> Result<Verdict> {
     let tests: Vec<(&str, &str)> = tests.iter().filter_map(|test| test.split_once('/')).collect();
     // One call for all packages, so features are those of every other build.
     let names: BTreeSet<String> = tests.iter().map(|(_, test)| format!(" --test {test}")).collect();
-    let names: String = names.into_iter().collect();
-    let words = format!("test --locked --workspace{names}");
+    let names: Vec<String> = names.into_iter().collect();
+    let words = format!("test --locked --workspace{}", names.concat());
     let mut programs = crate::mutants::build_tests(run.workspace, Flavor::Bugs, &words, run.log)?;
-    programs.retain(|program| {
-        tests.iter().any(|(package, test)| program.name == format!("-p {package} --test {test}"))
-    });
+    let names: BTreeSet<String> =
+        tests.iter().map(|(package, test)| format!("-p {package} --test {test}")).collect();
+    programs.retain(|program| names.contains(&program.name));
+    ensure!(
+        programs.len() == names.len(),
+        "workspace.metadata.bugs of Cargo.toml names a test that does not exist"
+    );
     run.run_tests(&programs)
 }
 

@@ -1,5 +1,5 @@
-//! A pool that threads fill until all are refused even the shortest values, and then empty, each time with values of
-//! other sizes. Each time must have as much room as the first time with the same sizes.
+//! A pool that threads fill until even the shortest values are refused, and then empty, each time with values of other
+//! sizes. Each time must have as much room as the first time with the same sizes.
 
 use super::store::{create, is_full};
 use super::{Outcome, Sequence, ensure, expect_ok};
@@ -17,7 +17,7 @@ const SIZE: u64 = 4 << 20;
 const MIXES: [Range<usize>; 4] = [0..16, 100..300, 1000..4000, 20_000..60_000];
 const THREADS: u64 = 8;
 /// Least share, in per cent, of the bytes of a mix's first step that must fit in each later one. The steps of a mix
-/// store the same values, up to the few that are refused.
+/// draw the same lengths, until the first value is refused.
 const SHARE_MIN: u64 = 85;
 
 pub(super) fn run(sequence: &Sequence, progress: &Progress) -> Outcome {
@@ -55,8 +55,8 @@ pub(super) fn run(sequence: &Sequence, progress: &Progress) -> Outcome {
     Ok(())
 }
 
-/// Puts keys until the shortest value is refused. `lens` draws the lengths of the values for all threads. Returns the number of bytes,
-/// and the keys.
+/// Puts keys until the shortest value is refused. `lens` draws the lengths of the values for all threads. Returns the
+/// number of bytes, and the keys.
 fn fill(
     store: &Store,
     thread: u64,
@@ -75,8 +75,8 @@ fn fill(
                 keys.push(key);
                 number += 1;
             }
-            // A smaller one may still fit. Else the thread that draws a large value first would decide how much fits.
-            Err(error) if is_full(&error) => lens_left.end = range.start.max(len),
+            // A shorter one may still fit. If the thread ended here, a long value that is drawn early would leave room.
+            Err(error) if is_full(&error) => lens_left.end = len,
             Err(error) => return Err(Finding::new("refused", format_args!("filling: {error}"))),
         }
     }

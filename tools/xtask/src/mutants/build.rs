@@ -139,7 +139,10 @@ impl Programs {
         let (program, folder) = self.at.get(&Program::of(killer)).context("not built")?;
         // Limit the memory: a mutant may request any amount.
         let mut command = Command::new("sh");
-        command.args(["-c", "ulimit -v 16000000 -c 0; exec \"$@\"", "sh"]).arg(program).current_dir(folder);
+        command
+            .args(["-c", "ulimit -v 16000000; ulimit -c 0; exec \"$@\"", "sh"])
+            .arg(program)
+            .current_dir(folder);
         match killer {
             Killer::Crash(arguments) => command.args(arguments.split_whitespace()),
             Killer::Loom(test) => command.args([test, "--exact"]),

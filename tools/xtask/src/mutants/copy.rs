@@ -12,15 +12,16 @@ use std::path::{Path, PathBuf};
 const SWITCH_FILE: &str = "formats/layout/src/bug.rs";
 /// The folder of a workspace of its own, which is not copied.
 const EXCLUDED_FOLDER: &str = "tools/bench";
-/// Crates that are only built along with those that killers run.
-const UNOPTIMISED_CRATES: [&str; 4] = ["lode-kv", "lode-nvdimm", "lode-platform", "lode-powercut"];
+/// Setting of the crates of the copy that those of the workspace do not have. Cargo names a program after the settings
+/// and the path in the workspace, so without it the two would overwrite each other's programs.
+const OWN_SETTING: (&str, i64) = ("codegen-units", 17);
 
 /// Makes or updates the copy of the workspace at `root` in the folder `copy`. A file with the right content keeps its
-/// time, so cargo builds only the changed files.
+/// time, so cargo builds only the changed files. `packages` are the names of all crates of the workspace.
 ///
 /// # Errors
 /// Fails if a mutant does not match its source, or a file can't be read or written.
-pub(super) fn make(root: &Path, copy: &Path, mutants: &[Mutant]) -> Result<()> {
+pub(super) fn make(root: &Path, copy: &Path, mutants: &[Mutant], packages: &[&str]) -> Result<()> {
     let mut kept = BTreeSet::new();
     for entry in WalkBuilder::new(root).hidden(false).require_git(false).build() {
         let entry = entry?;
@@ -30,7 +31,7 @@ pub(super) fn make(root: &Path, copy: &Path, mutants: &[Mutant]) -> Result<()> {
             continue;
         }
         let bytes = fs::read(entry.path()).with_context(|| entry.path().display().to_string())?;
-        let bytes = changed(&path, bytes, mutants).with_context(|| path.display().to_string())?;
+        let bytes = changed(&path, bytes, mutants, packages).with_context(|| path.display().to_string())?;
         write_if_new(&copy.join(&path), &bytes)?;
         kept.insert(copy.join(path));
     }
@@ -44,7 +45,7 @@ pub(super) fn make(root: &Path, copy: &Path, mutants: &[Mutant]) -> Result<()> {
 }
 
 /// Returns the content of the copy's file at `path`, whose original holds `bytes`.
-fn changed(path: &Path, bytes: Vec<u8>, mutants: &[Mutant]) -> Result<Vec<u8>> {
+fn changed(path: &Path, bytes: Vec<u8>, mutants: &[Mutant], packages: &[&str]) -> Result<Vec<u8>> {
     let mine: Vec<&Mutant> = mutants.iter().filter(|mutant| Path::new(&mutant.file) == path).collect();
     if !mine.is_empty() {
         let text = String::from_utf8(bytes)?;
@@ -54,14 +55,13 @@ fn changed(path: &Path, bytes: Vec<u8>, mutants: &[Mutant]) -> Result<Vec<u8>> {
         return Ok([&bytes, SWITCH.as_bytes()].concat());
     }
     if path == Path::new("Cargo.toml") {
-        return Ok(manifest(&String::from_utf8(bytes)?)?.into_bytes());
+        return Ok(manifest(&String::from_utf8(bytes)?, packages)?.into_bytes());
     }
     Ok(bytes)
 }
 
-/// Returns the root manifest for the copy. All lints are off, because mutants violate many of them. The
-/// crates that no killer runs for long are not optimised.
-fn manifest(text: &str) -> Result<String> {
+/// Returns the root manifest for the copy. All lints are off, because mutants violate many of them.
+fn manifest(text: &str, packages: &[&str]) -> Result<String> {
     let mut manifest: toml::Table = toml::from_str(text)?;
     let workspace =
         manifest.get_mut("workspace").and_then(toml::Value::as_table_mut).context("no workspace")?;
@@ -70,8 +70,10 @@ fn manifest(text: &str) -> Result<String> {
     // The overrides of all other packages stay, so these are built as in every other build.
     let overrides = profile.and_then(|profile| profile.get_mut("package")?.as_table_mut());
     let overrides = overrides.context("no profile.test.package")?;
-    for name in UNOPTIMISED_CRATES {
-        overrides.insert(name.into(), toml::from_str::<toml::Table>("opt-level = 0")?.into());
+    for name in packages {
+        let of_package = overrides.entry(*name).or_insert_with(|| toml::Table::new().into());
+        let of_package = of_package.as_table_mut().context("profile.test.package")?;
+        of_package.insert(OWN_SETTING.0.into(), OWN_SETTING.1.into());
     }
     Ok(toml::to_string(&manifest)?)
 }

@@ -23,7 +23,7 @@ use crate::flavor::Flavor;
 use crate::log::Log;
 use crate::tally::Tally;
 use crate::workspace::Workspace;
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use build::{Program, Programs};
 use list::{Killer, LIST, Mutant};
 use split::Functions;
@@ -120,7 +120,10 @@ pub(crate) fn build_tests(
     log: Log,
 ) -> Result<Vec<cargo::Program>> {
     let copy = workspace.copy_in(&copy(workspace, &list::read(&workspace.root)?)?)?;
-    Cargo::stable(&copy, words).arguments(build::options(workspace, flavor)).build(&copy, log)
+    Cargo::stable(&copy, words)
+        .arguments(build::options(workspace, flavor))
+        .build(&copy, log)
+        .context("the copy with the mutants does not build")
 }
 
 /// Makes the copy. Returns its folder.
@@ -129,7 +132,8 @@ fn copy(workspace: &Workspace, mutants: &[Mutant]) -> Result<PathBuf> {
     static MAKING: Mutex<()> = Mutex::new(());
     let _making = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
     let folder = workspace.target.join("mutants/src");
-    copy::make(&workspace.root, &folder, mutants)?;
+    let packages: Vec<&str> = workspace.packages.iter().map(|package| package.name.as_str()).collect();
+    copy::make(&workspace.root, &folder, mutants, &packages)?;
     Ok(folder)
 }
 
