@@ -21,7 +21,7 @@ pub struct Setup {
     pub operations: u64,
     /// Seed of the first run; each later run uses the next number.
     pub seed: u64,
-    /// Number of different images after which an exploration ends; for [`explore_poison`](crate::explore_poison), of
+    /// Number of different images after which an exploration ends; for [`explore_poison`](crate::explore_poison()), of
     /// recoveries. It ends before if many runs in a row bring no new one. The clock ends only a run that hangs.
     pub images: u64,
     /// True if a drain fails in some runs, at durability commit.
