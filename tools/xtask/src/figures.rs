@@ -270,7 +270,9 @@ pub(crate) mod test {
         );
         assert!(
             !text.contains("stale")
-                && text.contains("on 2026-11-26: 2 virtual CPUs of an\nCPU, Linux 6.1, beside"),
+                && text.contains(
+                    "on 2026-11-26: 2 virtual CPUs of an\nCPU, Linux 6.1 (load average 0.10 before"
+                ),
             "{text}"
         );
         assert!(text.contains("one thread | **84.2 us** | 2.00 ms | - | - | - |\n"), "{text}");
