@@ -72,9 +72,9 @@ stages! {
     loom, 4 min: "lock-free parts in every interleaving: tests/loom.rs, cfg(loom)";
     lab, 12 min: "lode on real kernels and emulated persistent memory";
     release, 9 min: "all tests, without assertions and overflow checks";
-    bugs, 5 min: "seeded bugs are found, in the build of the mutants";
-    mutants, 5 min: "a tenth of the mutants in tools/xtask/mutants.toml is killed";
+    bugs, 7 min: "seeded bugs are found, in the build of the mutants";
     fuzz, 2 min: "fuzz targets compile on the nightly toolchain";
+    mutants, 3 min: "a tenth of the mutants in tools/xtask/mutants.toml is killed";
 }
 
 impl Stage {
