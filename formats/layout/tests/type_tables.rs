@@ -94,6 +94,7 @@ fn shop() -> TypeTable {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "hours in the interpreter")]
 fn tables_round_trip_and_detect_bit_flips() {
     let (table, bytes) = (shop(), shop().encode().unwrap());
     assert_eq!(TypeTable::decode(&bytes), Ok(table.clone()));
