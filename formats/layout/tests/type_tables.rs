@@ -144,6 +144,7 @@ fn names_are_those_of_the_program() {
 
 /// Types that break a rule each, and are refused.
 #[test]
+#[cfg_attr(miri, ignore = "minutes in the interpreter")]
 fn broken_rules_are_refused() {
     let byte = || PoolType { number: 1, size: 1, shape: Shape::Number(NumberKind::U8) };
     let refused = |types: Vec<PoolType>, root: u32, what: &str| {
@@ -245,6 +246,7 @@ fn tuples_of_one_value_are_printed_with_a_comma() {
 
 /// An array of a nested array, without bytes and with too many elements to print.
 #[test]
+#[cfg_attr(miri, ignore = "minutes in the interpreter")]
 fn long_values_are_cut() {
     let unit =
         PoolType { number: 1, size: 0, shape: Shape::Struct { name: "()".to_owned(), fields: vec![] } };
