@@ -4,10 +4,10 @@ use lode_pmem::Durability;
 use lode_pool::explore::PoolSubject;
 use lode_sim::{Machine, Setup, explore, scaled_images};
 
-fn survives_power_cuts(subject: PoolSubject, images: u64) {
+fn survives_power_cuts(subject: PoolSubject) {
     for machine in Machine::ALL {
         for threads in 1..=3 {
-            let images = scaled_images(images);
+            let images = scaled_images(1_000);
             let failing_drains = machine.durability == Durability::Commit;
             let operations = 12 / threads as u64;
             let setup = Setup { machine, threads, operations, images, failing_drains, ..Setup::default() };
@@ -20,10 +20,10 @@ fn survives_power_cuts(subject: PoolSubject, images: u64) {
 
 #[test]
 fn pool_creation_is_atomic() {
-    survives_power_cuts(PoolSubject::Create, 1_000);
+    survives_power_cuts(PoolSubject::Create);
 }
 
 #[test]
 fn pool_growth_is_atomic() {
-    survives_power_cuts(PoolSubject::Grow, 300);
+    survives_power_cuts(PoolSubject::Grow);
 }

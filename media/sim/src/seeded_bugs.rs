@@ -27,7 +27,7 @@ pub enum UndetectedBug {
 /// until one of them finds a violation, and returns it as it was found: `setup.shrink` has no effect.
 ///
 /// # Errors
-/// Fails if none finds one. The error tells if the wrong code never ran.
+/// Fails if none finds one, or if the wrong code never ran.
 ///
 /// # Panics
 /// As [`explore`].
@@ -42,8 +42,9 @@ pub fn find_seeded_bug(
         seeds.find_map(|seed| explore(subject, &Setup { seed, shrink: false, ..*setup }).violation)
     });
     let name = bug.name();
-    violation.ok_or(match bug.was_reached() {
-        true => UndetectedBug::NotFound { name },
-        false => UndetectedBug::NotReached { name },
-    })
+    // A violation that the wrong code did not cause proves nothing.
+    if !bug.was_reached() {
+        return Err(UndetectedBug::NotReached { name });
+    }
+    violation.ok_or(UndetectedBug::NotFound { name })
 }
