@@ -2,10 +2,8 @@
 
 use crate::changes::Changes;
 use crate::error::Error;
-use crate::reclaimer::Reclaimer;
-use crate::tree_pool::{EngineResult, Medium, TreePool};
+use crate::tree_pool::TreePool;
 use lode_heap::HeapError;
-use lode_index::Trees;
 use std::cell::Cell;
 use std::result::Result;
 
@@ -43,18 +41,17 @@ impl LastRun {
 }
 
 /// Runs a transaction on `pool` by `run`. Runs it again if it found no space, and dropped trees then gave some back.
-/// `trees` opens the table of trees.
-pub(crate) fn run_closure<'h, R, E: From<Error>>(
+pub(crate) fn run_closure<R, E: From<Error>>(
     pool: &dyn TreePool,
-    reclaimer: &Reclaimer,
-    trees: impl Fn() -> EngineResult<Trees<'h, Medium>>,
     mut run: impl FnMut(&LastRun) -> Result<R, Failure<E>>,
 ) -> Result<R, E> {
     let last = LastRun::default();
     let mut result = run(&last);
     let is_full = matches!(&result, Err(Failure::Heap(error)) if error.is_out_of_space());
     // Dropped trees of an earlier process count, too.
-    if (is_full || result.is_err() && last.was_full.get()) && reclaimer.reclaim(usize::MAX, &trees) {
+    if (is_full || result.is_err() && last.was_full.get())
+        && pool.reclaimer().reclaim(usize::MAX, || pool.trees())
+    {
         result = run(&last);
     }
     let result = result.map_err(|failure| match failure {
@@ -62,7 +59,7 @@ pub(crate) fn run_closure<'h, R, E: From<Error>>(
         Failure::Heap(error) => pool.located(error).into(),
     });
     if result.is_ok() {
-        reclaimer.after_commit(last.has_dropped.get(), &trees);
+        pool.reclaimer().after_commit(last.has_dropped.get(), || pool.trees());
     }
     result
 }

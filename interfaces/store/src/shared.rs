@@ -25,7 +25,7 @@ pub(crate) struct Shared {
     pool: Option<Arc<Pool>>,
     /// The root object of the table of trees; null in a store without one that was opened for reading.
     table: PoolOffset,
-    pub(crate) reclaimer: Reclaimer,
+    reclaimer: Reclaimer,
 }
 
 impl Shared {
@@ -50,10 +50,6 @@ impl Shared {
 
     pub(crate) fn heap(&self) -> &Heap<Medium> {
         self.pool().heap()
-    }
-
-    pub(crate) fn trees(&self) -> EngineResult<Trees<'_, Medium>> {
-        Trees::open(self.heap(), self.table)
     }
 
     /// Returns the ticket of a transaction that has returned, at `position` in the log.
@@ -109,6 +105,14 @@ impl TreePool for Shared {
 
     fn path(&self) -> &Path {
         self.pool().path()
+    }
+
+    fn trees(&self) -> EngineResult<Trees<'_, Medium>> {
+        Trees::open(self.heap(), self.table)
+    }
+
+    fn reclaimer(&self) -> &Reclaimer {
+        &self.reclaimer
     }
 
     fn table_in(&self, _tx: &Tx<'_, Medium>) -> EngineResult<PoolOffset> {

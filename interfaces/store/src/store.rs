@@ -11,6 +11,7 @@ use crate::snapshot::Snapshot;
 use crate::span::span;
 use crate::transaction::Transaction;
 use crate::tree_def::TreeDef;
+use crate::tree_pool::TreePool;
 use crate::value::{AsValue, Value};
 use lode_fsck::{ShrinkError, shrink_pool};
 use lode_heap::{HeapError, LogPosition, Pool, Tx};
@@ -356,22 +357,17 @@ impl Store {
     ) -> std::result::Result<(R, LogPosition), E> {
         self.check_outside()?;
         let shared = &*self.shared;
-        run_closure(
-            shared,
-            &shared.reclaimer,
-            || shared.trees(),
-            |last| {
-                let closure = |tx: &Tx<'_, _>| {
-                    let transaction = Transaction::of_closure(shared, tx);
-                    let result = closure(&transaction);
-                    last.end(transaction.changes(), result)
-                };
-                match is_later {
-                    true => shared.heap().run_later(closure),
-                    false => shared.heap().run(closure).map(|result| (result, LogPosition::default())),
-                }
-            },
-        )
+        run_closure(shared, |last| {
+            let closure = |tx: &Tx<'_, _>| {
+                let transaction = Transaction::of_closure(shared, tx);
+                let result = closure(&transaction);
+                last.end(transaction.changes(), result)
+            };
+            match is_later {
+                true => shared.heap().run_later(closure),
+                false => shared.heap().run(closure).map(|result| (result, LogPosition::default())),
+            }
+        })
     }
 
     /// Begins a transaction of the calling thread, for programs that can't run it as a closure. Its

@@ -1,8 +1,9 @@
 //! An open pool with trees, as its transactions and snapshots see it.
 
 use crate::error::{Error, Result};
+use crate::reclaimer::Reclaimer;
 use lode_heap::{Heap, Snapshot, Tx};
-use lode_index::IndexError;
+use lode_index::{IndexError, Trees};
 use lode_layout::PoolOffset;
 use lode_pmem::Mapping;
 use std::fmt;
@@ -21,6 +22,12 @@ pub(crate) trait TreePool: Send + Sync {
     fn heap(&self) -> &Heap<Medium>;
 
     fn path(&self) -> &Path;
+
+    /// Opens the table of trees as it was last committed.
+    fn trees(&self) -> EngineResult<Trees<'_, Medium>>;
+
+    /// Returns what gives the space of the pool's dropped trees back.
+    fn reclaimer(&self) -> &Reclaimer;
 
     /// Returns the root object of the table of trees as the transaction sees it; [`PoolOffset::NULL`] while there is none.
     fn table_in(&self, tx: &Tx<'_, Medium>) -> EngineResult<PoolOffset>;

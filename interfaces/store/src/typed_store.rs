@@ -83,10 +83,6 @@ impl<B: Brand> TypedShared<B> {
         self.pool.as_ref().expect("only closing and dropping take the pool")
     }
 
-    fn trees(&self) -> EngineResult<Trees<'_, Medium>> {
-        Trees::of_typed(self.heap())
-    }
-
     fn close(&mut self) -> Result<()> {
         self.pool.take().map_or(Ok(()), |pool| Ok(pool.close()?))
     }
@@ -106,6 +102,14 @@ impl<B: Brand> TreePool for TypedShared<B> {
 
     fn path(&self) -> &Path {
         self.pool().path()
+    }
+
+    fn trees(&self) -> EngineResult<Trees<'_, Medium>> {
+        Trees::of_typed(self.heap())
+    }
+
+    fn reclaimer(&self) -> &Reclaimer {
+        &self.reclaimer
     }
 
     fn table_in(&self, tx: &Tx<'_, Medium>) -> EngineResult<PoolOffset> {
@@ -195,19 +199,14 @@ impl<B: Brand> TypedStore<B> {
         let _span = span!("write");
         self.check_outside()?;
         let shared = &*self.shared;
-        run_closure(
-            shared,
-            &shared.reclaimer,
-            || shared.trees(),
-            |last| {
-                shared.pool().try_run(|tx: &TypedTx<'_, B>| {
-                    let changes = Changes::new(shared, EngineTx::Closure(raw_tx(tx)));
-                    let transaction = TypedTransaction::new(tx, changes);
-                    let result = closure(&transaction);
-                    last.end(transaction.changes(), result)
-                })
-            },
-        )
+        run_closure(shared, |last| {
+            shared.pool().try_run(|tx: &TypedTx<'_, B>| {
+                let changes = Changes::new(shared, EngineTx::Closure(raw_tx(tx)));
+                let transaction = TypedTransaction::new(tx, changes);
+                let result = closure(&transaction);
+                last.end(transaction.changes(), result)
+            })
+        })
     }
 
     /// Opens a snapshot of the trees at one commit, for reads of any length. Typed data has no snapshots: a transaction that only
