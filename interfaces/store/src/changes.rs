@@ -1,9 +1,10 @@
 //! The changes of a running transaction, and the steps that take them back to a savepoint.
 
 use crate::deferred_deletes::DeferredDeletes;
+use crate::engine::{EngineResult, Medium};
 use crate::entries::take_entries;
 use crate::error::{Error, Kind, Result};
-use crate::tree_pool::{EngineResult, Medium, TreePool};
+use crate::tree_pool::TreePool;
 use lode_heap::{Heap, OpenTransaction, Tx};
 use lode_index::{Direction, Entry, IndexError, KeyBounds, NamedTree, Tree, Trees};
 use lode_layout::PoolOffset;

@@ -1,8 +1,8 @@
 //! Reads of the last commit, without a snapshot.
 
+use crate::engine::{EngineResult, Medium};
 use crate::error::{Error, Kind, Result};
 use crate::tree_def::{TreeDef, decode_value};
-use crate::tree_pool::{EngineResult, Medium};
 use crate::value::Value;
 use lode_heap::Heap;
 use lode_index::{Tree, Trees};

@@ -1,7 +1,8 @@
 //! An open snapshot, as its handles, trees and iterators share it.
 
+use crate::engine::{EngineResult, Medium};
 use crate::error::{Error, Result};
-use crate::tree_pool::{EngineResult, HeapRef, Medium, TreePool};
+use crate::tree_pool::{HeapRef, TreePool};
 use lode_follow::{Connection, ServedScan};
 use lode_heap::OwnedSnapshot;
 use lode_index::{Direction, Entry, KeyBounds, NamedTree, Scan, TreeSnapshot, TreesSnapshot, Value};

@@ -6,6 +6,7 @@ mod closure;
 mod committed;
 mod copy;
 mod deferred_deletes;
+mod engine;
 mod entries;
 mod error;
 mod fixed;

@@ -1,6 +1,6 @@
 //! Dropped trees, whose space transactions of their own give back.
 
-use crate::tree_pool::{EngineResult, Medium};
+use crate::engine::{EngineResult, Medium};
 use lode_heap::HeapError;
 use lode_index::{IndexError, Trees};
 use std::sync::atomic::{AtomicBool, Ordering};

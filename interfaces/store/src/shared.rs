@@ -1,9 +1,10 @@
 //! An open store, as its handles, snapshots and transactions share it.
 
+use crate::engine::{EngineResult, Medium};
 use crate::error::{Error, Result};
 use crate::later::{Flusher, Ticket};
 use crate::reclaimer::Reclaimer;
-use crate::tree_pool::{EngineResult, Medium, TreePool};
+use crate::tree_pool::TreePool;
 use lode_follow::{FollowError, Server};
 use lode_heap::{Heap, LogPosition, Pool, Snapshot, Tx};
 use lode_index::Trees;

@@ -1,11 +1,11 @@
 //! Transactions that change trees.
 
 use crate::changes::{Changes, EngineTx};
+use crate::engine::Medium;
 use crate::error::Result;
 use crate::later::Ticket;
 use crate::shared::Shared;
 use crate::tree_def::TreeDef;
-use crate::tree_pool::Medium;
 use crate::value::Value;
 use crate::write_tree::WriteTree;
 use lode_heap::{OpenTransaction, Tx};

@@ -1,21 +1,15 @@
 //! An open pool with trees, as its transactions and snapshots see it.
 
+use crate::engine::{EngineResult, Medium};
 use crate::error::{Error, Result};
 use crate::reclaimer::Reclaimer;
 use lode_heap::{Heap, Snapshot, Tx};
-use lode_index::{IndexError, Trees};
+use lode_index::Trees;
 use lode_layout::PoolOffset;
-use lode_pmem::Mapping;
 use std::fmt;
 use std::ops::Deref;
 use std::path::Path;
 use std::sync::Arc;
-
-/// The medium of all such pools.
-pub(crate) type Medium = Arc<Mapping>;
-
-/// The result of an operation of the engine.
-pub(crate) type EngineResult<T> = std::result::Result<T, IndexError>;
 
 /// An open pool with trees.
 pub(crate) trait TreePool: Send + Sync {

@@ -3,13 +3,14 @@
 use crate::changes::{Changes, EngineTx};
 use crate::closure::run_closure;
 use crate::committed;
+use crate::engine::{EngineResult, Medium};
 use crate::error::{Error, Kind, Result};
 use crate::frozen::Frozen;
 use crate::reclaimer::Reclaimer;
 use crate::snapshot::Snapshot;
 use crate::span::span;
 use crate::tree_def::TreeDef;
-use crate::tree_pool::{EngineResult, Medium, TreePool};
+use crate::tree_pool::TreePool;
 use crate::typed_transaction::TypedTransaction;
 use crate::value::Value;
 use lode_heap::structure::raw_tx;
