@@ -218,10 +218,11 @@ pub(crate) fn renewed<T: Persist<B>, B: Brand>(
     let Renewed { bytes, align, number, pointers, old } = renewed;
     let mut new = T::from_version(old, 0, age)?;
     new.visit_owned(&mut old.owners);
-    let start = offset_of(old.memory, &new);
+    let start = offset_of(old.memory, &new).get().wrapping_sub(bytes.len() as u64);
     with_bytes::<T, B, _>(&mut new, |new| bytes.extend_from_slice(new));
-    let offset = |Edge { word, target }| (word.get().wrapping_sub(start.get()), target);
-    pointers.extend(old.owners.edges.drain(..).map(offset));
+    for Edge { word, target } in old.owners.edges.drain(..) {
+        pointers.push((word.get().wrapping_sub(start), target));
+    }
     (*align, *number) = (align_of::<T>() as u64, T::TYPE_NUMBER);
     Ok(())
 }

@@ -16,7 +16,8 @@
 //! * **Still.** After an object was linked, its bytes change only inside of cells, pointers and vectors. Those
 //!   consist of words that are accessed atomically. A new object is stored in place at once, while only its
 //!   transaction can reach the block, so that transaction can lend references to it. The object is in the record too,
-//!   so a replay of the log does not depend on that store.
+//!   so a replay of the log does not depend on that store. A migration makes objects others in place; it borrows the heap exclusively,
+//!   so no reference to one is left.
 #![allow(unsafe_code)]
 
 use crate::bits::{Bits, bytes_of};
@@ -317,6 +318,7 @@ pub(crate) struct TargetOf<T, B>(PhantomData<(T, B)>);
 
 impl<T: Persist<B>, B: Brand> TargetOf<T, B> {
     pub(crate) const TARGET: &'static Target = &Target::Object(ObjectType {
+        id: std::any::TypeId::of::<T>,
         walk: if T::OWNS { Some(walk::<T, B>) } else { None },
         version: T::version,
         visit_version: T::visit_version,

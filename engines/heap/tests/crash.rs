@@ -111,9 +111,10 @@ fn later_transactions_leave_a_prefix() {
 fn migrations_survive_power_cuts() {
     for machine in Machine::ALL {
         let failing_drains = machine.durability == lode_pmem::Durability::Commit;
-        let images = scaled_images(2_000);
+        let images = scaled_images(1_000);
         let setup = Setup { machine, threads: 1, operations: 1, images, failing_drains, ..Setup::default() };
-        clean("migration", &MigratingSubject { size: 0x30000 }, setup);
+        clean("migration", &MigratingSubject { size: 0x30000, notes: true }, setup);
+        clean("migration in place", &MigratingSubject { size: 0x30000, notes: false }, setup);
     }
 }
 

@@ -1,11 +1,14 @@
 //! The explorer finds every seeded bug of the heap. Built with `--cfg lode_bugs`.
 #![cfg(lode_bugs)]
 
+mod migrating;
+
 use lode_heap::bugs;
 use lode_heap::explore::{GrowingSubject, HeapSubject, IsolationSubject, LaterSubject, LogSubject};
 use lode_layout::bug::Bug;
 use lode_pmem::Durability;
 use lode_sim::{Cpu, Machine, Setup, Subject, find_seeded_bug};
+use migrating::MigratingSubject;
 
 const LINE: Machine = Machine { cpu: Cpu::X86, durability: Durability::Line };
 const COMMIT: Machine = Machine { cpu: Cpu::X86, durability: Durability::Commit };
@@ -14,6 +17,7 @@ const LOG: LogSubject = LogSubject { size: 0x10000, log_len: 0x4000 };
 const ISOLATION: IsolationSubject = IsolationSubject { size: 0x30000 };
 const LATER: LaterSubject = LaterSubject { size: 0x30000 };
 const HEAP: HeapSubject = HeapSubject { size: 0x30000, sizes: 5, later: false };
+const MIGRATING: MigratingSubject = MigratingSubject { size: 0x30000, notes: false };
 const SMALL_GROWING: GrowingSubject =
     GrowingSubject { heap: HeapSubject { size: 0x38000, sizes: 6, later: false }, size_max: 0x90000 };
 const GROWING: GrowingSubject =
@@ -45,7 +49,7 @@ macro_rules! found {
         #[test]
         fn every_seeded_bug_has_a_test() {
             let tested = [$(bugs::$bug.name()),+];
-            for bug in bugs::ALL {
+            for bug in bugs::ALL.iter().chain(&bugs::OF_HEAP) {
                 assert!(tested.contains(&bug.name()), "{bug}");
             }
         }
@@ -86,4 +90,5 @@ found! {
     checkpoint_over_waiting: CHECKPOINT_OVER_WAITING in LATER on COMMIT with 2;
     ticket_before_sync: TICKET_BEFORE_SYNC in LATER on COMMIT with 2;
     ticket_after_failed_sync: TICKET_AFTER_FAILED_SYNC in LATER on COMMIT with 2 from 2004;
+    retyped_alone: RETYPED_ALONE in MIGRATING on LINE with 1;
 }

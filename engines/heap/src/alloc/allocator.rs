@@ -1,7 +1,7 @@
 //! The allocator of a heap as one thread uses it: the thread's own cache first, then the space that all threads share.
 
 use super::cache::{Cache, ThreadCache};
-use super::central::Key;
+use super::central::{HeldSuperblock, Key};
 use super::class::Class;
 use super::limbo::Retired;
 use super::magazine::{Magazines, REFILL};
@@ -10,10 +10,10 @@ use super::space::{Block, Space, Span};
 use crate::error::HeapError;
 use crate::growth::{GrowthError, Wanted, install, refusal};
 use crate::writes::write_set::WriteSet;
-use lode_layout::{CHUNK, ChunkDescriptor, Extent, Geometry, SPAN_HEADER, align_up};
+use lode_layout::{CHUNK, ChunkDescriptor, Extent, Geometry, PoolOffset, SPAN_HEADER, align_up};
 use lode_pmem::biased::BiasedGuard;
 use lode_pmem::sync::Ordering;
-use lode_pmem::{Medium, Memory};
+use lode_pmem::{Fault, Medium, Memory};
 use lode_pool::Publish;
 use lode_redo::Log;
 use std::cell::Cell;
@@ -127,6 +127,13 @@ impl<'a, M: Medium> Allocator<'a, M> {
     /// Takes `chunks` free chunks that begin at a multiple of `align` chunks in their extent.
     pub(crate) fn take_span(self, chunks: u64, align: u64) -> Option<Span> {
         self.shared.central.take_span(self.space, self.memory(), chunks, align)
+    }
+
+    /// Holds the superblock at `start`, which has these objects, see [`Central::hold`](super::central::Central::hold).
+    pub(crate) fn hold_superblock(self, start: PoolOffset, objects: &[u64]) -> Option<HeldSuperblock<'a>> {
+        let central = &self.shared.central;
+        let hold = |memory: &_| Ok::<_, Fault>(central.hold(memory, start, objects));
+        self.memory().try_reading(hold).ok().flatten()
     }
 
     /// Returns the lengths in chunks that a superblock of `key` may have, the best one first.

@@ -109,6 +109,26 @@ impl KnownSuperblock {
     }
 }
 
+/// A superblock in which nothing is allocated until it is released.
+#[derive(Debug)]
+pub(crate) struct HeldSuperblock<'a> {
+    central: &'a Central,
+    start: PoolOffset,
+    free: FreeBlocks,
+}
+
+impl HeldSuperblock<'_> {
+    /// Lets blocks be allocated again, for objects of this type. The superblock has it on the medium, too.
+    pub(crate) fn release(self, type_number: u64) {
+        let mut state = self.central.lock_state();
+        if let Some(known) = state.known.get_mut(&self.start) {
+            (known.shape.type_number, known.key.type_number) = (type_number, type_number);
+            let (span, shape, key) = (known.span, known.shape, known.key);
+            state.add(span, shape, key, self.free);
+        }
+    }
+}
+
 #[derive(Debug, Default)]
 struct State {
     known: HashMap<PoolOffset, KnownSuperblock>,
@@ -183,6 +203,25 @@ impl Central {
     pub(crate) fn evacuate(&self, evacuation: Evacuation) {
         let is_first = self.evacuation.set(evacuation).is_ok();
         debug_assert!(is_first, "a heap is evacuated once");
+    }
+
+    /// Holds the superblock at `start`, which has these objects: a bitmap with 48 blocks to a word. Returns `None` if it has others, if
+    /// a thread or a limbo has one of its free blocks, or if it was not scanned.
+    pub(crate) fn hold(
+        &self,
+        memory: &Readable,
+        start: PoolOffset,
+        objects: &[u64],
+    ) -> Option<HeldSuperblock<'_>> {
+        let mut state = self.lock_state();
+        let known = state.known.get_mut(&start)?;
+        let allocated = bitmap(memory, start, &known.shape).ok()?;
+        let free = FreeBlocks::of(&known.shape, &allocated);
+        if allocated != objects || known.free.count != free.count {
+            return None;
+        }
+        known.free = FreeBlocks::none(&known.shape);
+        Some(HeldSuperblock { central: self, start, free })
     }
 
     /// Returns the evacuation of the heap, if there is one.

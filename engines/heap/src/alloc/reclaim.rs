@@ -191,6 +191,13 @@ impl<'a, M: Medium> Allocator<'a, M> {
         self.reclaim_rounds(&|| None::<()>).map(drop)
     }
 
+    /// Moves the free blocks of all threads to the central part, which then knows all superblocks.
+    pub(crate) fn gather_free_blocks(self) {
+        let _scarce = self.lock_reclaim();
+        self.free_chunks();
+        self.empty_caches();
+    }
+
     /// Makes the pool larger for `wanted` bytes, as if a transaction had found none, for the crash explorer. Returns
     /// false if it does not grow.
     #[cfg(feature = "explore")]

@@ -6,6 +6,7 @@ use crate::error::HeapError;
 use crate::tx::Tx;
 use lode_layout::{PoolOffset, WORD};
 use lode_pmem::{Fault, Medium, Memory};
+use std::any::TypeId;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A function that visits the object that begins at an offset.
@@ -63,6 +64,8 @@ impl Boxes {
 /// The type of an owned object.
 #[derive(Debug)]
 pub(crate) struct ObjectType {
+    /// Returns the Rust type.
+    pub(crate) id: fn() -> TypeId,
     /// Visits the words by which it owns others; `None` if it owns nothing.
     pub(crate) walk: Option<Walk>,
     /// Returns the type as it was some changes ago.
@@ -128,6 +131,8 @@ const TAG_BITS: u32 = 16;
 
 /// The number of the next object from which pointers come.
 static NEXT: AtomicU64 = AtomicU64::new(0);
+/// Numbers that are taken at a time.
+const NUMBERS: u64 = 1024;
 
 /// A type as it was some changes ago.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -148,23 +153,30 @@ pub struct OldObject<'a> {
     pub(crate) edges: Vec<Option<Edge>>,
     /// The visitor of each value that is read.
     pub(crate) owners: Owners<'a>,
-    /// The tag of its first pointer.
-    tag: u64,
+    number: u64,
 }
 
 impl<'a> OldObject<'a> {
     /// Returns no object yet.
     fn none(memory: &'a Memory) -> OldObject<'a> {
         let (at, edges, owners) = (PoolOffset::NULL, Vec::new(), Owners::new(memory));
-        OldObject { memory, at, edges, owners, tag: TAG }
+        OldObject { memory, at, edges, owners, number: NUMBERS - 1 }
     }
 
     /// Takes the object at `at` in the place of the one before.
     fn begin(&mut self, at: PoolOffset) {
-        // ORDER: none: only that no two are the same counts.
-        self.tag = TAG | NEXT.fetch_add(1, Ordering::Relaxed) << TAG_BITS;
+        self.number += 1;
+        if self.number.is_multiple_of(NUMBERS) {
+            // ORDER: none: only that no two are the same counts.
+            self.number = NEXT.fetch_add(NUMBERS, Ordering::Relaxed);
+        }
         self.at = at;
         self.edges.clear();
+    }
+
+    /// Returns the tag of its first pointer.
+    fn tag(&self) -> u64 {
+        TAG | self.number << TAG_BITS
     }
 
     /// Returns the tag of the pointer that is added next.
@@ -175,12 +187,12 @@ impl<'a> OldObject<'a> {
         let index = u16::try_from(self.edges.len());
         let too_many =
             |_| HeapError::NotConverted { at: self.at, reason: "it has more than 65,536 pointers" };
-        index.map(|index| self.tag | u64::from(index)).map_err(too_many)
+        index.map(|index| self.tag() | u64::from(index)).map_err(too_many)
     }
 
     /// Returns the pointer with a tag, once; `None` if it is another object's, or was moved already.
     pub(crate) fn take(&mut self, tag: u64) -> Option<Edge> {
-        let index = tag.checked_sub(self.tag).and_then(|index| usize::try_from(index).ok())?;
+        let index = tag.checked_sub(self.tag()).and_then(|index| usize::try_from(index).ok())?;
         self.edges.get_mut(index)?.take()
     }
 }
@@ -191,12 +203,14 @@ impl std::fmt::Debug for OldObject<'_> {
     }
 }
 
-/// A new object, made of an older one. It is made anew for each, so that its lists are allocated once.
+/// New objects, made of older ones one after the other, so that the lists are allocated once.
 pub(crate) struct Renewed<'a> {
+    /// The objects that were not taken away yet, the newest one last.
     pub(crate) bytes: Vec<u8>,
     pub(crate) align: u64,
     pub(crate) number: u64,
-    /// Its pointers: the offset of each in the bytes, and the kind of its target. A tag stands for each that is not null.
+    /// The pointers of the newest one: the offset of each in `bytes`, and the kind of its target. A tag stands for each that is not
+    /// null.
     pub(crate) pointers: Vec<(u64, &'static Target)>,
     pub(crate) old: OldObject<'a>,
 }
@@ -211,7 +225,6 @@ impl<'a> Renewed<'a> {
     /// Begins with the older object at `at`.
     pub(crate) fn begin(&mut self, at: PoolOffset) {
         self.old.begin(at);
-        self.bytes.clear();
         self.pointers.clear();
     }
 }

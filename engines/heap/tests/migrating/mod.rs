@@ -59,6 +59,8 @@ impl Migrate<ItemV1> for Item {
 pub(crate) struct MigratingSubject {
     /// Length of the medium in bytes.
     pub(crate) size: u64,
+    /// True if the conversion leaves an object behind, so that no item is converted in place.
+    pub(crate) notes: bool,
 }
 
 type Heap = TypedHeap<Explored, Arc<SimMedium>>;
@@ -97,7 +99,9 @@ impl Subject for MigratingSubject {
             let mut last = root;
             for number in (0..ITEMS).rev() {
                 last.name.set(tx, &format!("item {number}"))?;
-                last.note.set(tx, tx.alloc(PCell::new(number))?)?;
+                if self.notes {
+                    last.note.set(tx, tx.alloc(PCell::new(number))?)?;
+                }
                 if number > 0 {
                     last.next.set(tx, tx.alloc(item(number - 1))?)?;
                     last = last.next.get(tx)?.expect("just set");

@@ -15,6 +15,7 @@ mod later_transactions;
 mod locks_are_handed_on;
 mod long_typed_transactions;
 mod migrations_go_on;
+mod migrations_in_place;
 mod migrations_keep_owners;
 mod objects_never_overlap;
 mod open_transactions_commit_or_conflict;
