@@ -159,12 +159,13 @@ impl<'a, M: Medium> Pass<'a, M> {
         let mut links = Vec::new();
         for ownerless in by_number.values() {
             let [target] = ownerless[..] else { continue };
-            let fits = |pointer: TypedPointer| {
-                let declares = |(size, number)| survey.place(pointer).declares(size, number);
-                self.map.object(target).is_some_and(declares)
-            };
-            let mut lacking = self.lost.iter().filter(|(pointer, _)| fits(*pointer) && !pointer.is_map());
+            let Some((size, number)) = self.map.object(target) else { continue };
+            let accepts = |pointer: TypedPointer| survey.place(pointer).accepts(size, number);
+            let mut lacking = self.lost.iter().filter(|(pointer, _)| accepts(*pointer) && !pointer.is_map());
             let (Some((pointer, reason)), None) = (lacking.next(), lacking.next()) else { continue };
+            if !survey.place(*pointer).declares(size, number) {
+                continue;
+            }
             let followers = survey.place(*pointer).pointers_to_same_type();
             let is_clear = match reason {
                 // It is the one that followed.
@@ -176,7 +177,6 @@ impl<'a, M: Medium> Pass<'a, M> {
             };
             let is_new = pointer.word().is_some_and(|word| !self.right.contains_key(&word));
             // The pointers of a lost object are not known.
-            let number = self.map.object(target).map_or(0, |(_, number)| number);
             let may_own = |(other, reason): &(TypedPointer, LossReason)| {
                 let is_lost = other.word() != pointer.word() && *reason != LossReason::TwoOwners;
                 is_lost && survey.place(*other).leads_to(number)

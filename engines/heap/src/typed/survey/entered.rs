@@ -41,7 +41,7 @@ pub(super) struct Entered<'a, M: Medium, V> {
 }
 
 impl<'a, M: Medium, V: TypedVisitor> Entered<'a, M, V> {
-    /// Visits the object, which is of the type `wanted`, or of an older one.
+    /// Visits the object, which is of the type `wanted`, or, while a migration is not finished, of one of another table.
     pub(super) fn enter(&mut self, wanted: AgedType) {
         let at = self.pointer.at;
         let place = || place(self.tables, self.steps, self.pointer);

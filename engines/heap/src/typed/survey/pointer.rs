@@ -6,7 +6,7 @@ use lode_layout::PoolOffset;
 /// The kind of what a pointer leads to.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Wanted {
-    /// An object of this type, or of an older one.
+    /// An object of this type, or, while a migration is not finished, of one of another table.
     Object(AgedType),
     /// The buffer of the vector, queue, text or hash map that is of the first type, with this type number.
     Buffer(AgedType, u64),

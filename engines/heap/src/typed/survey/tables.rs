@@ -32,15 +32,13 @@ pub(super) struct AgedType {
 }
 
 /// Returns the type of an object of so many bytes with this type number, where one of the type `wanted` should be: that type, or, while
-/// a migration is not finished, one that is no newer.
+/// a migration is not finished, one of any table.
 pub(super) fn resolve(tables: &[AgedTable], wanted: AgedType, size: u64, number: u64) -> Option<AgedType> {
     let fits = |ty: &AgedType| {
         let ty = tables[ty.age].table.get(ty.id);
         ty.number == number && ty.size <= size
     };
-    let older = (wanted.age..tables.len()).filter_map(|age| {
-        let id = *tables[age].objects.get(&number)?;
-        (tables.len() > 1).then_some(AgedType { age, id })
-    });
-    [wanted].into_iter().chain(older).find(fits)
+    let of_table = |(age, aged): (usize, &AgedTable)| Some(AgedType { age, id: *aged.objects.get(&number)? });
+    let others = tables.iter().enumerate().filter(|_| tables.len() > 1).filter_map(of_table);
+    [wanted].into_iter().chain(others).find(fits)
 }
