@@ -23,6 +23,7 @@ mod killed;
 pub mod kv;
 pub mod memory;
 pub mod settings;
+mod stored_pool;
 #[cfg(feature = "index")]
 pub mod tree;
 #[cfg(feature = "volume")]
@@ -31,3 +32,4 @@ pub mod volume;
 pub use disk::SmallDisk;
 pub use killed::KilledMedium;
 pub use settings::{budget, scaled, seed, skip};
+pub use stored_pool::StoredPools;

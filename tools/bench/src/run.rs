@@ -27,6 +27,15 @@ pub(crate) struct Laps {
     pub(crate) quick: bool,
     /// Laps of each engine.
     pub(crate) rounds: usize,
+    /// Laps of each engine in the workloads whose laps take seconds.
+    #[serde(default)]
+    pub(crate) long_rounds: usize,
+    /// Laps of each engine in `load-words` and `store-*`.
+    #[serde(default)]
+    pub(crate) load_rounds: usize,
+    /// Size of `store-*`, as a part of redb's own bench.
+    #[serde(default)]
+    pub(crate) scale: f64,
     /// The rows that were to run; none in the laps of older versions, where all were.
     #[serde(default)]
     pub(crate) rows: Vec<String>,
@@ -48,6 +57,9 @@ impl Laps {
             seed: 1,
             quick: true,
             rounds: 1,
+            long_rounds: 1,
+            load_rounds: 1,
+            scale: 1.0,
             rows: Vec::new(),
             touched: false,
             findings: Findings::default(),
@@ -129,7 +141,8 @@ pub(crate) fn run(selections: &[Selection], quick: bool, size: &Size, seed: u64,
     }
     let rows = selections.iter().flat_map(|selection| &selection.rows).map(ToString::to_string).collect();
     machine.record_final_load()?;
-    Ok(Laps { machine, seed, quick, rounds: size.rounds, rows, touched: size.touched, findings, failed })
+    let Size { rounds, long_rounds, load_rounds, scale, touched, .. } = *size;
+    Ok(Laps { machine, seed, quick, rounds, long_rounds, load_rounds, scale, rows, touched, findings, failed })
 }
 
 /// Runs one group in a process of its own.

@@ -52,13 +52,23 @@ const PMDK_ROWS: [(&str, &str); 10] = [
     ("log-appendv-64x64", "a durable append of 64 records of 64 bytes"),
 ];
 
+/// Pairs of the bulk load of redb's own bench.
+const PAIRS: f64 = 5_000_000.0;
+
 /// A run of the bench, as `--json` prints it; other fields are left out.
 #[derive(Debug, Serialize, Deserialize)]
 struct Record {
     machine: Machine,
     seed: u64,
     quick: bool,
+    /// Laps of each engine in a row.
     rounds: u64,
+    /// In those whose laps take seconds.
+    long_rounds: u64,
+    /// In loads, and what follows them.
+    load_rounds: u64,
+    /// Number of pairs in those, as a part of [`PAIRS`].
+    scale: f64,
     foundation: Vec<Row>,
     volumes: Vec<Row>,
 }
@@ -142,10 +152,15 @@ impl Record {
             &self.machine;
         let day = date.split(' ').next().unwrap_or_default();
         let mut text = format!(
-            "Medians of {} rounds of `make bench`, which runs Lodestone and its peers in turn, on {day}: {cores} virtual CPUs of an\n\
-             {cpu}, Linux {kernel} (load average {} before the run, {} after it). The\n\
-             best of a row is bold; `-` was not measured.\n",
-            self.rounds, load.0, load.1,
+            "Medians of {} rounds of `make bench`, {} where a round takes seconds and {} of bulk loads, which are of {} pairs, and what\n\
+             follows them. Lodestone and its peers run in turn. On {day}: {cores} virtual CPUs of an {cpu},\n\
+             Linux {kernel} (load average {} before the run, {} after it). The best of a row is bold; `-` was not measured.\n",
+            self.rounds,
+            self.long_rounds,
+            self.load_rounds,
+            digits(PAIRS * self.scale),
+            load.0,
+            load.1,
         );
         text += &format!(
             "\nStores, in a file on {file_file_system}, synced:\n\n| |Lodestone|{}|\n|---|---|",
@@ -256,7 +271,7 @@ pub(crate) mod test {
         let of_pmdk = PMDK_ROWS.iter().map(|(work, _)| row(work, "libpmemobj", 60.into(), "cycles"));
         let machine = json!({"cpu": "CPU", "cores": 2, "ghz": 2.5, "memory_gib": 8.0, "kernel": "6.1-of-ours", "line_file_system": "tmpfs",
             "file_file_system": "ext4", "peers": ["SQLite 3"], "date": "2026-11-26 09:00 UTC", "load": ["0.10", "2.00"]});
-        json!({"machine": machine, "seed": 1, "quick": false, "rounds": 15, "volumes": [],
+        json!({"machine": machine, "seed": 1, "quick": false, "rounds": 15, "long_rounds": 5, "load_rounds": 3, "scale": 0.1, "volumes": [],
             "foundation": of_stores.chain(of_pmdk).collect::<Vec<_>>()})
         .to_string()
     }
@@ -271,7 +286,8 @@ pub(crate) mod test {
         assert!(
             !text.contains("stale")
                 && text.contains(
-                    "on 2026-11-26: 2 virtual CPUs of an\nCPU, Linux 6.1 (load average 0.10 before"
+                    "3 of bulk loads, which are of 500,000 pairs, and what\nfollows them. Lodestone and its peers run in turn. On 2026-11-26: 2 virtual CPUs of an CPU,\n\
+                    Linux 6.1 (load average 0.10 before"
                 ),
             "{text}"
         );

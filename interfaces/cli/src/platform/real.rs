@@ -5,8 +5,8 @@ use serde_json::json;
 use std::env;
 
 /// Options of lode that other tools do not have. The flag is true if a value follows the option.
-const LODE_OPTIONS: [(&str, bool); 4] =
-    [("--json", false), ("--sysfs", true), ("--state", true), ("--durability", true)];
+const LODE_OPTIONS: [(&str, bool); 5] =
+    [("--json", false), ("--sysfs", true), ("--state", true), ("--wait", true), ("--durability", true)];
 
 /// Returns the running command `lode TOOL ...` as a command of TOOL, which takes the same arguments.
 pub(crate) fn same_tool_command(tool: &str) -> String {
@@ -57,6 +57,8 @@ mod test {
         let words = [
             "--sysfs",
             "/sys",
+            "--wait",
+            "5",
             "create-namespace",
             "--json",
             "-n",

@@ -18,6 +18,7 @@ mod savepoints_take_back;
 mod shrunk_store_keeps_trees;
 mod small_store_grows;
 mod store_matches_model;
+mod stored_stores_open;
 mod threads_share_a_store;
 mod tree_calls;
 mod typed_data_and_trees;

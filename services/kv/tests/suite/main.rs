@@ -6,6 +6,5 @@ mod read_only_store_is_unchanged;
 mod resumed_load_keeps_newer_values;
 mod shrunk_pool_keeps_keys;
 mod snapshot_is_of_one_commit;
-mod stored_pool;
 mod stored_pools_open;
 mod unheard;

@@ -6,7 +6,6 @@
 //! open, or are upgraded, and adds new ones by another name.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-use crate::stored_pool;
 use crate::unheard::Unheard;
 use lode_fsck::check_pool;
 use lode_heap::{Access, CreateOptions, Durability, OpenOptions};
@@ -14,6 +13,7 @@ use lode_index::IndexError;
 use lode_kv::{Format, Input, LAYOUT, LineEnd, LoadOptions, OnError, Store, Transactions};
 use lode_layout::{CHECKPOINT_COPY_STRIDE, CheckpointSlot, Geometry, header};
 use lode_pool::map_unchecked;
+use lode_testing::StoredPools;
 use std::collections::BTreeMap;
 use std::io::{Seek as _, Write as _};
 use std::num::NonZeroUsize;
@@ -21,6 +21,8 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::{fs, thread};
+
+const IMAGES: StoredPools = StoredPools { manifest_dir: env!("CARGO_MANIFEST_DIR") };
 
 /// Keys and values, in order.
 type Pairs = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -200,7 +202,7 @@ impl StoredPool {
         let (store, mut pairs) = self.create(&path, self.durability);
         let Some(change) = self.change else {
             store.close().unwrap();
-            return stored_pool::write_image(self.name, &fs::read(&path).unwrap());
+            return IMAGES.write(self.name, &fs::read(&path).unwrap());
         };
         let mut pool = fs::read(&path).unwrap();
         let geometry = store.pool().header().geometry;
@@ -213,13 +215,13 @@ impl StoredPool {
         let log = geometry.log_off().get() as usize;
         let log = log..log + geometry.log_len() as usize;
         pool[log.clone()].copy_from_slice(&later[log]);
-        stored_pool::write_image(self.name, &pool);
+        IMAGES.write(self.name, &pool);
     }
 
     fn assert_opens(&self) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("pool");
-        stored_pool::unpack(self.name, &path);
+        IMAGES.unpack(self.name, &path);
         let mut pairs = self.pairs();
         for access in [Access::ReadOnly, Access::ReadWrite] {
             self.check(&path);
@@ -274,7 +276,7 @@ fn damaged_copy_of_a_slot_loses_nothing() {
         let path = folder.path().join("pool");
         let pairs = pool.pairs();
         for (slot, copy) in [(0, 0), (0, CHECKPOINT_COPY_STRIDE), (1, 0), (1, CHECKPOINT_COPY_STRIDE)] {
-            stored_pool::unpack(pool.name, &path);
+            IMAGES.unpack(pool.name, &path);
             let at = CheckpointSlot::offset(slot).plus(copy).get();
             fs::File::options().write(true).open(&path).unwrap().write_all_at(&[0; 64], at).unwrap();
             let store = Store::open(&path, &pool.options(Access::ReadOnly)).unwrap();
@@ -288,7 +290,7 @@ fn damaged_copy_of_a_slot_loses_nothing() {
 fn stored_load_is_done() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("pool");
-    stored_pool::unpack("1-keys", &path);
+    IMAGES.unpack("1-keys", &path);
     let store = Store::open(&path, &OpenOptions::new(Access::ReadOnly)).unwrap();
     let progress = store.load_progress().unwrap().unwrap();
     assert_eq!((progress.lines, progress.offset, progress.begun), (2, 31, 31));
@@ -305,7 +307,7 @@ fn pools_of_other_formats_are_refused() {
         "export its content with the version of Lodestone that made it, and load that into a new pool";
     let with_newer = "use the version of Lodestone that made the pool, or a newer one";
     for (major, to_do) in [(older, with_older), (newer, with_newer)] {
-        stored_pool::unpack("1-keys", &path);
+        IMAGES.unpack("1-keys", &path);
         let mut pool = fs::read(&path).unwrap();
         for copy in [Geometry::HEADER_A, Geometry::HEADER_B] {
             let bytes = &mut pool[copy.get() as usize..][..len];
@@ -330,7 +332,7 @@ fn pools_of_other_formats_are_refused() {
 #[test]
 #[ignore = "makes images, which are kept for good"]
 fn make_missing_images() {
-    for pool in POOLS.iter().filter(|pool| !stored_pool::path(pool.name).exists()) {
+    for pool in POOLS.iter().filter(|pool| !IMAGES.path(pool.name).exists()) {
         pool.make();
         pool.assert_opens();
     }
