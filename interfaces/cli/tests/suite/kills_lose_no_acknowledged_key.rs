@@ -412,3 +412,51 @@ fn sigint_stops_load_waiting_for_input() {
         }
     }
 }
+
+/// Returns the number of lines up to which the pool has what they made, and nothing else.
+#[track_caller]
+fn loaded_lines(pool: &str, lines: &[(String, String)]) -> usize {
+    let exported = lode(["kv", "export", pool]).success();
+    let there: HashMap<&str, &str> = exported.lines().map(|pair| pair.split_once('\t').unwrap()).collect();
+    let number = |value: &&str| value.split(' ').nth(1).unwrap().parse::<usize>().unwrap();
+    let count = there.values().map(number).max().unwrap_or(0);
+    let expected: HashMap<&str, &str> =
+        lines[..count].iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
+    assert!(there == expected, "the pool is not what {count} lines make");
+    count
+}
+
+/// A load without acknowledgements puts many lines into a transaction. The next one goes on after the last of them.
+#[test]
+fn sigkill_of_bulk_load_resumes() {
+    let mut rng = fastrand::Rng::with_seed(seed(1));
+    let mut lines = lines_with_few_keys(60_000, 20_000, &mut rng);
+    lines.iter_mut().for_each(|(_, value)| *value += &format!(" {}", "x".repeat(80)));
+    let (mut killed, mut between, mut duration) = (0, 0, Duration::from_millis(200));
+    while killed < scaled(20) {
+        let fixture = PoolFixture::of_size("128KiB");
+        let text_of = |(key, value): &(String, String)| format!("{key}\t{value}\n");
+        let input = fixture.file("in.tsv", lines.iter().map(text_of).collect::<String>());
+        let mut loaded = 0;
+        while loaded < lines.len() && killed < scaled(20) {
+            let start = Instant::now();
+            let mut load = command(["kv", "load", fixture.pool(), text(&input)]);
+            let mut load = load.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+            thread::sleep(duration.mul_f64(rng.f64()));
+            send(&load, Signal::KILL);
+            let code = load.wait().unwrap().code();
+            let now = loaded_lines(fixture.pool(), &lines);
+            assert!(now >= loaded, "{now} lines after {loaded}");
+            match code {
+                None => killed += 1,
+                Some(code) => assert_eq!((code, now), (0, lines.len())),
+            }
+            between += u64::from(code.is_none() && (1..lines.len()).contains(&now));
+            // A kill that comes too early or too late shows little.
+            duration = if now == loaded { duration * 2 } else { duration.min(start.elapsed() * 2) };
+            loaded = now;
+        }
+        lode(["pool", "check", fixture.pool()]).success();
+    }
+    assert!(between > 0, "no kill came between two transactions");
+}
