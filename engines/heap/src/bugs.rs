@@ -5,7 +5,7 @@
 use lode_layout::bug::Bug;
 pub use lode_redo::bugs::*;
 
-/// A superblock whose objects become others in place gets its new type by a transaction of its own.
+/// A superblock whose objects are converted in place gets its new type by a transaction of its own.
 pub static RETYPED_ALONE: Bug = Bug::new("retyped-alone", "an object has a type that its bytes are not of");
 
 /// Every bug of this crate alone; [`ALL`] has those of the log.

@@ -16,7 +16,7 @@
 //! * **Still.** After an object was linked, its bytes change only inside of cells, pointers and vectors. Those
 //!   consist of words that are accessed atomically. A new object is stored in place at once, while only its
 //!   transaction can reach the block, so that transaction can lend references to it. The object is in the record too,
-//!   so a replay of the log does not depend on that store. A migration makes objects others in place; it borrows the heap exclusively,
+//!   so a replay of the log does not depend on that store. A migration converts objects in place; it borrows the heap exclusively,
 //!   so no reference to one is left.
 #![allow(unsafe_code)]
 

@@ -26,7 +26,7 @@ use std::mem;
 /// The strongest alignment of an object, in bytes.
 const ALIGN_MAX: u64 = 4096;
 /// The weakest alignment of an object, in bytes.
-const ALIGN_MIN: u64 = 16;
+pub(crate) const ALIGN_MIN: u64 = 16;
 /// Bytes above which an object's first content may be written in place, past the log.
 pub(crate) const PAYLOAD_MIN: u64 = 1024;
 

@@ -10,7 +10,7 @@ use super::space::{Block, Space, Span};
 use crate::error::HeapError;
 use crate::growth::{GrowthError, Wanted, install, refusal};
 use crate::writes::write_set::WriteSet;
-use lode_layout::{CHUNK, ChunkDescriptor, Extent, Geometry, PoolOffset, SPAN_HEADER, align_up};
+use lode_layout::{CHUNK, ChunkDescriptor, Extent, Geometry, PoolOffset, SPAN_HEADER, Superblock, align_up};
 use lode_pmem::biased::BiasedGuard;
 use lode_pmem::sync::Ordering;
 use lode_pmem::{Fault, Medium, Memory};
@@ -129,10 +129,15 @@ impl<'a, M: Medium> Allocator<'a, M> {
         self.shared.central.take_span(self.space, self.memory(), chunks, align)
     }
 
-    /// Holds the superblock at `start`, which has these objects, see [`Central::hold`](super::central::Central::hold).
-    pub(crate) fn hold_superblock(self, start: PoolOffset, objects: &[u64]) -> Option<HeldSuperblock<'a>> {
+    /// Holds the superblock `shape` at `start`, which has these objects, see [`Central::hold`](super::central::Central::hold).
+    pub(crate) fn hold_superblock(
+        self,
+        start: PoolOffset,
+        shape: &Superblock,
+        objects: &[u64],
+    ) -> Option<HeldSuperblock<'a>> {
         let central = &self.shared.central;
-        let hold = |memory: &_| Ok::<_, Fault>(central.hold(memory, start, objects));
+        let hold = |memory: &_| Ok::<_, Fault>(central.hold(memory, start, shape, objects));
         self.memory().try_reading(hold).ok().flatten()
     }
 

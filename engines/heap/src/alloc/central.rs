@@ -8,6 +8,7 @@ use lode_layout::{CHECKED_BITS, CHUNK, ChunkDescriptor, Extent, Geometry, PoolOf
 use lode_pmem::sync::{AtomicU64, Mutex, MutexGuard, Ordering};
 use lode_pmem::{Memory, Readable};
 use std::collections::HashMap;
+use std::mem;
 use std::sync::{Arc, OnceLock, PoisonError};
 
 /// The properties that all blocks of a superblock have in common.
@@ -38,7 +39,7 @@ struct KnownSuperblock {
 }
 
 /// Free blocks of a superblock that no thread has.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct FreeBlocks {
     /// A bitmap with 48 blocks to a word, like the one on the medium.
     words: Vec<u64>,
@@ -109,22 +110,30 @@ impl KnownSuperblock {
     }
 }
 
-/// A superblock in which nothing is allocated until it is released.
+/// A superblock in which nothing is allocated until this is dropped.
 #[derive(Debug)]
 pub(crate) struct HeldSuperblock<'a> {
     central: &'a Central,
     start: PoolOffset,
     free: FreeBlocks,
+    /// The type of its blocks from then on.
+    type_number: u64,
 }
 
 impl HeldSuperblock<'_> {
     /// Lets blocks be allocated again, for objects of this type. The superblock has it on the medium, too.
-    pub(crate) fn release(self, type_number: u64) {
+    pub(crate) fn retype(mut self, type_number: u64) {
+        self.type_number = type_number;
+    }
+}
+
+impl Drop for HeldSuperblock<'_> {
+    fn drop(&mut self) {
         let mut state = self.central.lock_state();
         if let Some(known) = state.known.get_mut(&self.start) {
-            (known.shape.type_number, known.key.type_number) = (type_number, type_number);
+            (known.shape.type_number, known.key.type_number) = (self.type_number, self.type_number);
             let (span, shape, key) = (known.span, known.shape, known.key);
-            state.add(span, shape, key, self.free);
+            state.add(span, shape, key, mem::take(&mut self.free));
         }
     }
 }
@@ -205,23 +214,24 @@ impl Central {
         debug_assert!(is_first, "a heap is evacuated once");
     }
 
-    /// Holds the superblock at `start`, which has these objects: a bitmap with 48 blocks to a word. Returns `None` if it has others, if
-    /// a thread or a limbo has one of its free blocks, or if it was not scanned.
+    /// Holds the superblock `shape` at `start`, which has these objects: a bitmap with 48 blocks to a word. Returns `None` if it has
+    /// others, if a thread or a limbo has one of its free blocks, or if it was not scanned.
     pub(crate) fn hold(
         &self,
         memory: &Readable,
         start: PoolOffset,
+        shape: &Superblock,
         objects: &[u64],
     ) -> Option<HeldSuperblock<'_>> {
         let mut state = self.lock_state();
-        let known = state.known.get_mut(&start)?;
-        let allocated = bitmap(memory, start, &known.shape).ok()?;
-        let free = FreeBlocks::of(&known.shape, &allocated);
+        let known = state.known.get_mut(&start).filter(|known| known.shape == *shape)?;
+        let allocated = bitmap(memory, start, shape).ok()?;
+        let free = FreeBlocks::of(shape, &allocated);
         if allocated != objects || known.free.count != free.count {
             return None;
         }
-        known.free = FreeBlocks::none(&known.shape);
-        Some(HeldSuperblock { central: self, start, free })
+        known.free = FreeBlocks::none(shape);
+        Some(HeldSuperblock { central: self, start, free, type_number: shape.type_number })
     }
 
     /// Returns the evacuation of the heap, if there is one.

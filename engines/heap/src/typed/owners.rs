@@ -129,7 +129,7 @@ const TAG: u64 = 1 << 63;
 /// Bits of the number of the pointer.
 const TAG_BITS: u32 = 16;
 
-/// The number of the next object from which pointers come.
+/// The first of the next numbers of objects from which pointers come.
 static NEXT: AtomicU64 = AtomicU64::new(0);
 /// Numbers that are taken at a time.
 const NUMBERS: u64 = 1024;
@@ -153,6 +153,7 @@ pub struct OldObject<'a> {
     pub(crate) edges: Vec<Option<Edge>>,
     /// The visitor of each value that is read.
     pub(crate) owners: Owners<'a>,
+    /// A number that no other object from which pointers come has in this process.
     number: u64,
 }
 

@@ -3,7 +3,8 @@
 
 use crate::pool::{Medium, Pool};
 use lode_heap::{HeapError, Migrate, PBox, PCell, PVec, Persist, TypedHeap, raw_heap};
-use lode_layout::PoolOffset;
+use lode_layout::{CHUNK, PoolOffset, SPAN_HEADER};
+use lode_pmem::Medium as _;
 
 lode_heap::brand!(Depot);
 lode_heap::brand!(Fork);
@@ -26,6 +27,21 @@ mod before {
     pub(super) struct Root {
         pub(super) parcels: PVec<PBox<Parcel, Depot>, Depot>,
         pub(super) last: PBox<Parcel, Depot>,
+    }
+
+    #[derive(Persist)]
+    #[persist(brand = Fork)]
+    #[repr(C)]
+    pub(super) struct Crate {
+        pub(super) number: u64,
+        pub(super) room: [u64; 100],
+    }
+
+    #[derive(Persist)]
+    #[persist(brand = Fork)]
+    #[repr(C)]
+    pub(super) struct Stack {
+        pub(super) crates: PVec<PBox<Crate, Fork>, Fork>,
     }
 
     #[derive(Persist)]
@@ -86,7 +102,7 @@ fn parcel(number: u64) -> before::Parcel {
     before::Parcel { number, grams: PCell::new(number as u32 + 7), next: PBox::null() }
 }
 
-/// Makes a pool of `count` parcels in a vector, each with one more behind it, without every third of them.
+/// Makes a pool of `count` parcels in a vector, each of which has a second one, and removes every third of them.
 fn fill(heap: &Heap, count: u64) {
     let root = heap.root_or_init(|_| Ok(before::Root { parcels: PVec::new(), last: PBox::null() })).unwrap();
     for number in 0..count {
@@ -268,4 +284,69 @@ fn types_that_divide_are_told_apart_by_their_pointers() {
     let guard = heap.guard();
     let (left, right) = (root.left.load(&guard).unwrap().unwrap(), root.right.load(&guard).unwrap().unwrap());
     assert_eq!((left.number, left.left, right.number, right.right), (10, 1, 20, 2));
+}
+
+/// Objects that become much smaller move to smaller blocks, which leaves the space to others.
+#[test]
+fn objects_that_shrink_give_space_back() {
+    mod after {
+        use super::{Fork, HeapError, Migrate, PBox, PVec, Persist};
+
+        #[derive(Persist)]
+        #[persist(brand = Fork, name = "Crate")]
+        #[repr(C)]
+        pub(super) struct CrateV1 {
+            number: u64,
+            room: [u64; 100],
+        }
+
+        #[derive(Persist)]
+        #[persist(brand = Fork, was = CrateV1)]
+        #[repr(C)]
+        pub(super) struct Crate {
+            pub(super) number: u64,
+        }
+
+        impl Migrate<CrateV1> for Crate {
+            fn migrate(old: CrateV1) -> Result<Crate, HeapError> {
+                Ok(Crate { number: old.number + old.room[99] })
+            }
+        }
+
+        #[derive(Persist)]
+        #[persist(brand = Fork)]
+        #[repr(C)]
+        pub(super) struct Stack {
+            pub(super) crates: PVec<PBox<Crate, Fork>, Fork>,
+        }
+    }
+    let mut pool = Pool::new(1 << 20);
+    let mut heap = pool.typed::<Fork>();
+    let root = heap.root_or_init(|_| Ok(before::Stack { crates: PVec::new() })).unwrap();
+    for number in 0..400 {
+        let new = || before::Crate { number, room: [1000; 100] };
+        heap.run(|tx| root.crates.push(tx, tx.alloc(new())?).map(drop)).unwrap();
+    }
+    assert_eq!(heap.migrate::<after::Stack>(|_| ()).unwrap().converted, 400);
+    let root = heap.root::<after::Stack>().unwrap().unwrap();
+    let guard = heap.guard();
+    let crates = root.crates.load_all(&guard).unwrap();
+    assert!(crates.iter().map(|new| new.number).eq(1000..1400));
+    let number = <after::Crate as Persist<Fork>>::TYPE_NUMBER;
+    let of_type = heap.objects().map(Result::unwrap).filter(|object| object.type_number == number);
+    assert!(of_type.map(|object| object.size).eq([16; 400]));
+}
+
+/// A damaged word of a bitmap that has no bits of the objects stops nothing: they move.
+#[test]
+fn objects_under_a_damaged_bitmap_move() {
+    let mut pool = Pool::new(1 << 20);
+    fill(&pool.typed(), 60);
+    let mut heap = pool.typed();
+    let parcels = objects_of(&heap, OLD);
+    let start = parcels[0].get() / CHUNK * CHUNK;
+    let last_word = PoolOffset::new(start + SPAN_HEADER + (CHUNK / 32).div_ceil(48) * 8 - 8);
+    pool.medium().store8(last_word, 1);
+    assert_eq!(heap.migrate::<Root>(|_| ()).unwrap().converted, parcels.len() as u64);
+    assert_eq!(numbers(&heap).len(), parcels.len());
 }

@@ -142,13 +142,14 @@ impl<'a, M: Medium> Pass<'a, M> {
         }
     }
 
-    /// Returns the lost pointers that can lead to one object without an owner only, with those objects. No objects of older types
-    /// are among them: more than one pointer could be theirs. Nor are maps, since all have the same type number.
+    /// Returns the lost pointers that can lead to one object without an owner only, with those objects. None in a pool whose migration
+    /// is not finished, where a pointer may lead to objects of several types. Maps are not among them, since all have the same type
+    /// number.
     pub(super) fn links(
         &self,
         survey: &mut TypedSurvey<'_, Arc<M>>,
     ) -> Vec<(TypedPointer, PoolOffset, LossReason)> {
-        if self.lost.is_empty() {
+        if self.lost.is_empty() || survey.is_half_migrated() {
             return Vec::new();
         }
         let mut by_number: HashMap<u64, Vec<PoolOffset>> = HashMap::new();
@@ -159,13 +160,12 @@ impl<'a, M: Medium> Pass<'a, M> {
         let mut links = Vec::new();
         for ownerless in by_number.values() {
             let [target] = ownerless[..] else { continue };
-            let Some((size, number)) = self.map.object(target) else { continue };
-            let accepts = |pointer: TypedPointer| survey.place(pointer).accepts(size, number);
-            let mut lacking = self.lost.iter().filter(|(pointer, _)| accepts(*pointer) && !pointer.is_map());
+            let fits = |pointer: TypedPointer| {
+                let accepts = |(size, number)| survey.place(pointer).accepts(size, number);
+                self.map.object(target).is_some_and(accepts)
+            };
+            let mut lacking = self.lost.iter().filter(|(pointer, _)| fits(*pointer) && !pointer.is_map());
             let (Some((pointer, reason)), None) = (lacking.next(), lacking.next()) else { continue };
-            if !survey.place(*pointer).declares(size, number) {
-                continue;
-            }
             let followers = survey.place(*pointer).pointers_to_same_type();
             let is_clear = match reason {
                 // It is the one that followed.
@@ -177,6 +177,7 @@ impl<'a, M: Medium> Pass<'a, M> {
             };
             let is_new = pointer.word().is_some_and(|word| !self.right.contains_key(&word));
             // The pointers of a lost object are not known.
+            let number = self.map.object(target).map_or(0, |(_, number)| number);
             let may_own = |(other, reason): &(TypedPointer, LossReason)| {
                 let is_lost = other.word() != pointer.word() && *reason != LossReason::TwoOwners;
                 is_lost && survey.place(*other).leads_to(number)

@@ -68,8 +68,11 @@ impl Trial {
 
     /// Migrates a pool of a version to a later one.
     fn migrate(&self, pool: &Pool, [from, to]: [usize; 2], action: &str) {
-        let converted = pool.run(to, action).trim_end().parse().ok();
-        assert_eq!(converted, Some(self.family.converted([from, to], &self.contents[to])), "{}", pool.name());
+        let converted: u64 = pool.run(to, action).trim_end().parse().unwrap();
+        let kept = self.family.converted([from, to], &self.contents[to]);
+        // Objects that their owners do not keep may be converted before they are freed.
+        let is_right = if action == "migrate" { converted >= kept } else { converted == kept };
+        assert!(is_right, "{}: {converted} objects instead of {kept}", pool.name());
         self.check(pool, to);
     }
 }

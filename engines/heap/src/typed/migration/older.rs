@@ -81,17 +81,22 @@ impl Reached {
 
 /// Objects of older types.
 #[derive(Default)]
-pub(super) struct Older {
+pub(super) struct OlderObjects {
     superblocks: Vec<Reached>,
     /// Indices of `superblocks`, by offset.
     by_start: HashMap<PoolOffset, usize>,
     /// Index of the superblock that was used last.
     last: usize,
-    /// True if there are objects in spans of their own.
-    pub(super) has_huge: bool,
+    /// True if there are objects that can't be converted in place: in spans of their own, or under a damaged bitmap.
+    pub(super) has_others: bool,
 }
 
-impl Older {
+impl OlderObjects {
+    /// Returns true if there is none.
+    pub(super) fn is_empty(&self) -> bool {
+        self.superblocks.is_empty()
+    }
+
     /// Returns the superblocks, by offset.
     pub(super) fn into_superblocks(mut self) -> Vec<Reached> {
         self.superblocks.sort_unstable_by_key(|reached| reached.start);
@@ -132,13 +137,16 @@ impl Older {
         age: u32,
     ) -> Result<bool, HeapError> {
         let FoundObject::Block { span: start, shape, .. } = tx.heap().space().find(tx.memory(), at)? else {
-            self.has_huge = true;
+            self.has_others = true;
             return Ok(true);
         };
         self.last = match self.by_start.get(&start) {
             Some(index) => *index,
             None => {
-                let allocated = bitmap(tx.memory(), start, &shape)?;
+                let Ok(allocated) = bitmap(tx.memory(), start, &shape) else {
+                    self.has_others = true;
+                    return Ok(true);
+                };
                 let objects = vec![0; allocated.len()];
                 let is_ambiguous = false;
                 self.superblocks.push(Reached {

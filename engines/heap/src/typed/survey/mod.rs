@@ -30,7 +30,7 @@ use tables::{AgedTable, AgedType};
 /// The content of a typed pool. Beside running transactions, what it finds need not fit together.
 ///
 /// In a pool whose migration is not finished, objects of older types are visited as what they are: each has the number of its type,
-/// and the pool has the tables of all. An object may lead to newer and to older ones.
+/// and the pool has the tables of all. An object may lead to newer and to older ones, by pointers to types of one name.
 #[derive(Debug)]
 pub struct TypedSurvey<'h, M: Medium> {
     heap: &'h Heap<M>,

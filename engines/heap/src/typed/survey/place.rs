@@ -70,18 +70,6 @@ impl TypedPlace<'_> {
         }
     }
 
-    /// Returns true if the object is one of so many bytes with this type number, and of no older type.
-    pub fn declares(&self, size: u64, number: u64) -> bool {
-        match self.pointer.map(|pointer| pointer.wanted) {
-            Some(Wanted::Object(ty)) => {
-                let ty = self.tables[ty.age].table.get(ty.id);
-                ty.number == number && ty.size <= size
-            }
-            Some(Wanted::Buffer(_, wanted) | Wanted::Map(_, wanted)) => number == wanted,
-            None => false,
-        }
-    }
-
     /// Returns true if an object of its type can own one with this type number.
     pub fn leads_to(&self, number: u64) -> bool {
         match self.pointer.map(|pointer| pointer.wanted) {

@@ -32,13 +32,21 @@ pub(super) struct AgedType {
 }
 
 /// Returns the type of an object of so many bytes with this type number, where one of the type `wanted` should be: that type, or, while
-/// a migration is not finished, one of any table.
+/// a migration is not finished, the one of that name in another table. The root may have had another name.
 pub(super) fn resolve(tables: &[AgedTable], wanted: AgedType, size: u64, number: u64) -> Option<AgedType> {
     let fits = |ty: &AgedType| {
         let ty = tables[ty.age].table.get(ty.id);
         ty.number == number && ty.size <= size
     };
+    if fits(&wanted) || tables.len() == 1 {
+        return Some(wanted).filter(fits);
+    }
+    let of_wanted = &tables[wanted.age].table;
+    let is_same = |ty: &AgedType| {
+        let of_found = &tables[ty.age].table;
+        let are_roots = wanted.id == of_wanted.root() && ty.id == of_found.root();
+        are_roots || of_found.name(ty.id) == of_wanted.name(wanted.id)
+    };
     let of_table = |(age, aged): (usize, &AgedTable)| Some(AgedType { age, id: *aged.objects.get(&number)? });
-    let others = tables.iter().enumerate().filter(|_| tables.len() > 1).filter_map(of_table);
-    [wanted].into_iter().chain(others).find(fits)
+    tables.iter().enumerate().filter_map(of_table).find(|ty| fits(ty) && is_same(ty))
 }
