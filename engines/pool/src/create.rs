@@ -29,6 +29,8 @@ pub struct CreateOptions {
     pub durability: Option<Durability>,
     /// True if a pool that is on a device may be overwritten. A file is never overwritten.
     pub overwrite_device: bool,
+    /// True if the pool is made in a file that exists, without a pool in it, and keeps its length. A device exists anyway.
+    pub in_place: bool,
     /// Place of the kernel's information about the medium. Any other tree than /sys is for tests.
     pub sysfs: Sysfs,
 }
@@ -43,6 +45,7 @@ impl CreateOptions {
             layout,
             durability: None,
             overwrite_device: false,
+            in_place: false,
             sysfs: Sysfs::default(),
         }
     }
@@ -91,7 +94,9 @@ impl PoolFile {
         content: impl FnOnce(&Mapping, &Header) -> Result<(), E>,
     ) -> Result<PoolFile, E> {
         let made = match fs::metadata(path) {
-            Ok(found) if found.file_type().is_char_device() => create_on_device(path, options, content),
+            Ok(found) if found.file_type().is_char_device() || options.in_place => {
+                create_in_place(path, options, content)
+            }
             Ok(_) => Err(PoolError::Exists.into()),
             Err(error) if error.kind() == io::ErrorKind::NotFound => create_in_file(path, options, content),
             Err(error) => Err(PoolError::std("stat")(error).into()),
@@ -122,8 +127,8 @@ fn create_in_file<E>(
     Ok(pool)
 }
 
-/// Makes a pool on a device. A device gets no name at the end, so its header is written last.
-fn create_on_device<E>(
+/// Makes a pool on a device or in a file that exists. Neither gets a name at the end, so the header is written last.
+fn create_in_place<E>(
     path: &Path,
     options: &CreateOptions,
     content: impl FnOnce(&Mapping, &Header) -> Result<(), E>,
@@ -131,10 +136,15 @@ fn create_on_device<E>(
     let geometry = Geometry::plan(options.size).map_err(PoolError::Geometry)?;
     let file = LockedFile::open(path, Access::ReadWrite)?;
     let mapping = map(&file, path, &options.open_options(), None)?;
-    if !options.overwrite_device && has_header(&mapping) {
+    let is_device = file.file().metadata().map_err(PoolError::std("stat"))?.file_type().is_char_device();
+    if !(is_device && options.overwrite_device) && has_header(&mapping) {
         return Err(PoolError::Exists.into());
     }
     drop(mapping);
+    if !is_device {
+        allocate(file.file(), 0, geometry.size())
+            .map_err(|error| PoolError::allocation("allocate", &error, geometry.size()))?;
+    }
     format_and_open(path, file, geometry, 0, options, content)
 }
 

@@ -18,7 +18,7 @@ use lode_platform::sysfs::SysfsError;
 use lode_platform::{DirectoryError, PlatformError};
 use lode_pmem::PmemError;
 use lode_pool::PoolError;
-use lode_volume::VolumeError;
+use lode_volume::{Occupant, VolumeError};
 
 /// The hint for damage whose extent the error does not tell.
 pub(crate) const CHECK_POOL: &str = "; `lode pool check` shows how far";
@@ -62,6 +62,11 @@ pub(crate) fn volume_hint(error: &VolumeError) -> &'static str {
     match error.cause() {
         VolumeError::Absent => "; make one with `lode volume create`",
         VolumeError::Table(_) if error.is_damage() => "; `lode volume check` shows how far",
+        VolumeError::Exists => ", or make the volume in it with --in-place",
+        VolumeError::Occupied { found: Occupant::Labels, .. } => {
+            ": `lode platform image export --for virtio-pmem` makes one without labels"
+        }
+        VolumeError::Occupied { is_device: true, .. } => " with --overwrite-device",
         _ if error.is_in_use() => "; `lode volume info` works meanwhile",
         VolumeError::Medium(PmemError::Volatile { .. }) => " with --durability none",
         VolumeError::Raw { .. } => "; restore the volume from a copy",

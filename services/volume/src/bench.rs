@@ -2,11 +2,12 @@
 
 use crate::atomic::Atomic;
 use crate::block_error::BlockFault;
-use crate::create::{CreateVolume, create};
+use crate::create::create;
 use crate::device::{BlockDevice, Op, Request, of_block};
 use crate::error::VolumeError;
 use crate::format::VolumeFormat;
 use crate::info::describe_medium;
+use crate::plan::CreateVolume;
 use crate::transfer::Watch;
 use crate::volume::map;
 use lode_blocks::BlockPool;

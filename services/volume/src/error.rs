@@ -2,6 +2,7 @@
 
 use crate::block_error::BlockError;
 use crate::format::VolumeFormat;
+use crate::occupant::Occupant;
 use lode_blocks::{BlockPoolError, BlocksError};
 use lode_btt::BttError;
 use lode_layout::{InvalidField, LayoutName, RawVolumeError};
@@ -27,6 +28,25 @@ pub enum VolumeError {
     /// A file exists at the path already.
     #[error("exists already; choose another name, or remove it first")]
     Exists,
+    /// Content is recognised where the volume is to be made.
+    #[error("there is {found} already; {}", if *.is_device { "choose another device, or overwrite it" } else { "choose another file" })]
+    Occupied {
+        /// The content.
+        found: Occupant,
+        /// True on a device, false in a file.
+        is_device: bool,
+    },
+    /// The file has no bytes.
+    #[error("the file is empty; give it the size of the volume first, or remove it")]
+    Empty,
+    /// The device or file has another size.
+    #[error("a volume takes all of a device or file, here {len} bytes, not {size}; leave the size out")]
+    Size {
+        /// Size that was asked for, in bytes.
+        size: u64,
+        /// Size of the device or file in bytes.
+        len: u64,
+    },
     /// The file can't be opened, or another handle has it open.
     #[error(transparent)]
     File(#[from] PoolError),

@@ -26,6 +26,11 @@
 //!    refused, and changed by no command.
 //! 4. A table or a block pool of PMDK, as `lode-btt` finds it.
 //!
+//! # Places
+//! A new volume has a new file, or all of a device or of a file that exists, as the image of a namespace is one. There the blocks
+//! that identify any format are cleared first, and that is durable before a new structure is stored: so no header that was there
+//! is ever found beside the new volume.
+//!
 //! # Locks
 //! A volume that is open for writing has the lock of flock(2) that PMDK takes on its pools and the kernel's tools ignore:
 //! programs of PMDK and of ours exclude each other.
@@ -55,12 +60,16 @@ mod device;
 mod error;
 mod format;
 mod grow;
+mod in_place;
 mod info;
+mod occupant;
+mod plan;
 mod raw;
 mod raw_headers;
 mod recognise;
 mod remapped;
 mod repair;
+mod survey;
 mod table;
 mod transfer;
 mod volume;
@@ -68,12 +77,15 @@ mod volume;
 pub use bench::{BenchError, BenchFigure, BenchOptions, BenchTarget, bench};
 pub use block_error::{BlockError, BlockFault};
 pub use check::{VolumeFinding, check};
-pub use create::{CreateVolume, create};
+pub use create::create;
 pub use device::{BlockDevice, Extent, Op, Request};
 pub use error::VolumeError;
 pub use format::VolumeFormat;
 pub use grow::grow;
+pub use in_place::{CreateInPlace, create_in_place};
 pub use info::{VolumeInfo, info};
+pub use occupant::Occupant;
+pub use plan::CreateVolume;
 pub use repair::{VolumeRepair, repair};
 pub use transfer::{Source, TransferError, Watch, export, import};
 pub use volume::Volume;

@@ -8,8 +8,13 @@ use crate::volume::failed;
 use crate::volume::info::{class_name, describe};
 use clap::{Args, ValueEnum};
 use lode_layout::VolumeClass;
-use lode_volume::{CreateVolume, VolumeFormat};
+use lode_volume::{CreateInPlace, CreateVolume, VolumeFormat};
+use std::fs;
+use std::os::unix::fs::FileTypeExt;
 use std::path::PathBuf;
+
+/// The error of a new file without a size.
+const NO_SIZE: &str = "--size is required for a new file";
 
 pub(crate) const FIELDS: &[(&str, &str)] = super::info::FIELDS;
 
@@ -39,11 +44,13 @@ enum ClassOption {
 
 #[derive(Args, Debug)]
 pub(crate) struct Create {
-    /// A file that does not exist yet
+    /// A file that does not exist yet, or a device-DAX node
     path: PathBuf,
     /// Size of the file: 64MiB, 64M, 1GB, or a number of bytes. The blocks have a little less
+    ///
+    /// A volume on a device, or in a file that exists, takes all of it. There the size is only compared.
     #[arg(long, value_name = "SIZE", value_parser = crate::size::parse)]
-    size: u64,
+    size: Option<u64>,
     /// Format of the volume, which is recognised ever after
     #[arg(long, value_name = "FORMAT")]
     format: FormatOption,
@@ -53,6 +60,12 @@ pub(crate) struct Create {
     /// Use of the volume, fixed for good
     #[arg(long, value_name = "CLASS", default_value = "block")]
     class: ClassOption,
+    /// Make the volume in the file that exists, such as the image of a namespace; it keeps its length
+    #[arg(long)]
+    in_place: bool,
+    /// Overwrite what is recognised on the device. A file is never overwritten
+    #[arg(long)]
+    overwrite_device: bool,
 }
 
 pub(crate) fn run(create: &Create, durability: DurabilityOption) -> Result<Output, Failure> {
@@ -77,14 +90,23 @@ pub(crate) fn run(create: &Create, durability: DurabilityOption) -> Result<Outpu
             "--class dax wants --format raw: a {format} volume moves its blocks, so programs can't map them"
         )));
     }
-    let options = CreateVolume {
-        size: create.size,
-        format,
-        block_size: create.block_size,
-        class,
-        durability: durability.forced(),
+    let Create { path, size, block_size, in_place, overwrite_device, .. } = create;
+    let (block_size, durability) = (*block_size, durability.forced());
+    let is_device = fs::metadata(path).is_ok_and(|found| found.file_type().is_char_device());
+    let made = match size {
+        Some(size) if !is_device && !in_place => {
+            let options = CreateVolume { size: *size, format, block_size, class, durability };
+            lode_volume::create(path, &options)
+        }
+        None if !is_device && !in_place => return Err(Failure::usage_error(NO_SIZE)),
+        size => {
+            let overwrite_device = *overwrite_device;
+            let options =
+                CreateInPlace { size: *size, format, block_size, class, durability, overwrite_device };
+            lode_volume::create_in_place(path, &options)
+        }
     };
-    let info = lode_volume::create(&create.path, &options).map_err(failed("creating a volume"))?;
+    let info = made.map_err(failed("creating a volume"))?;
     let text = format!(
         "{}: a {format} volume of {} blocks of {} bytes, class {}\n",
         create.path.display(),

@@ -25,7 +25,15 @@ use std::path::{Path, PathBuf};
 /// The commands of `lode volume`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum VolumeCommand {
-    /// Create a volume in a new, sparse file
+    /// Create a volume in a new, sparse file, or on a device-DAX node
+    ///
+    /// On a device, and with --in-place in a file that exists, the volume takes all of it. If a volume, a pool, a file system or
+    /// other content is recognised there, the command fails and changes nothing. Until they are written, blocks of the formats
+    /// btt, btt2 and raw have the content that lies in their places there, or zeros; those of other formats, and of a new file, are
+    /// zeros.
+    ///
+    /// A namespace of an emulated machine is a file as its image: `lode platform image export NAMESPACE FILE --for virtio-pmem`,
+    /// then this command with --in-place, and `lode platform image import FILE --into NAMESPACE`.
     ///
     /// A block of the formats btt, btt2, pmemblk and atomic is its old or its new self after a power cut, never a mixture; a block of
     /// a raw volume may be a mixture.

@@ -39,4 +39,5 @@ mod volume_pipes;
 mod volume_server;
 mod volumes_are_measured;
 mod volumes_are_served;
+mod volumes_in_place;
 mod volumes_keep_their_content;
