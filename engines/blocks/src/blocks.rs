@@ -186,12 +186,34 @@ impl<M: Medium> Blocks<M> {
         if let [(lba, from)] = writes {
             return self.write(*lba, from);
         }
-        for (lba, from) in writes {
+        let changes: Vec<(u64, Option<&[u8]>)> =
+            writes.iter().map(|(lba, from)| (*lba, Some(*from))).collect();
+        self.change_batch(&changes)
+    }
+
+    /// Writes blocks, and makes those without content (`None`) read as zeros. Otherwise as [`write_batch`](Blocks::write_batch).
+    ///
+    /// # Errors
+    /// As [`write_batch`](Blocks::write_batch).
+    ///
+    /// # Durability
+    /// See [`Blocks`].
+    ///
+    /// # Cost
+    /// That of [`write_batch`](Blocks::write_batch): blocks that become zeros are in its records. Those that are zeros cost nothing.
+    pub fn change_batch(&self, changes: &[(u64, Option<&[u8]>)]) -> Result<(), BlocksError> {
+        for (lba, change) in changes {
             self.check_range(*lba, 1)?;
-            self.check_length(from.len())?;
+            change.map_or(Ok(()), |from| self.check_length(from.len()))?;
         }
         self.log.check_accepts_records()?;
-        self.write_several(&last_of_each(writes))?;
+        let mut last = Vec::with_capacity(changes.len());
+        for (lba, change) in last_of_each(changes) {
+            if change.is_some() || !self.is_zero(lba)? {
+                last.push((lba, change));
+            }
+        }
+        self.change_several(&last)?;
         self.log.checkpoint_if_due();
         Ok(())
     }
@@ -267,8 +289,8 @@ impl<M: Medium> Blocks<M> {
     }
 }
 
-/// Returns the last write of each block.
-fn last_of_each<'w>(writes: &[(u64, &'w [u8])]) -> Vec<(u64, &'w [u8])> {
+/// Returns the last change of each block.
+fn last_of_each<T: Copy>(writes: &[(u64, T)]) -> Vec<(u64, T)> {
     let mut last = writes.to_vec();
     // Stable, so the writes of one block keep their order.
     last.sort_by_key(|(lba, _)| *lba);

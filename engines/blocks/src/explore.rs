@@ -159,9 +159,14 @@ impl BlocksSubject {
                             .iter()
                             .map(|(block, value)| (*block as u64, value.bytes(self.block_size as usize)))
                             .collect();
-                        let writes: Vec<(u64, &[u8])> =
-                            contents.iter().map(|(block, bytes)| (*block, bytes.as_slice())).collect();
-                        blocks.write_batch(&writes)?;
+                        let changes: Vec<(u64, Option<&[u8]>)> = writes
+                            .iter()
+                            .zip(&contents)
+                            .map(|((_, value), (block, bytes))| {
+                                (*block, (*value != BlockContent::ZERO).then_some(bytes.as_slice()))
+                            })
+                            .collect();
+                        blocks.change_batch(&changes)?;
                     }
                 }
                 if *is_fua {

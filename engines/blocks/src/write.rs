@@ -39,20 +39,22 @@ impl<M: Medium> Blocks<M> {
         self.log_and_retire(&[change], old)
     }
 
-    /// Writes blocks, each of them once.
+    /// Writes blocks, and makes those without content zeros; each of them once.
     ///
     /// # Errors
     /// As [`write_one`](Blocks::write_one).
     ///
     /// # Cost
     /// A record, and its drain without a volatile cache, for as many blocks as have room in it, and as there are spares.
-    pub(crate) fn write_several(&self, writes: &[(u64, &[u8])]) -> Result<(), BlocksError> {
+    pub(crate) fn change_several(&self, changes: &[(u64, Option<&[u8]>)]) -> Result<(), BlocksError> {
         let max = changes_max(self.log.record_words_max());
-        let mut rest = writes;
+        let mut rest = changes;
         while !rest.is_empty() {
-            let blocks = self.take_some(rest.len().min(max))?;
-            let (now, later) = rest.split_at(blocks.len());
-            self.write_to(now, &blocks)?;
+            let most = &rest[..rest.len().min(max)];
+            let written: Vec<usize> = (0..most.len()).filter(|index| most[*index].1.is_some()).collect();
+            let blocks = if written.is_empty() { Vec::new() } else { self.take_some(written.len())? };
+            let (now, later) = rest.split_at(written.get(blocks.len()).copied().unwrap_or(most.len()));
+            self.change_to(now, &blocks)?;
             rest = later;
         }
         Ok(())
@@ -67,23 +69,28 @@ impl<M: Medium> Blocks<M> {
         Ok(blocks)
     }
 
-    /// Writes blocks to as many data blocks, which were taken for them, with one record.
-    fn write_to(&self, writes: &[(u64, &[u8])], blocks: &[u32]) -> Result<(), BlocksError> {
-        let hold = || self.stripes.hold(self.medium(), writes.iter().map(|(lba, _)| *lba));
+    /// Writes blocks to as many data blocks, which were taken for them, and makes others zeros, with one record.
+    fn change_to(&self, all: &[(u64, Option<&[u8]>)], blocks: &[u32]) -> Result<(), BlocksError> {
+        let hold = || self.stripes.hold(self.medium(), all.iter().map(|(lba, _)| *lba));
         let stripes = self.logged.is_none().then(hold);
         let put_back = |lost: Option<u32>| {
             let unused = blocks.iter().filter(|block| lost != Some(**block));
             unused.for_each(|block| self.spares.put_back(self.medium(), *block));
         };
         self.wait_for_readers(blocks);
-        writes.iter().for_each(|(lba, _)| self.prefetch_word(*lba));
-        let mut changes = Vec::with_capacity(writes.len());
-        for ((lba, from), block) in writes.iter().zip(blocks) {
+        all.iter().for_each(|(lba, _)| self.prefetch_word(*lba));
+        let mut changes = Vec::with_capacity(all.len());
+        let mut free = blocks.iter();
+        for (lba, from) in all {
+            let (Some(from), Some(block)) = (from, from.and_then(|_| free.next())) else {
+                changes.push(Change { lba: *lba, word: None });
+                continue;
+            };
             let staged = self.stage(*block, *lba, from);
             changes.push(staged.inspect_err(|_| put_back(Some(*block)))?);
         }
         let _stripes = stripes.unwrap_or_else(hold);
-        let old = self.replaced_words(writes.iter().map(|(lba, _)| *lba)).inspect_err(|_| put_back(None))?;
+        let old = self.replaced_words(all.iter().map(|(lba, _)| *lba)).inspect_err(|_| put_back(None))?;
         self.log_and_retire(&changes, old.into_iter().flatten())
     }
 

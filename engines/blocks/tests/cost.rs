@@ -36,6 +36,12 @@ fn measure_all(table: &mut Table, durability: Durability, size: u32) {
     assert_eq!(counts.drains, drains_of_write, "all contents and one record");
     let (_, counts) = table.measure(&medium, &name("flush-8"), || blocks.flush().unwrap());
     assert_eq!(counts.drains, if is_cached { 1 } else { 0 }, "all contents and one record");
+    let mixed: Vec<(u64, Option<&[u8]>)> =
+        (0..8).map(|lba| (lba, (lba % 2 == 0).then_some(block.as_slice()))).collect();
+    let (_, counts) = table.measure(&medium, &name("mixed-8"), || blocks.change_batch(&mixed).unwrap());
+    assert_eq!(counts.drains, drains_of_write, "four contents, four zeros and one record");
+    let (_, counts) = table.measure(&medium, &name("flush-mixed-8"), || blocks.flush().unwrap());
+    assert_eq!(counts.drains, if is_cached { 1 } else { 0 }, "four contents, four zeros and one record");
     table.measure(&medium, &name("flush-nothing"), || blocks.flush().unwrap());
     table.measure(&medium, &name("zero"), || blocks.zero(9, 1).unwrap());
     table.measure(&medium, &name("zero-zeros"), || blocks.zero(9, 1).unwrap());

@@ -162,6 +162,23 @@ impl<M: Medium> Btt<M> {
         self.made()?.write_batch(&self.medium, writes)
     }
 
+    /// Writes blocks, and makes those without content (`None`) read as zeros. Otherwise as [`write_batch`](Btt::write_batch).
+    ///
+    /// # Errors
+    /// As [`write_batch`](Btt::write_batch).
+    ///
+    /// # Durability
+    /// See [`Btt`].
+    ///
+    /// # Cost
+    /// That of [`write_batch`](Btt::write_batch): zeros share its first drain, for up to 65,536 blocks. One drain without a write.
+    pub fn change_batch(&self, changes: &[(u64, Option<&[u8]>)]) -> Result<(), BttError> {
+        for from in changes.iter().filter_map(|(_, change)| *change) {
+            self.check_length(from.len())?;
+        }
+        self.made()?.change_batch(&self.medium, changes)
+    }
+
     /// Writes blocks to the places that they have, so a power cut may leave a mixture of the old and the new content in each
     /// of them, and a reader may see one. A block that reads as zeros or is lost has no place, and is written as by
     /// [`write_batch`](Btt::write_batch). If a block is there twice, the last content counts.

@@ -166,12 +166,17 @@ impl Engine {
             return self.btt.write_in_place(&[(*block as u64, &value.bytes(LBASIZE))]);
         }
         let contents: Vec<Vec<u8>> = blocks.iter().map(|(_, value)| value.bytes(LBASIZE)).collect();
-        let mut batch: Vec<(u64, &[u8])> =
-            blocks.iter().zip(&contents).map(|((block, _), bytes)| (*block as u64, &bytes[..])).collect();
+        let mut batch: Vec<(u64, Option<&[u8]>)> = blocks
+            .iter()
+            .zip(&contents)
+            .map(|((block, value), bytes)| {
+                (*block as u64, (*value != BlockContent::ZERO).then_some(&bytes[..]))
+            })
+            .collect();
         if batch.len() > 1 {
-            batch.insert(0, (batch[0].0, &NEVER));
+            batch.insert(0, (batch[0].0, Some(&NEVER)));
         }
-        self.btt.write_batch(&batch)
+        self.btt.change_batch(&batch)
     }
 
     /// Runs a request. Returns what it read.
@@ -188,7 +193,8 @@ impl Engine {
                 return content(&self.btt, *block as u64, self.in_place).map(Some);
             }
             BlockRequest::Trim { blocks } => {
-                blocks.iter().try_for_each(|block| self.btt.zero(*block as u64, 1))?;
+                let zeros: Vec<_> = blocks.iter().map(|block| (*block as u64, None)).collect();
+                self.btt.change_batch(&zeros)?;
             }
         }
         Ok(None)

@@ -55,6 +55,7 @@
 //! |---|---|---|---|
 //! | write | 2 | 2: flog and map | the block |
 //! | batch of n writes | 2 | 2 n: flog and map | the blocks |
+//! | zeros in such a batch | 0 more | those of their map entries | - |
 //! | n writes in place | 1 | 0 | the blocks |
 //! | zero of n blocks | 1 | those of their map entries | - |
 //! | read | 0 | 0 | - |

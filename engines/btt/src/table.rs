@@ -12,6 +12,9 @@ use lode_pmem::{Durability, Medium, Readable};
 /// Blocks whose state changes with one drain, at most: their stripes are held for so long.
 const STATES_MAX: u64 = 1 << 16;
 
+/// The new content of a block; `None` for zeros.
+pub(crate) type Change<'c> = (u64, Option<&'c [u8]>);
+
 /// The arenas of a table that is open.
 #[derive(Debug)]
 pub(crate) struct Table {
@@ -113,18 +116,38 @@ impl Table {
         if let [(lba, from)] = writes {
             return self.write(medium, *lba, from);
         }
-        for (lba, _) in writes {
+        let changes: Vec<Change<'_>> = writes.iter().map(|(lba, from)| (*lba, Some(*from))).collect();
+        self.change_batch(medium, &changes)
+    }
+
+    /// Writes blocks, and makes others zeros. The last change of a block counts.
+    pub(crate) fn change_batch<M: Medium>(&self, medium: &M, changes: &[Change<'_>]) -> Result<(), BttError> {
+        for (lba, _) in changes {
             self.locate_writable(*lba)?;
         }
-        let writes = last_of_each(writes);
-        if self.cache.is_some() {
-            return writes.iter().try_for_each(|(lba, from)| self.write(medium, *lba, from));
+        let changes = last_of_each(changes);
+        if let Some(cache) = &self.cache {
+            return changes.iter().try_for_each(|(lba, change)| match change {
+                Some(from) => self.write(medium, *lba, from),
+                None => self.poison_if_in_doubt(self.set_state_cached(
+                    medium,
+                    cache,
+                    self.locate_writable(*lba)?,
+                    BttBlockState::Zero,
+                )),
+            });
         }
-        let mut rest = &writes[..];
-        while !rest.is_empty() {
-            let staged = self.stage_some(medium, rest)?;
-            rest = &rest[staged.len()..];
-            self.poison_if_in_doubt(commit_batch(medium, staged))?;
+        let writes: Vec<(u64, &[u8])> =
+            changes.iter().filter_map(|(lba, change)| change.map(|from| (*lba, from))).collect();
+        let zeros = changes.iter().filter(|(_, change)| change.is_none());
+        let zeros = zeros.map(|(lba, _)| self.locate_writable(*lba)).collect::<Result<Vec<_>, _>>()?;
+        let (mut writes, mut zeros) = (&writes[..], &zeros[..]);
+        while !(writes.is_empty() && zeros.is_empty()) {
+            let staged = self.stage_some(medium, writes)?;
+            writes = &writes[staged.len()..];
+            let now;
+            (now, zeros) = zeros.split_at(zeros.len().min(STATES_MAX as usize));
+            self.poison_if_in_doubt(commit_batch(medium, staged, now))?;
         }
         Ok(())
     }
@@ -225,8 +248,8 @@ impl Table {
     }
 }
 
-/// Returns the last write of each block.
-fn last_of_each<'w>(writes: &[(u64, &'w [u8])]) -> Vec<(u64, &'w [u8])> {
+/// Returns the last change of each block.
+fn last_of_each<T: Copy>(writes: &[(u64, T)]) -> Vec<(u64, T)> {
     let mut last = writes.to_vec();
     // Stable, so the writes of one block keep their order.
     last.sort_by_key(|(lba, _)| *lba);

@@ -10,6 +10,9 @@
 //!   each block:  map entry                        visible; flushed, and durable with the next drain  (row 4)
 //! ```
 //!
+//! Blocks of the batch that become zeros get their map entries before the first drain, which makes them durable. They need nothing
+//! of the writes, nor the writes of them.
+//!
 //! The rows are those of the crash table at the head of the crate, and each block of a batch is in a row of its own. No block
 //! is in a batch twice, so no flog entry of a batch builds on a map entry of the same batch, and recovery may look at them in
 //! any order.
@@ -23,7 +26,7 @@ use crate::bugs;
 use crate::error::{BttError, InDoubtCause};
 use crate::lanes::{HeldLane, LaneState, Lanes};
 use crate::undrained::{Stripe, Undrained};
-use lode_layout::{PoolOffset, WORD};
+use lode_layout::{LINE, PoolOffset, WORD, align_down};
 use lode_nvdimm::{BttBlockState, BttDialect, BttFlogEntry, BttMapEntry};
 use lode_pmem::sync::SpinMutexGuard;
 use lode_pmem::{FaultScope, Medium};
@@ -68,30 +71,50 @@ impl<'a> Staged<'a> {
     }
 }
 
-/// Makes the blocks of a batch current, each of them once.
+/// A block that becomes zeros, whose stripe is held.
+#[derive(Debug)]
+struct Zeroed<'a> {
+    arena: &'a Arena,
+    lba: u32,
+    old: BttMapEntry,
+}
+
+/// Makes the blocks of a batch current, and makes others zeros; each block is there once.
 ///
 /// # Errors
 /// Fails if a map entry can't be used, and nothing was changed; or with [`BttError::InDoubt`].
 ///
 /// # Durability
-/// The writes are durable on return.
+/// The changes are durable on return.
 ///
 /// # Cost
-/// Two drains; for each block one line of the flog and one of the map.
-pub(crate) fn commit_batch<M: Medium>(medium: &M, mut batch: Vec<Staged<'_>>) -> Result<(), BttError> {
-    let order = |staged: &Staged<'_>| staged.arena.stripe_order(staged.lba);
-    batch.sort_unstable_by_key(order);
-    let mut stripes: Vec<SpinMutexGuard<'_, Stripe>> = Vec::with_capacity(batch.len());
+/// Two drains, and one without a write; for each block that is written one line of the flog and one of the map, and for those that
+/// become zeros the lines of their map entries.
+pub(crate) fn commit_batch<'a, M: Medium>(
+    medium: &M,
+    batch: Vec<Staged<'a>>,
+    zeros: &[(&'a Arena, u32)],
+) -> Result<(), BttError> {
+    let written = batch.iter().map(|staged| (staged.arena, staged.lba));
+    let mut blocks: Vec<(&Arena, u32)> = written.chain(zeros.iter().copied()).collect();
+    let order = |(arena, lba): &(&Arena, u32)| arena.stripe_order(*lba);
+    blocks.sort_unstable_by_key(order);
+    blocks.dedup_by_key(|block| order(block));
+    let stripes = blocks.iter().map(|(arena, lba)| arena.hold_stripe(medium, *lba));
+    let mut stripes = stripes.collect::<Result<Vec<_>, _>>()?;
     let mut writes = Vec::with_capacity(batch.len());
-    let mut last = None;
     for staged in batch {
-        let stripe = order(&staged);
-        if last.replace(stripe) != Some(stripe) {
-            stripes.push(staged.arena.hold_stripe(medium, staged.lba)?);
-        }
-        writes.push(staged.begin(medium, stripes.len() - 1)?);
+        let stripe = blocks.partition_point(|block| order(block) < order(&(staged.arena, staged.lba)));
+        writes.push(staged.begin(medium, stripe)?);
     }
-    commit(medium, &mut writes, &mut stripes)
+    let mut zeroed = Vec::with_capacity(zeros.len());
+    for (arena, lba) in zeros.iter().copied() {
+        let old = arena.entry_to_replace(medium, lba)?;
+        if arena.read_state(old) != BttBlockState::Zero {
+            zeroed.push(Zeroed { arena, lba, old });
+        }
+    }
+    commit(medium, &mut writes, &zeroed, &mut stripes)
 }
 
 /// Makes the blocks current whose stripes are held.
@@ -99,12 +122,16 @@ pub(crate) fn commit_batch<M: Medium>(medium: &M, mut batch: Vec<Staged<'_>>) ->
 fn commit<M: Medium>(
     medium: &M,
     writes: &mut [BlockWrite<'_>],
+    zeroed: &[Zeroed<'_>],
     stripes: &mut [SpinMutexGuard<'_, Stripe>],
 ) -> Result<(), BttError> {
+    if writes.is_empty() && zeroed.is_empty() {
+        return Ok(());
+    }
     // A lane whose write is in doubt has no free block for the next one: recovery may need either.
     writes.iter_mut().for_each(|write| write.lane.state.is_waiting = true);
     // No map entry without its flog entry: the block would have two owners after a crash.
-    let made = in_doubt(|| make_current(medium, writes)).flatten();
+    let made = in_doubt(|| make_current(medium, writes, zeroed)).flatten();
     let made = made.and_then(|()| in_doubt(|| writes.iter().for_each(|write| write.store_map(medium))));
     if made.is_err() {
         stripes.iter_mut().for_each(|stripe| stripe.is_in_doubt = true);
@@ -122,8 +149,12 @@ fn commit<M: Medium>(
     Ok(())
 }
 
-/// Makes the data and the flog entries of a batch durable.
-fn make_current<M: Medium>(medium: &M, writes: &mut [BlockWrite<'_>]) -> Result<(), BttError> {
+/// Makes the data and the flog entries of a batch durable, and the map entries of blocks that become zeros.
+fn make_current<M: Medium>(
+    medium: &M,
+    writes: &mut [BlockWrite<'_>],
+    zeroed: &[Zeroed<'_>],
+) -> Result<(), BttError> {
     let keeps_order = medium.keeps_order_in_lines() || bugs::FLOG_HALVES_UNORDERED.is_active();
     for write in &*writes {
         let at = write.flog_at();
@@ -135,10 +166,15 @@ fn make_current<M: Medium>(medium: &M, writes: &mut [BlockWrite<'_>]) -> Result<
             write.store_map(medium);
         }
     }
+    store_zeros(medium, zeroed);
     if !bugs::DATA_NOT_DRAINED.is_active() {
         // ORDER: the data of all blocks, and the first halves where lines keep no order, are durable before any entry is
-        // current. So is every map entry that these build on. Stop here: row 1 for each block, the old entry is current.
+        // current. So is every map entry that these build on. Stop here: row 1 for each block, the old entry is current. A block
+        // that becomes zeros has its old map entry or the new one.
         medium.drain()?;
+    }
+    if writes.is_empty() {
+        return Ok(());
     }
     let count = writes.len();
     for (place, write) in writes.iter().enumerate() {
@@ -157,6 +193,19 @@ fn make_current<M: Medium>(medium: &M, writes: &mut [BlockWrite<'_>]) -> Result<
         write.arena.advance(&mut write.lane.state, write.entry);
     }
     Ok(())
+}
+
+/// Stores the map entries of blocks that become zeros, and flushes each line of them once. Their numbers stay.
+fn store_zeros<M: Medium>(medium: &M, zeroed: &[Zeroed<'_>]) {
+    let line = |zeroed: &Zeroed<'_>| align_down(zeroed.arena.word_at(zeroed.lba).get(), LINE);
+    for in_line in zeroed.chunk_by(|one, next| line(one) == line(next)) {
+        for Zeroed { arena, lba, old } in in_line {
+            arena.store_entry_unflushed(medium, *lba, BttMapEntry { state: BttBlockState::Zero, ..*old });
+        }
+        if let Some(first) = in_line.first() {
+            medium.flush(PoolOffset::new(line(first)), LINE);
+        }
+    }
 }
 
 impl BlockWrite<'_> {
@@ -190,7 +239,7 @@ impl Arena {
         let lane = self.lanes.claim(medium).ok_or(BttError::Poisoned)?;
         let mut stripe = self.hold_stripe(medium, lba)?;
         let mut write = self.stage_in(medium, lane, lba, from)?.begin(medium, 0)?;
-        commit(medium, slice::from_mut(&mut write), slice::from_mut(&mut stripe))
+        commit(medium, slice::from_mut(&mut write), &[], slice::from_mut(&mut stripe))
     }
 
     /// Holds the stripe of a block, and makes sure that the next drain makes its words durable: recovery looks at the lanes in
@@ -291,7 +340,7 @@ mod test {
     use super::*;
     use crate::explore::BttSubject;
     use crate::open;
-    use lode_layout::{BLOCK, align_down};
+    use lode_layout::BLOCK;
     use lode_pmem::Durability;
     use lode_sim::{Cpu, Machine, SimMedium, Subject};
     use std::sync::Arc;

@@ -39,6 +39,12 @@ fn measure_all(table: &mut Table, durability: Durability, lbasize: u32) {
         table.measure(&medium, &format!("zero-again-32-{lbasize}"), || btt.zero(100, 32).unwrap());
     assert_eq!(counts, Counts::default(), "all blocks are zeros already");
     table.measure(&medium, &format!("flush-{lbasize}"), || btt.flush().unwrap());
+    let mixed: Vec<(u64, Option<&[u8]>)> =
+        (200..232).map(|lba| (lba, (lba % 2 == 0).then_some(&block[..]))).collect();
+    let (_, counts) =
+        table.measure(&medium, &format!("mixed-32-{lbasize}"), || btt.change_batch(&mixed).unwrap());
+    assert_eq!(counts.drains, if is_cached { 0 } else { 2 }, "data and zeros, then all flog entries");
+    table.measure(&medium, &format!("flush-mixed-{lbasize}"), || btt.flush().unwrap());
     (0..32).for_each(|lba| btt.write(lba, &block).unwrap());
     let (_, counts) = table.measure(&medium, &format!("flush-32-{lbasize}"), || btt.flush().unwrap());
     assert_eq!(counts.drains, if is_cached { 2 } else { 0 }, "all data, then all flog entries");

@@ -90,14 +90,27 @@ impl BlockWorkload<'_> {
             9 => {
                 let count = self.block_count as usize;
                 let next = (block + actor.rng.usize(1..count)) % count;
-                BlockRequest::Write { blocks: vec![(block, value), (next, value)], is_fua: false }
+                BlockRequest::Write {
+                    blocks: vec![(block, value), (next, or_zeros(value, 2))],
+                    is_fua: false,
+                }
             }
             10 if self.large_request > 0 => {
-                let blocks = (0..self.large_request).map(|block| (block, value)).collect();
+                let last = self.large_request - 1;
+                let of = |block| if block == last { or_zeros(value, 3) } else { value };
+                let blocks = (0..self.large_request).map(|block| (block, of(block))).collect();
                 BlockRequest::Write { blocks, is_fua: actor.rng.bool() }
             }
             _ => write(value, false),
         }
+    }
+}
+
+/// Returns zeros for each `period`th value, so that a request mixes both, and else the value itself.
+fn or_zeros(value: BlockContent, period: u64) -> BlockContent {
+    match value {
+        BlockContent::Whole(word) if word % period == 0 => BlockContent::ZERO,
+        value => value,
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::block_error::BlockError;
 use crate::device::{BlockDevice, Extent, Request, flush_changes, of_block, run_of_alike};
 use crate::error::VolumeError;
-use crate::remapped::{RemappedBlocks, run_batch};
+use crate::remapped::{Change, RemappedBlocks, run_batch};
 use lode_blocks::{BlockPool, BlocksError};
 use lode_pmem::Medium;
 
@@ -63,8 +63,8 @@ impl RemappedBlocks for Atomic {
         self.0.blocks().read(block, into)
     }
 
-    fn write_batch(&self, writes: &[(u64, &[u8])]) -> Result<(), BlocksError> {
-        self.0.blocks().write_batch(writes)
+    fn change_batch(&self, changes: &[Change<'_>]) -> Result<(), BlocksError> {
+        self.0.blocks().change_batch(changes)
     }
 
     fn zero(&self, first: u64, count: u64) -> Result<(), BlocksError> {

@@ -47,8 +47,10 @@
 //! for a block that the next write fills.
 //!
 //! # Cost
-//! A batch on a raw volume costs one drain, or none at durability `commit` without FUA. The writes of a batch that follow each
-//! other share the drain of atomic blocks, or the two drains of a table.
+//! A batch on a raw volume costs one drain, or none at durability `commit` without FUA. Writes, zeros and trims of a batch that follow
+//! each other share the drain of atomic blocks, or the two drains of a table: that is the least for a write to one, whose flog entry
+//! must be durable after its data. Without a write, a table takes one. More than 65,536 blocks that become zeros take another drain,
+//! as do atomic blocks for which a record has no room. A read between changes ends their group.
 #![forbid(unsafe_code)]
 
 mod atomic;

@@ -1,7 +1,14 @@
-//! Batches on blocks that a map names: a write goes to a fresh place, and writes that follow each other share drains.
+//! Batches on blocks that a map names: a write goes to a fresh place, and changes that follow each other share drains.
 
 use crate::block_error::{BlockError, BlockFault};
 use crate::device::{BlockDevice, Op, Request, check_op, of_block, read_each, write_each};
+use std::iter;
+
+/// Blocks of one group of changes that become zeros, at most. A longer request runs alone.
+const ZEROS_MAX: u64 = 1 << 16;
+
+/// The new content of a block; `None` for zeros.
+pub(crate) type Change<'c> = (u64, Option<&'c [u8]>);
 
 /// Blocks whose place a map names.
 pub(crate) trait RemappedBlocks {
@@ -11,13 +18,14 @@ pub(crate) trait RemappedBlocks {
     /// Reads a block.
     fn read(&self, block: u64, into: &mut [u8]) -> Result<(), Self::Fault>;
 
-    /// Writes blocks that share drains. The last content of a block counts. After a failure, some of them may be written.
-    fn write_batch(&self, writes: &[(u64, &[u8])]) -> Result<(), Self::Fault>;
+    /// Changes blocks, with shared drains. The last change of a block counts. After a failure, some of them may be changed.
+    fn change_batch(&self, changes: &[Change<'_>]) -> Result<(), Self::Fault>;
 
-    /// Writes blocks as [`write_batch`](RemappedBlocks::write_batch) does, except that a power cut may leave a mixture in each of
-    /// them.
+    /// Writes blocks, with shared drains, so that a power cut may leave a mixture in each of them. The last content of a block
+    /// counts. After a failure, some of them may be written.
     fn write_in_place(&self, writes: &[(u64, &[u8])]) -> Result<(), Self::Fault> {
-        self.write_batch(writes)
+        let changes: Vec<Change<'_>> = writes.iter().map(|(block, from)| (*block, Some(*from))).collect();
+        self.change_batch(&changes)
     }
 
     /// Makes `count` blocks, at least one, read as zeros, with shared drains. After a failure, some of them may do so.
@@ -33,48 +41,82 @@ pub(crate) fn run_batch(
     for request in batch.iter_mut() {
         request.result = check_op(device, &request.op);
     }
-    let is_write = |request: &Request<'_>| matches!(request.op, Op::Write { .. });
-    let together = |one: &Request<'_>, next: &Request<'_>| {
-        is_write(one) && is_write(next) && one.is_in_place == next.is_in_place
-    };
-    for alike in batch.chunk_by_mut(together) {
-        match alike {
-            [first, ..] if is_write(first) => write_together(blocks, device.block_size(), alike),
-            others => others.iter_mut().for_each(|request| run_alone(blocks, device.block_size(), request)),
+    let size = device.block_size();
+    let mut rest = batch;
+    while !rest.is_empty() {
+        let alike = length_of_group(rest);
+        let group;
+        (group, rest) = rest.split_at_mut(alike);
+        match group {
+            [one] if !matches!(one.op, Op::Write { .. }) => run_alone(blocks, size, one),
+            changes => change_together(blocks, size, changes),
         }
     }
 }
 
-/// Runs writes that follow each other, all in place or none.
-fn write_together(blocks: &impl RemappedBlocks, size: usize, writes: &mut [Request<'_>]) {
-    let is_in_place = writes.first().is_some_and(|request| request.is_in_place);
-    let write = |all: &[(u64, &[u8])]| match is_in_place {
-        true => blocks.write_in_place(all),
-        false => blocks.write_batch(all),
+/// Returns the number of requests, at least one, that run together: changes that follow each other, all in place or none.
+fn length_of_group(batch: &[Request<'_>]) -> usize {
+    let zeros = |request: &Request<'_>| match request.op {
+        Op::Zero { count, .. } | Op::Trim { count, .. } if request.result.is_ok() => count,
+        _ => 0,
     };
-    let all: Vec<(u64, &[u8])> = writes.iter().flat_map(|request| contents(request, size)).collect();
-    let Err(fault) = write(&all) else { return };
+    let (Some(first), mut total) = (batch.first(), 0_u64) else { return 0 };
+    let together = batch.iter().take_while(|request| {
+        total = total.saturating_add(zeros(request));
+        request.op.is_change() && is_in_place(request) == is_in_place(first) && total <= ZEROS_MAX
+    });
+    together.count().max(1)
+}
+
+/// Returns true for a write to the place that its blocks have.
+fn is_in_place(request: &Request<'_>) -> bool {
+    request.is_in_place && matches!(request.op, Op::Write { .. })
+}
+
+/// Runs changes that follow each other, all in place or none.
+fn change_together(blocks: &impl RemappedBlocks, size: usize, requests: &mut [Request<'_>]) {
+    let is_in_place = requests.first().is_some_and(is_in_place);
+    let changes = requests.iter().flat_map(|request| changes_of(request, size));
+    let done = match is_in_place {
+        true => {
+            let writes = changes.filter_map(|(block, from)| from.map(|from| (block, from)));
+            blocks.write_in_place(&writes.collect::<Vec<_>>())
+        }
+        false => blocks.change_batch(&changes.collect::<Vec<_>>()),
+    };
+    let Err(fault) = done else { return };
     let fault = fault.into();
-    for request in writes.iter_mut().filter(|request| request.result.is_ok()) {
-        let Op::Write { block, from } = &request.op else { continue };
-        request.result = match fault.is_in_doubt() {
-            true => Err(of_block(*block, size)(fault)),
-            // Written once more one by one, so that each request has the fault of its own block.
-            false => write_each(*block, from, size, |block, from| write(&[(block, from)])),
+    for request in requests.iter_mut().filter(|request| request.result.is_ok()) {
+        request.result = match (&request.op, fault.is_in_doubt()) {
+            (op, true) => Err(of_block(op.block(), size)(fault)),
+            // Once more one by one, so that each request has the fault of its own block.
+            (Op::Write { block, from }, false) => {
+                write_each(*block, from, size, |block, from| match is_in_place {
+                    true => blocks.write_in_place(&[(block, from)]),
+                    false => blocks.change_batch(&[(block, Some(from))]),
+                })
+            }
+            (Op::Zero { block, count } | Op::Trim { block, count }, false) => {
+                zero(blocks, size, *block, *count)
+            }
+            (Op::Read { .. }, false) => unreachable!("a read runs alone"),
         };
     }
 }
 
-/// Returns the blocks that a write changes, none if it is refused.
-fn contents<'b>(request: &Request<'b>, size: usize) -> impl Iterator<Item = (u64, &'b [u8])> {
-    let (block, from) = match request.op {
-        Op::Write { block, from } if request.result.is_ok() => (block, from),
-        _ => (0, &[][..]),
-    };
-    (block..).zip(from.chunks_exact(size))
+/// Returns the changes of a request, none if it is refused.
+fn changes_of<'b>(request: &Request<'b>, size: usize) -> Box<dyn Iterator<Item = Change<'b>> + 'b> {
+    match request.op {
+        _ if request.result.is_err() => Box::new(iter::empty()),
+        Op::Write { block, from } => Box::new((block..).zip(from.chunks_exact(size).map(Some))),
+        Op::Zero { block, count } | Op::Trim { block, count } => {
+            Box::new((block..block + count).map(|block| (block, None)))
+        }
+        Op::Read { .. } => Box::new(iter::empty()),
+    }
 }
 
-/// Runs a request that is no write.
+/// Runs a read, or a request that makes blocks zeros.
 fn run_alone(blocks: &impl RemappedBlocks, size: usize, request: &mut Request<'_>) {
     if request.result.is_err() {
         return;

@@ -2,7 +2,7 @@
 
 use crate::block_error::BlockError;
 use crate::device::{BlockDevice, Extent, Request, flush_changes, of_block, run_of_alike};
-use crate::remapped::{RemappedBlocks, run_batch};
+use crate::remapped::{Change, RemappedBlocks, run_batch};
 use lode_btt::{Btt, BttError};
 use lode_pmem::Medium;
 
@@ -49,8 +49,8 @@ impl<M: Medium> RemappedBlocks for Btt<M> {
         Btt::read(self, block, into)
     }
 
-    fn write_batch(&self, writes: &[(u64, &[u8])]) -> Result<(), BttError> {
-        Btt::write_batch(self, writes)
+    fn change_batch(&self, changes: &[Change<'_>]) -> Result<(), BttError> {
+        Btt::change_batch(self, changes)
     }
 
     fn write_in_place(&self, writes: &[(u64, &[u8])]) -> Result<(), BttError> {

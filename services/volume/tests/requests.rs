@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use lode_btt::{Btt, Plan};
-use lode_layout::{PoolOffset, VolumeClass};
+use lode_layout::{PmdkHeader, PmdkKind, PoolOffset, VolumeClass};
 use lode_nvdimm::{BttInfo, BttVersion};
 use lode_pmem::{Counted, Durability, Mapping, Medium};
 use lode_pool::{Access, Headers};
@@ -101,6 +101,61 @@ fn writes_of_a_batch_share_the_drains_of_a_table() {
     let before = medium.counts();
     run(&table, Op::Zero { block: 2, count: 200 });
     assert_eq!((medium.counts() - before).drains, 1, "the map entries");
+}
+
+/// Writes, zeros and trims of one batch share the drains of the writes, whatever their order, and the last change of a block counts.
+#[test]
+fn zeros_and_trims_of_a_batch_share_the_drains_of_a_table() {
+    let (size, uuid) = (20 << 20, Uuid::from_u128(1));
+    let kernel = |version| Plan::kernel(size, SIZE as u32, version, [uuid, Uuid::nil()]).unwrap();
+    let header = PmdkHeader::new(PmdkKind::Blocks, uuid, Uuid::from_u128(2), 1);
+    let pmdk = Plan::pmdk(size, SIZE as u32, header).unwrap();
+    for (plan, durability) in [kernel(BttVersion::V1_1), kernel(BttVersion::V2_0), pmdk]
+        .iter()
+        .flat_map(|plan| [(plan, Durability::Line), (plan, Durability::Byte), (plan, Durability::Commit)])
+    {
+        let medium = Arc::new(cost::medium(size, durability, env!("CARGO_TARGET_TMPDIR")));
+        plan.format(&medium).unwrap();
+        let table = Btt::open(Arc::clone(&medium)).unwrap();
+        let is_cached = BlockDevice::has_volatile_cache(&table);
+        run(&table, Op::Write { block: 0, from: &[1; 32 * SIZE] });
+        let before = medium.counts();
+        let batch = &mut [
+            Request::new(Op::Zero { block: 2, count: 4 }),
+            Request::new(Op::Write { block: 0, from: &[2; 4 * SIZE] }),
+            Request::new(Op::Trim { block: 3, count: 2 }),
+            Request::new(Op::Zero { block: table.block_count(), count: 1 }),
+            Request::new(Op::Write { block: 4, from: &[3; SIZE] }),
+            Request::new(Op::Zero { block: 20, count: 12 }),
+            Request::new(Op::Zero { block: 7, count: 0 }),
+        ];
+        table.run(batch);
+        let faulty: Vec<bool> = batch.iter().map(|request| request.result.is_err()).collect();
+        assert_eq!(faulty, [false, false, false, true, false, false, false]);
+        let drains = (medium.counts() - before).drains;
+        assert_eq!(drains, if is_cached { 0 } else { 2 }, "the data and the zeros, then the flog entries");
+        let mut want = [1; 32];
+        want[..7].copy_from_slice(&[2, 2, 2, 0, 3, 0, 1]);
+        want[20..].fill(0);
+        assert_eq!(read(&table, 0, 32), want.map(|byte| [byte; SIZE]).concat());
+        let before = medium.counts();
+        let batch = &mut [
+            Request::new(Op::Trim { block: 0, count: 1 }),
+            Request::new(Op::Zero { block: 8, count: 3 }),
+            Request::new(Op::Trim { block: 14, count: 1 }),
+        ];
+        table.run(batch);
+        assert!(batch.iter().all(|request| request.result.is_ok()));
+        let drains = (medium.counts() - before).drains;
+        assert_eq!(drains, if is_cached { 0 } else { 1 }, "the map entries");
+        want[0] = 0;
+        want[8..11].fill(0);
+        want[14] = 0;
+        BlockDevice::flush(&table).unwrap();
+        drop(table);
+        let table = Btt::open(Arc::clone(&medium)).unwrap();
+        assert_eq!(read(&table, 0, 32), want.map(|byte| [byte; SIZE]).concat());
+    }
 }
 
 /// Metadata go through the table, and data to the places that they have, in one batch.
