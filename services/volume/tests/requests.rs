@@ -76,6 +76,24 @@ fn requests_fail_one_by_one() {
     }
 }
 
+/// Without a volatile cache a request is durable on return. With one, a flush makes it so, and the cache of a table dies with the
+/// process.
+#[test]
+fn volatile_cache_is_reported_on_commit_alone() {
+    for format in FORMATS {
+        for durability in [Durability::Byte, Durability::Line, Durability::Commit] {
+            let (_folder, path, device) = volume(format, durability);
+            let is_cached = durability == Durability::Commit;
+            let is_table = !matches!(format, VolumeFormat::Atomic | VolumeFormat::Raw);
+            assert_eq!(device.has_volatile_cache(), is_cached, "{format} {durability}");
+            assert_eq!(device.has_process_cache(), is_cached && is_table, "{format} {durability}");
+            drop(device);
+            let reader = Volume::open(&path, Access::ReadOnly, None).unwrap();
+            assert!(!reader.has_volatile_cache(), "{format}: nothing is written");
+        }
+    }
+}
+
 /// Returns a table in memory that counts drains.
 fn table() -> (Arc<Counted<Mapping>>, Btt<Arc<Counted<Mapping>>>) {
     let (size, uuids) = (20 << 20, [Uuid::from_u128(1), Uuid::nil()]);

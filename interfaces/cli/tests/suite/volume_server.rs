@@ -75,6 +75,8 @@ pub(crate) fn tool(name: &str, arguments: &[&str]) -> String {
 
 pub(crate) const CMD_WRITE: u16 = 1;
 pub(crate) const CMD_FLUSH: u16 = 3;
+pub(crate) const CMD_TRIM: u16 = 4;
+pub(crate) const CMD_WRITE_ZEROES: u16 = 6;
 pub(crate) const CMD_RESIZE: u16 = 8;
 pub(crate) const CMD_FLAG_FUA: u16 = 1;
 
@@ -84,21 +86,36 @@ pub(crate) struct Client(UnixStream);
 impl Client {
     /// Connects to the first export.
     pub(crate) fn connect(socket: &Path) -> Client {
+        Client::with_flags(socket).0
+    }
+
+    /// Connects to the first export, and returns its transmission flags, too.
+    pub(crate) fn with_flags(socket: &Path) -> (Client, u16) {
         let mut stream = UnixStream::connect(socket).unwrap();
         stream.read_exact(&mut [0; 18]).unwrap();
         // Fixed newstyle without zeros; EXPORT_NAME of the empty name.
         stream.write_all(b"\0\0\0\x03IHAVEOPT\0\0\0\x01\0\0\0\0").unwrap();
-        stream.read_exact(&mut [0; 10]).unwrap();
-        Client(stream)
+        let mut export = [0; 10];
+        stream.read_exact(&mut export).unwrap();
+        (Client(stream), u16::from_be_bytes([export[8], export[9]]))
     }
 
     pub(crate) fn send(&mut self, code: u16, flags: u16, cookie: u64, offset: u64, payload: &[u8]) {
+        self.send_of(code, flags, cookie, offset, payload.len() as u32, payload);
+    }
+
+    /// Sends a command for a range without a payload.
+    pub(crate) fn send_range(&mut self, code: u16, flags: u16, cookie: u64, offset: u64, len: u32) {
+        self.send_of(code, flags, cookie, offset, len, &[]);
+    }
+
+    fn send_of(&mut self, code: u16, flags: u16, cookie: u64, offset: u64, len: u32, payload: &[u8]) {
         let mut bytes = 0x2560_9513_u32.to_be_bytes().to_vec();
         bytes.extend_from_slice(&flags.to_be_bytes());
         bytes.extend_from_slice(&code.to_be_bytes());
         bytes.extend_from_slice(&cookie.to_be_bytes());
         bytes.extend_from_slice(&offset.to_be_bytes());
-        bytes.extend_from_slice(&(payload.len() as u32).to_be_bytes());
+        bytes.extend_from_slice(&len.to_be_bytes());
         bytes.extend_from_slice(payload);
         self.0.write_all(&bytes).unwrap();
     }

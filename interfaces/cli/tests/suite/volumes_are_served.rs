@@ -3,7 +3,9 @@
 
 use crate::program::{lode, text};
 use crate::volume_journal::{BLOCK, Journal, content};
-use crate::volume_server::{CMD_FLAG_FUA, CMD_FLUSH, CMD_RESIZE, CMD_WRITE, Client, Server, create, tool};
+use crate::volume_server::{
+    CMD_FLAG_FUA, CMD_FLUSH, CMD_RESIZE, CMD_TRIM, CMD_WRITE, CMD_WRITE_ZEROES, Client, Server, create, tool,
+};
 use lode_testing::{SmallDisk, scaled, seed};
 use std::collections::VecDeque;
 use std::fs;
@@ -170,6 +172,47 @@ fn killed_servers_of_full_volumes_leave_them_usable() {
     let back = folder.path().join("back");
     lode(["volume", "export", text(&path), text(&back)]).success();
     assert!(fs::read(&back).unwrap() == content);
+}
+
+/// A client may flush and force unit access on every export, as the protocol's flags say: where no cache is, both cost nothing. Such
+/// an export keeps an answered write without them when its server is killed.
+#[test]
+fn exports_take_flushes_at_every_durability() {
+    const HAS_FLAGS: u16 = 1;
+    const READ_ONLY: u16 = 1 << 1;
+    const SEND_FLUSH_FUA_TRIM_ZEROES: u16 = 1 << 2 | 1 << 3 | 1 << 5 | 1 << 6;
+    const CAN_MULTI_CONN: u16 = 1 << 8;
+    let folder = tempfile::tempdir().unwrap();
+    for format in ["btt", "btt2", "pmemblk", "atomic", "raw"] {
+        let path = create(&folder, format);
+        for durability in ["byte", "line", "commit"] {
+            let socket = folder.path().join("s");
+            let mut server = Server::start(socket, &[text(&path), "--durability", durability]);
+            let (mut client, flags) = Client::with_flags(&server.socket);
+            let want = HAS_FLAGS | SEND_FLUSH_FUA_TRIM_ZEROES | CAN_MULTI_CONN;
+            assert_eq!(flags & (want | READ_ONLY), want, "{format} {durability}");
+            client.send(CMD_WRITE, 0, 1, 0, &[7; 4096]);
+            client.send(CMD_WRITE, CMD_FLAG_FUA, 2, 4096, &[8; 4096]);
+            client.send(CMD_FLUSH, 0, 3, 0, &[]);
+            client.send(CMD_WRITE, 0, 4, 8192, &durability.repeat(1024).as_bytes()[..4096]);
+            client.send(CMD_WRITE, 0, 5, 3 * 4096, &[9; 8192]);
+            client.send_range(CMD_TRIM, CMD_FLAG_FUA, 6, 3 * 4096, 4096);
+            client.send_range(CMD_WRITE_ZEROES, 0, 7, 4 * 4096, 4096);
+            for cookie in 1..=7 {
+                assert_eq!(client.reply(), (0, cookie), "{format} {durability}");
+            }
+            server.child.kill().unwrap();
+            server.child.wait().unwrap();
+            let server = Server::start(folder.path().join("r"), &[text(&path), "--durability", durability]);
+            let read = Client::connect(&server.socket).read(0, 5 * 4096);
+            let last = durability.repeat(1024).into_bytes();
+            assert!(
+                read == [&[7; 4096][..], &[8; 4096], &last[..4096], &[0; 8192]].concat(),
+                "{format} {durability}"
+            );
+            server.stop();
+        }
+    }
 }
 
 #[test]
