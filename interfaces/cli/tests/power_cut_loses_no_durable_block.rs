@@ -21,7 +21,7 @@ use std::process::Stdio;
 use std::thread;
 use tempfile::TempDir;
 use volume_journal::{BLOCK, Journal, content};
-use volume_server::{CMD_FLAG_FUA, CMD_FLUSH, CMD_WRITE, Client, Server};
+use volume_server::{CMD_FLAG_FUA, CMD_FLUSH, CMD_TRIM, CMD_WRITE, CMD_WRITE_ZEROES, Client, Server};
 
 /// Largest number of requests of the server to the disk before the power is cut.
 const REQUESTS_MAX: u64 = 300;
@@ -43,7 +43,7 @@ impl Drop for PowerOff<'_> {
     }
 }
 
-/// Writes batches of blocks on two connections until a reply is an error, or there were enough. Either of them flushes what both have written.
+/// Writes, zeroes and trims batches of blocks on two connections until a reply is an error, or there were enough. Either of them flushes what both have written.
 fn write_until_cut(server: &Server, journal: &mut Journal, random: &mut fastrand::Rng) {
     let mut clients = [Client::connect(&server.socket), Client::connect(&server.socket)];
     let mut answered = Vec::new();
@@ -58,8 +58,18 @@ fn write_until_cut(server: &Server, journal: &mut Journal, random: &mut fastrand
             value += 1;
             let (index, is_fua) = (lone.unwrap_or_else(|| random.usize(..2)), random.u8(..24) == 0);
             let flags = if is_fua { CMD_FLAG_FUA } else { 0 };
-            journal.sent(block, value);
-            clients[index].send(CMD_WRITE, flags, value, (block * BLOCK) as u64, &content(value));
+            let off = (block * BLOCK) as u64;
+            match random.u8(..8) {
+                zeros @ ..2 => {
+                    journal.sent_zeros(block, value);
+                    let code = if zeros == 0 { CMD_TRIM } else { CMD_WRITE_ZEROES };
+                    clients[index].send_range(code, flags, value, off, BLOCK as u32);
+                }
+                _ => {
+                    journal.sent(block, value);
+                    clients[index].send(CMD_WRITE, flags, value, off, &content(value));
+                }
+            }
             in_flight[index].push((block, value, is_fua));
         }
         for (client, writes) in clients.iter_mut().zip(in_flight) {
@@ -157,7 +167,7 @@ fn first_loss(test: &str, format: &str, rounds: u64, bug: Option<&str>) -> Optio
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let new = folder.path().join("new");
     // A table is not smaller.
-    let size = if format == "btt" { "17MiB" } else { "2MiB" };
+    let size = if ["btt", "btt2", "pmemblk"].contains(&format) { "17MiB" } else { "2MiB" };
     lode(["volume", "create", text(&new), "--size", size, "--format", format]).success();
     let new = fs::read(&new).unwrap();
     let mut random = fastrand::Rng::with_seed(seed(73));
@@ -182,6 +192,16 @@ fn first_loss(test: &str, format: &str, rounds: u64, bug: Option<&str>) -> Optio
 #[test]
 fn durable_blocks_survive_power_cut_btt() {
     assert_eq!(first_loss("durable_blocks_survive_power_cut_btt", "btt", scaled(8), None), None);
+}
+
+#[test]
+fn durable_blocks_survive_power_cut_btt2() {
+    assert_eq!(first_loss("durable_blocks_survive_power_cut_btt2", "btt2", scaled(8), None), None);
+}
+
+#[test]
+fn durable_blocks_survive_power_cut_pmemblk() {
+    assert_eq!(first_loss("durable_blocks_survive_power_cut_pmemblk", "pmemblk", scaled(8), None), None);
 }
 
 #[test]

@@ -2,6 +2,7 @@
 #![allow(dead_code, clippy::unwrap_used, reason = "each test program uses a part, and a test may panic")]
 
 use anyhow::{Result, ensure};
+use std::collections::HashSet;
 
 /// Bytes of a block.
 pub(crate) const BLOCK: usize = 4096;
@@ -9,6 +10,8 @@ pub(crate) const BLOCK: usize = 4096;
 /// What a client knows of the blocks that it writes.
 pub(crate) struct Journal {
     blocks: Vec<Values>,
+    /// The numbers of the writes whose content is zeros: trims, too.
+    zeros: HashSet<u64>,
     /// True if a block that was not durable may be a mixture of its values, as on a raw volume.
     is_torn_allowed: bool,
 }
@@ -29,7 +32,8 @@ pub(crate) fn content(value: u64) -> Vec<u8> {
 impl Journal {
     /// Returns the journal of so many blocks that have no write.
     pub(crate) fn new(blocks: usize, format: &str) -> Journal {
-        Journal { blocks: vec![Values::default(); blocks], is_torn_allowed: format == "raw" }
+        let (blocks, zeros) = (vec![Values::default(); blocks], HashSet::new());
+        Journal { blocks, zeros, is_torn_allowed: format == "raw" }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -39,6 +43,12 @@ impl Journal {
     /// Notes that a write was sent.
     pub(crate) fn sent(&mut self, block: usize, value: u64) {
         self.blocks[block].later.push(value);
+    }
+
+    /// Notes that a request was sent that makes a block zeros.
+    pub(crate) fn sent_zeros(&mut self, block: usize, value: u64) {
+        self.zeros.insert(value);
+        self.sent(block, value);
     }
 
     /// Notes that a write is not lost by what comes: no older one is left to be found.
@@ -64,7 +74,9 @@ impl Journal {
                 found[0],
                 found.iter().find(|word| **word != found[0])
             );
-            let wrong = found.iter().find(|word| *word != durable && !later.contains(word));
+            let word_of = |value: &u64| if self.zeros.contains(value) { 0 } else { *value };
+            let legal: Vec<u64> = later.iter().chain([durable]).map(word_of).collect();
+            let wrong = found.iter().find(|word| !legal.contains(word));
             ensure!(
                 wrong.is_none(),
                 "block {block} has {wrong:?}, durable is {durable}, later were {later:?}"
