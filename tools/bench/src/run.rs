@@ -142,7 +142,19 @@ pub(crate) fn run(selections: &[Selection], quick: bool, size: &Size, seed: u64,
     let rows = selections.iter().flat_map(|selection| &selection.rows).map(ToString::to_string).collect();
     machine.record_final_load()?;
     let Size { rounds, long_rounds, load_rounds, scale, touched, .. } = *size;
-    Ok(Laps { machine, seed, quick, rounds, long_rounds, load_rounds, scale, rows, touched, findings, failed })
+    Ok(Laps {
+        machine,
+        seed,
+        quick,
+        rounds,
+        long_rounds,
+        load_rounds,
+        scale,
+        rows,
+        touched,
+        findings,
+        failed,
+    })
 }
 
 /// Runs one group in a process of its own.
