@@ -2,10 +2,10 @@
 
 use crate::blocks::Blocks;
 use crate::error::BlocksError;
-use crate::plan::room_for;
-use lode_layout::{BlocksDescriptor, LayoutName};
+use crate::plan::{plan, room_for};
+use lode_layout::{BlocksDescriptor, Geometry, Header, LayoutName};
 use lode_pmem::{Mapping, Medium};
-use lode_pool::{Access, CreateOptions, OpenOptions, PoolError, PoolFile};
+use lode_pool::{Access, CreateOptions, LockedFile, OpenOptions, PoolError, PoolFile};
 use lode_redo::Recovery;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -54,10 +54,37 @@ pub enum BlockPoolError {
     },
 }
 
+/// Returns the options of a pool of blocks.
+fn of_blocks(options: &CreateOptions) -> CreateOptions {
+    CreateOptions { size_max: None, layout: BlockPool::layout(), ..options.clone() }
+}
+
+/// Returns the function that writes the content of a pool with blocks of `block_size` bytes.
+fn content(
+    path: &Path,
+    block_size: u32,
+    log_epoch: [u64; 2],
+) -> impl FnOnce(&Mapping, &Header) -> Result<(), BlockPoolError> {
+    move |mapping, header| {
+        let uuid = header.uuid.as_bytes();
+        Blocks::format(&mapping, &header.geometry, uuid, block_size, log_epoch)
+            .map_err(BlockPoolError::blocks(path))
+    }
+}
+
 impl BlockPool {
     /// Returns the name of the layout.
     pub fn layout() -> LayoutName {
         LayoutName::new(BlocksDescriptor::LAYOUT).expect("the name is valid")
+    }
+
+    /// Returns true if a new pool of `size` bytes has room for blocks of `block_size` bytes.
+    ///
+    /// # Errors
+    /// [`BlockPoolError`] with the reason why there can be no such pool at `path`.
+    pub fn check_plan(path: &Path, size: u64, block_size: u32) -> Result<(), BlockPoolError> {
+        let geometry = Geometry::plan(size).map_err(|error| PoolError::Geometry(error).at(path))?;
+        plan(&geometry, block_size).map(drop).map_err(BlockPoolError::blocks(path))
     }
 
     /// Makes a pool at `path` with blocks of `block_size` bytes, all zeros, and opens it. Its layout is that
@@ -73,14 +100,26 @@ impl BlockPool {
         options: &CreateOptions,
         block_size: u32,
     ) -> Result<BlockPool, BlockPoolError> {
-        let log_epoch = random_log_epoch()?;
-        let options = CreateOptions { size_max: None, layout: BlockPool::layout(), ..options.clone() };
-        let file = PoolFile::create(path, &options, |mapping, header| {
-            let uuid = header.uuid.as_bytes();
-            Blocks::format(&mapping, &header.geometry, uuid, block_size, log_epoch)
-                .map_err(BlockPoolError::blocks(path))
-        })?;
-        BlockPool::over(file, |mapping| mapping)
+        let content = content(path, block_size, random_log_epoch()?);
+        BlockPool::over(PoolFile::create(path, &of_blocks(options), content)?, |mapping| mapping)
+    }
+
+    /// Makes a pool as [`create`](BlockPool::create) does, on the device or in all of the file at `path`, which is locked for
+    /// writing.
+    ///
+    /// # Errors
+    /// [`BlockPoolError`]. The content from before may be gone then.
+    ///
+    /// # Durability
+    /// The pool is durable on return. A crash before that leaves no pool, one whose header was torn, or a whole one.
+    pub fn create_in(
+        path: &Path,
+        file: LockedFile,
+        options: &CreateOptions,
+        block_size: u32,
+    ) -> Result<BlockPool, BlockPoolError> {
+        let content = content(path, block_size, random_log_epoch()?);
+        BlockPool::over(PoolFile::create_in(path, file, &of_blocks(options), content)?, |mapping| mapping)
     }
 
     /// Opens the pool at `path`. If it is opened for reading, the log of the last writer is replayed into a private view.

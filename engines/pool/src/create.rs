@@ -2,8 +2,8 @@
 
 use crate::file::{OpenOptions, checked_size_max, detected_durability, map, reserve_for};
 use crate::lock::LockedFile;
-use crate::{Access, HeaderCopy, HeaderCopyError, PoolError, PoolFile, format};
-use lode_layout::{Durability, Geometry, Header, HeaderError, LayoutName};
+use crate::{Access, PoolError, PoolFile, format};
+use lode_layout::{Durability, Geometry, Header, LayoutName, PoolOffset};
 use lode_pmem::{DurabilityReport, Mapping, Medium, NewFile, Sysfs, allocate};
 use std::fs;
 use std::io;
@@ -27,10 +27,8 @@ pub struct CreateOptions {
     pub layout: LayoutName,
     /// The durability to use. `None` uses the durability that the medium offers, which must then be durable.
     pub durability: Option<Durability>,
-    /// True if a pool that is on a device may be overwritten. A file is never overwritten.
+    /// True if a device may be overwritten that begins with anything but zeros. A file is never overwritten.
     pub overwrite_device: bool,
-    /// True if the pool is made in a file that exists, without a pool in it, and keeps its length. A device exists anyway.
-    pub in_place: bool,
     /// Place of the kernel's information about the medium. Any other tree than /sys is for tests.
     pub sysfs: Sysfs,
 }
@@ -45,7 +43,6 @@ impl CreateOptions {
             layout,
             durability: None,
             overwrite_device: false,
-            in_place: false,
             sysfs: Sysfs::default(),
         }
     }
@@ -65,6 +62,16 @@ enum Failure<E> {
     Content(E),
 }
 
+impl<E: From<PoolError>> Failure<E> {
+    /// Returns the error of a pool at `path`.
+    fn at(self, path: &Path) -> E {
+        match self {
+            Failure::Pool(error) => error.at(path).into(),
+            Failure::Content(error) => error,
+        }
+    }
+}
+
 impl<E> From<PoolError> for Failure<E> {
     fn from(error: PoolError) -> Failure<E> {
         Failure::Pool(error)
@@ -76,7 +83,7 @@ impl PoolFile {
     /// [`format()`].
     ///
     /// # Errors
-    /// [`PoolError::At`] this path: [`PoolError::Exists`], [`PoolError::NotAFile`], [`PoolError::NoSpace`],
+    /// [`PoolError::At`] this path: [`PoolError::Exists`], [`PoolError::Occupied`], [`PoolError::NotAFile`], [`PoolError::NoSpace`],
     /// [`PoolError::Io`] (a directory that can't be written), [`PoolError::Geometry`], [`PoolError::MaximumTooSmall`], [`PoolError::NotDurable`],
     /// [`PoolError::InUse`] on a device, those of [`format()`]; and the errors of `content`. After an error there is no file, and no pool on the
     /// device.
@@ -94,17 +101,35 @@ impl PoolFile {
         content: impl FnOnce(&Mapping, &Header) -> Result<(), E>,
     ) -> Result<PoolFile, E> {
         let made = match fs::metadata(path) {
-            Ok(found) if found.file_type().is_char_device() || options.in_place => {
-                create_in_place(path, options, content)
-            }
+            Ok(found) if found.file_type().is_char_device() => create_on_device(path, options, content),
             Ok(_) => Err(PoolError::Exists.into()),
             Err(error) if error.kind() == io::ErrorKind::NotFound => create_in_file(path, options, content),
             Err(error) => Err(PoolError::std("stat")(error).into()),
         };
-        made.map_err(|failure| match failure {
-            Failure::Pool(error) => error.at(path).into(),
-            Failure::Content(error) => error,
-        })
+        made.map_err(|failure| failure.at(path))
+    }
+
+    /// Makes a pool on the device or in all of the file at `path`, which is locked for writing, and opens it. The content from before
+    /// is overwritten, whatever it is.
+    ///
+    /// # Errors
+    /// As [`create`](PoolFile::create). After an error there may be no pool, and the content from before may be gone.
+    ///
+    /// # Durability
+    /// The pool and its content are durable when it returns. After a crash before that, there is a whole pool, none, or one whose
+    /// header was torn.
+    ///
+    /// # Cost
+    /// As [`create`](PoolFile::create).
+    pub fn create_in<E: From<PoolError>>(
+        path: &Path,
+        file: LockedFile,
+        options: &CreateOptions,
+        content: impl FnOnce(&Mapping, &Header) -> Result<(), E>,
+    ) -> Result<PoolFile, E> {
+        let made = Geometry::plan(options.size).map_err(|error| PoolError::Geometry(error).into());
+        let made = made.and_then(|geometry| format_and_open(path, file, geometry, 0, options, content));
+        made.map_err(|failure| failure.at(path))
     }
 }
 
@@ -127,23 +152,16 @@ fn create_in_file<E>(
     Ok(pool)
 }
 
-/// Makes a pool on a device or in a file that exists. Neither gets a name at the end, so the header is written last.
-fn create_in_place<E>(
+/// Makes a pool on a device. It gets no name at the end, so the header is written last.
+fn create_on_device<E>(
     path: &Path,
     options: &CreateOptions,
     content: impl FnOnce(&Mapping, &Header) -> Result<(), E>,
 ) -> Result<PoolFile, Failure<E>> {
     let geometry = Geometry::plan(options.size).map_err(PoolError::Geometry)?;
     let file = LockedFile::open(path, Access::ReadWrite)?;
-    let mapping = map(&file, path, &options.open_options(), None)?;
-    let is_device = file.file().metadata().map_err(PoolError::std("stat"))?.file_type().is_char_device();
-    if !(is_device && options.overwrite_device) && has_header(&mapping) {
-        return Err(PoolError::Exists.into());
-    }
-    drop(mapping);
-    if !is_device {
-        allocate(file.file(), 0, geometry.size())
-            .map_err(|error| PoolError::allocation("allocate", &error, geometry.size()))?;
+    if !options.overwrite_device && has_content(&map(&file, path, &options.open_options(), None)?) {
+        return Err(PoolError::Occupied.into());
     }
     format_and_open(path, file, geometry, 0, options, content)
 }
@@ -175,13 +193,10 @@ fn format_and_open<E>(
     Ok(PoolFile::from_parts(path, file, mapping, headers, Access::ReadWrite))
 }
 
-/// Returns true if any bytes on the medium claim to be a header, damaged or not.
-fn has_header<M: Medium>(medium: &M) -> bool {
-    [HeaderCopy::A, HeaderCopy::B].iter().any(|copy| {
-        !matches!(
-            copy.read(medium),
-            Err(HeaderCopyError::Invalid(HeaderError::NotAPool { .. } | HeaderError::TooShort { .. })
-                | HeaderCopyError::Unreadable(_))
-        )
-    })
+/// Returns true if the place of the headers has bytes that are not zero. There are the headers of every volume, too.
+fn has_content<M: Medium>(medium: &M) -> bool {
+    let mut bytes = vec![0; Geometry::LOG.get().min(medium.memory().len()) as usize];
+    // What can't be read is nothing that could be kept.
+    let read = medium.memory().reading(|memory| memory.read(PoolOffset::NULL, &mut bytes));
+    read.is_ok() && bytes.iter().any(|byte| *byte != 0)
 }

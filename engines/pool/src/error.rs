@@ -206,6 +206,11 @@ pub enum PoolError {
     /// A file or device exists at the path already.
     #[error("exists already; choose another name, or remove it first")]
     Exists,
+    /// The device begins with something else than zeros.
+    #[error(
+        "there is content at the start of the device, which may be a pool or a volume; choose another device, or overwrite it"
+    )]
+    Occupied,
     /// The file at the path can't hold a pool: it is a directory, a block device or a socket.
     #[error("neither an ordinary file nor a device-DAX node; name an ordinary file or a device-DAX node")]
     NotAFile,
@@ -283,7 +288,7 @@ impl PoolError {
     }
 
     /// Converts an error of the allocation of a file of `size` bytes.
-    pub(crate) fn allocation(op: &'static str, error: &std::io::Error, size: u64) -> PoolError {
+    pub fn allocation(op: &'static str, error: &std::io::Error, size: u64) -> PoolError {
         let errno = Errno::from_io_error(error).unwrap_or(Errno::IO);
         SpaceLimit::of(errno)
             .map_or_else(|| PoolError::io(op, errno), |limit| PoolError::NoSpace { size, limit })

@@ -8,7 +8,7 @@ use crate::survey::{occupant, places};
 use crate::volume::map_locked;
 use lode_blocks::BlockPool;
 use lode_layout::{BLOCK, PoolOffset, VolumeClass};
-use lode_pmem::{Durability, FaultScope, Medium};
+use lode_pmem::{Durability, FaultScope, Medium, allocate};
 use lode_pool::{Access, CreateOptions, LockedFile, PoolError};
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
@@ -40,11 +40,12 @@ pub struct CreateInPlace {
 /// # Errors
 /// [`VolumeError::At`] this path: [`VolumeError::Occupied`] if content is recognised, [`VolumeError::Size`],
 /// [`VolumeError::Empty`], [`VolumeError::Plan`], [`VolumeError::NoDax`], [`VolumeError::Format`], and those of the medium.
-/// The first four change nothing. After any other error there may be no volume.
+/// All of these change nothing, nor does a full disk. After an error of the medium there may be no volume.
 ///
 /// # Durability
 /// The volume is durable on return. After a crash before that, there is the content from before, perhaps without one of its
-/// headers, no volume, or a whole one. A raw volume may lack its second header then, which a repair copies.
+/// headers, no volume, or a whole one. A raw volume may lack its second header then, which a repair copies. Atomic blocks may have a
+/// header that was torn, and are refused as damaged.
 ///
 /// # Cost
 /// Reads the map of a table, and stores it where it is not zeros. Otherwise that of a new file, and one drain more.
@@ -69,17 +70,23 @@ fn create_at(path: &Path, options: &CreateInPlace) -> Result<VolumeInfo, VolumeE
     }
     let options_of_all = CreateVolume { size: len, format, block_size, class, durability };
     let structures = plan(&options_of_all)?;
+    if let Structures::Pool { block_size } = structures {
+        BlockPool::check_plan(path, len, block_size)?;
+    }
     if !(is_device && options.overwrite_device)
         && let Some(found) = occupant(&medium)?
     {
         return Err(VolumeError::Occupied { found, is_device });
     }
+    if !is_device && matches!(structures, Structures::Pool { .. }) {
+        // Its engine takes its space for granted.
+        allocate(lock.file(), 0, len).map_err(|error| PoolError::allocation("allocate", &error, len))?;
+    }
     clear(&medium)?;
     if let Structures::Pool { block_size } = structures {
-        drop((medium, lock));
-        let defaults = CreateOptions::new(len, BlockPool::layout());
-        let options = CreateOptions { durability, in_place: true, ..defaults };
-        BlockPool::create(path, &options, block_size)?.close()?;
+        drop(medium);
+        let options = CreateOptions { durability, ..CreateOptions::new(len, BlockPool::layout()) };
+        BlockPool::create_in(path, lock, &options, block_size)?.close()?;
         return info(path);
     }
     structures.store(&medium)?;

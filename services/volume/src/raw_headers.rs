@@ -1,7 +1,7 @@
 //! The two headers of a raw volume on its medium.
 
 use crate::error::VolumeError;
-use lode_layout::{PoolOffset, RawVolume};
+use lode_layout::{PoolOffset, RawVolume, WORD};
 use lode_pmem::{FaultScope, Medium};
 
 /// Stores both copies of the header of a raw volume.
@@ -23,11 +23,18 @@ pub(crate) fn store_headers<M: Medium>(medium: &M, header: &RawVolume) -> Result
 /// # Durability
 /// The copy is durable on return.
 pub(crate) fn store_header<M: Medium>(medium: &M, at: u64, header: &RawVolume) -> Result<(), VolumeError> {
-    let bytes = header.encode();
-    let stored = FaultScope::run(|| medium.copy(PoolOffset::new(at), &bytes));
+    let (at, mut bytes) = (PoolOffset::new(at), header.encode());
+    let signature = bytes[..WORD as usize].try_into().map(u64::from_le_bytes).expect("a word");
+    bytes[..WORD as usize].fill(0);
+    let stored = FaultScope::run(|| medium.copy(at, &bytes));
     stored.map_err(|fault| VolumeError::Format { error: fault.into() })?;
-    // ORDER: the copy is durable before the other one is touched, and before the file has its name. Stop here: the other
-    // copy serves, or there is no file.
+    // ORDER: the rest of the copy is durable before its signature. Stop here: the copy is absent, and no torn one.
+    medium.drain()?;
+    FaultScope::run(|| medium.store8(at, signature))
+        .map_err(|fault| VolumeError::Format { error: fault.into() })?;
+    medium.flush(at, WORD);
+    // ORDER: the copy is durable before the other one is touched, and before a new file has its name. Stop here: the copy that is
+    // there serves.
     Ok(medium.drain()?)
 }
 

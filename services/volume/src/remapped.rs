@@ -2,7 +2,6 @@
 
 use crate::block_error::{BlockError, BlockFault};
 use crate::device::{BlockDevice, Op, Request, check_op, of_block, read_each, write_each};
-use std::iter;
 
 /// Blocks of one group of changes that become zeros, at most. A longer request runs alone.
 const ZEROS_MAX: u64 = 1 << 16;
@@ -76,13 +75,14 @@ fn is_in_place(request: &Request<'_>) -> bool {
 /// Runs changes that follow each other, all in place or none.
 fn change_together(blocks: &impl RemappedBlocks, size: usize, requests: &mut [Request<'_>]) {
     let is_in_place = requests.first().is_some_and(is_in_place);
-    let changes = requests.iter().flat_map(|request| changes_of(request, size));
+    let mut changes = Vec::with_capacity(requests.len());
+    requests.iter().for_each(|request| add_changes(request, size, &mut changes));
     let done = match is_in_place {
         true => {
-            let writes = changes.filter_map(|(block, from)| from.map(|from| (block, from)));
+            let writes = changes.iter().filter_map(|(block, from)| from.map(|from| (*block, from)));
             blocks.write_in_place(&writes.collect::<Vec<_>>())
         }
-        false => blocks.change_batch(&changes.collect::<Vec<_>>()),
+        false => blocks.change_batch(&changes),
     };
     let Err(fault) = done else { return };
     let fault = fault.into();
@@ -104,15 +104,17 @@ fn change_together(blocks: &impl RemappedBlocks, size: usize, requests: &mut [Re
     }
 }
 
-/// Returns the changes of a request, none if it is refused.
-fn changes_of<'b>(request: &Request<'b>, size: usize) -> Box<dyn Iterator<Item = Change<'b>> + 'b> {
+/// Adds the changes of a request, none if it is refused.
+fn add_changes<'b>(request: &Request<'b>, size: usize, changes: &mut Vec<Change<'b>>) {
     match request.op {
-        _ if request.result.is_err() => Box::new(iter::empty()),
-        Op::Write { block, from } => Box::new((block..).zip(from.chunks_exact(size).map(Some))),
-        Op::Zero { block, count } | Op::Trim { block, count } => {
-            Box::new((block..block + count).map(|block| (block, None)))
+        _ if request.result.is_err() => {}
+        Op::Write { block, from } => {
+            changes.extend((block..).zip(from.chunks_exact(size).map(Some)));
         }
-        Op::Read { .. } => Box::new(iter::empty()),
+        Op::Zero { block, count } | Op::Trim { block, count } => {
+            changes.extend((block..block + count).map(|block| (block, None)));
+        }
+        Op::Read { .. } => {}
     }
 }
 

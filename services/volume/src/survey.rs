@@ -9,18 +9,44 @@ use lode_nvdimm::{
 };
 use lode_pmem::{Fault, Medium};
 
-/// Alignment in bytes of the data of an image of a memory module. Its label area follows.
-const LABELS_ALIGN: u64 = 16 << 20;
+/// Bytes at the end of an image of a memory module in which its label area begins, at the latest.
+const LABELS_MAX: u64 = 16 << 20;
+
+/// The bytes with which an index block of a label area begins.
+const LABELS_SIGNATURE: &[u8] = b"NAMESPACE_INDEX\0";
 
 /// Signatures of other programs: offset, bytes, and the content that they identify.
-const SIGNATURES: [(u64, &[u8], &str); 7] = [
+const SIGNATURES: [(u64, &[u8], &str); 26] = [
     (0, b"LUKS\xba\xbe", "an encrypted device"),
     (0, b"XFSB", "a file system, XFS"),
     (0x438, b"\x53\xef", "a file system, ext2, ext3 or ext4"),
     (0x1_0040, b"_BHRfS_M", "a file system, btrfs"),
+    (1024, b"\x10\x20\xf5\xf2", "a file system, F2FS"),
+    (0, b"hsqs", "a file system, squashfs"),
+    (1024, b"\xe2\xe1\xf5\xe0", "a file system, EROFS"),
+    (0x8001, b"CD001", "a file system, ISO 9660"),
+    (0x1_0034, b"ReIsEr", "a file system, ReiserFS"),
+    (0x8000, b"JFS1", "a file system, JFS"),
+    (0x406, b"\x34\x34", "a file system, NILFS2"),
+    (0x1_0000, b"\x01\x16\x19\x70", "a file system, GFS2"),
+    (4096 + 24, b"\xc6\x85\x73\xf6\x4e\x1a\x45\xca\x82\x65\xf5\x7f\x48\xba\x6d\x81", "a cache of bcache"),
+    (
+        4096 + 24,
+        b"\xc6\x85\x73\xf6\x66\xce\x90\xa9\xd9\x6a\x60\xcf\x80\x3d\xf7\xef",
+        "a file system, bcachefs",
+    ),
+    (4086, b"SWAPSPACE2", "swap space"),
+    (4096, b"\xfc\x4e\x2b\xa9", "a member of a RAID"),
+    (0, b"\xfc\x4e\x2b\xa9", "a member of a RAID"),
+    (0, b"LABELONE", "a physical volume of LVM"),
     (512, b"LABELONE", "a physical volume of LVM"),
+    (1024, b"LABELONE", "a physical volume of LVM"),
+    (1536, b"LABELONE", "a physical volume of LVM"),
     (512, b"EFI PART", "a partition table"),
+    (4096, b"EFI PART", "a partition table"),
     (510, b"\x55\xaa", "a partition table or a boot sector"),
+    (0, b"QFI\xfb", "an image, qcow2"),
+    (0, b"KDMV", "an image, VMDK"),
 ];
 
 /// Returns the content that is recognised on `medium`, if any.
@@ -53,10 +79,22 @@ fn occupant_of_others<M: Medium>(medium: &M) -> Result<Option<Occupant>, Fault> 
             return Ok(Some(Occupant::Other(what)));
         }
     }
+    Ok(if has_labels(medium)? { Some(Occupant::Labels) } else { None })
+}
+
+/// Returns true if a label area lies at the end: its length is that of the image less the data, which are of any length.
+fn has_labels<M: Medium>(medium: &M) -> Result<bool, Fault> {
     let len = medium.memory().len();
-    let labels = align_down(len, LABELS_ALIGN);
-    let labels = LabelArea::read(&bytes(medium, labels, len - labels)?);
-    Ok(matches!(labels, Ok(_) | Err(LabelError::NoIndex { .. })).then_some(Occupant::Labels))
+    let first = align_down(len.saturating_sub(LABELS_MAX), BLOCK);
+    let end = bytes(medium, first, len - first)?;
+    for at in (0..end.len()).step_by(BLOCK as usize) {
+        if end[at..].starts_with(LABELS_SIGNATURE)
+            && matches!(LabelArea::read(&end[at..]), Ok(_) | Err(LabelError::NoIndex { .. }))
+        {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// Returns the offsets of the blocks that identify volumes and pools.

@@ -50,7 +50,10 @@ impl<M: Medium> RemappedBlocks for Btt<M> {
     }
 
     fn change_batch(&self, changes: &[Change<'_>]) -> Result<(), BttError> {
-        Btt::change_batch(self, changes)
+        match changes {
+            [(block, Some(from))] => Btt::write(self, *block, from),
+            _ => Btt::change_batch(self, changes),
+        }
     }
 
     fn write_in_place(&self, writes: &[(u64, &[u8])]) -> Result<(), BttError> {

@@ -22,7 +22,7 @@ pub(crate) const FIELDS: &[(&str, &str)] = &[
 
 #[derive(Args, Debug)]
 pub(crate) struct Create {
-    /// A file that does not exist yet
+    /// A file that does not exist yet, or a device-DAX node
     path: PathBuf,
     /// Size of the file: 64MiB, 64M, 1GB, or a number of bytes. The records have a little less
     #[arg(long, value_name = "SIZE", value_parser = crate::size::parse)]
@@ -30,15 +30,19 @@ pub(crate) struct Create {
     /// Format of the log, which is recognised ever after
     #[arg(long, value_name = "FORMAT", default_value = "log")]
     format: LogFormat,
+    /// Overwrite what is on the device. A file is never overwritten
+    #[arg(long)]
+    overwrite_device: bool,
 }
 
 pub(crate) fn run(create: &Create, durability: DurabilityOption) -> Result<Output, Failure> {
-    let Create { path, size, format } = create;
+    let Create { path, size, format, overwrite_device } = create;
     let progress = Progress::spinner("writing the log");
     let capacity = match format {
         LogFormat::Log => {
             let options = CreateOptions {
                 durability: durability.forced(),
+                overwrite_device: *overwrite_device,
                 ..CreateOptions::new(*size, LogPool::layout())
             };
             let pool = LogPool::create(path, &options).map_err(failed(WHAT))?;

@@ -46,7 +46,7 @@ pub(crate) struct Create {
     /// Layout of the pool's content
     #[arg(long, value_name = "NAME", default_value = LAYOUT_NAME, value_parser = layout)]
     layout: LayoutName,
-    /// Overwrite the pool that is on the device. A file is never overwritten
+    /// Overwrite what is on the device. A file is never overwritten
     #[arg(long)]
     overwrite_device: bool,
 }

@@ -103,6 +103,10 @@ fn files_that_exist_are_kept() {
     let empty = fixture.file("empty");
     File::create(&empty).unwrap();
     lode(["volume", "create", &empty, "--in-place", "--format", "raw"]).failure(1, &["the file is empty"]);
+    for format in FORMATS {
+        let error = fixture.create(&["--format", format, "--block-size", "100"]);
+        assert!(error.code == Some(1), "{format}");
+    }
     assert!(fs::read(&fixture.path).unwrap() == before);
     fixture.create(&["--format", "raw", "--size", &SIZE.to_string()]).success();
 }
@@ -119,6 +123,10 @@ const SIGNATURES: &[(u64, &[u8], &str)] = &[
     (4096, b"NVDIMM_PFN_INFO\0", "a namespace of mode fsdax or devdax"),
     (4096, b"NVDIMM_DAX_INFO\0", "a namespace of mode fsdax or devdax"),
     (16 << 20, b"NAMESPACE_INDEX\0", "the label area of a memory module"),
+    (SIZE - (128 << 10), b"NAMESPACE_INDEX\0", "the label area of a memory module"),
+    (4086, b"SWAPSPACE2", "swap space"),
+    (4096, &[0xfc, 0x4e, 0x2b, 0xa9], "a member of a RAID"),
+    (1024, &[0x10, 0x20, 0xf5, 0xf2], "F2FS"),
     (0, b"XFSB", "a file system, XFS"),
     (1024 + 56, &[0x53, 0xef], "ext4"),
     (0x1_0040, b"_BHRfS_M", "btrfs"),
