@@ -193,10 +193,12 @@ fn format_and_open<E>(
     Ok(PoolFile::from_parts(path, file, mapping, headers, Access::ReadWrite))
 }
 
-/// Returns true if the place of the headers has bytes that are not zero. There are the headers of every volume, too.
+/// Bytes at the start of a device where pools, volumes and file systems have their headers.
+const HEADERS_LEN: u64 = 68 << 10;
+
+/// Returns true if the place of headers has bytes that are not zero, or that can't be read.
 fn has_content<M: Medium>(medium: &M) -> bool {
-    let mut bytes = vec![0; Geometry::LOG.get().min(medium.memory().len()) as usize];
-    // What can't be read is nothing that could be kept.
+    let mut bytes = vec![0; HEADERS_LEN.min(medium.memory().len()) as usize];
     let read = medium.memory().reading(|memory| memory.read(PoolOffset::NULL, &mut bytes));
-    read.is_ok() && bytes.iter().any(|byte| *byte != 0)
+    read.is_err() || bytes.iter().any(|byte| *byte != 0)
 }

@@ -53,7 +53,7 @@ pub(crate) fn pool_hint(error: &PoolError) -> &'static str {
         PoolError::Memory { .. } => " (`lode pool check`)",
         PoolError::DurabilityTooWeak { .. } => " with --durability",
         PoolError::NotDurable { .. } => " with --durability none",
-        PoolError::Occupied => " with --overwrite-device",
+        PoolError::Occupied => " (--overwrite-device, where a command has it)",
         _ => "",
     }
 }

@@ -231,7 +231,7 @@ impl Error {
 
     /// Returns true if there is a file at the path, and a new store was asked for.
     pub fn is_already_exists(&self) -> bool {
-        matches!(self.pool(), Some(PoolError::Exists))
+        matches!(self.pool(), Some(PoolError::Exists | PoolError::Occupied))
     }
 
     /// Returns true if the file is no store: no pool, or a pool of another layout.

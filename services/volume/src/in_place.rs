@@ -39,8 +39,9 @@ pub struct CreateInPlace {
 ///
 /// # Errors
 /// [`VolumeError::At`] this path: [`VolumeError::Occupied`] if content is recognised, [`VolumeError::Size`],
-/// [`VolumeError::Empty`], [`VolumeError::Plan`], [`VolumeError::NoDax`], [`VolumeError::Format`], and those of the medium.
-/// All of these change nothing, nor does a full disk. After an error of the medium there may be no volume.
+/// [`VolumeError::Empty`], [`VolumeError::Plan`], [`VolumeError::NoDax`], all of which change nothing; [`VolumeError::Format`] and
+/// those of the medium, after which there may be no volume. A full disk changes nothing for atomic blocks; under a table or a raw
+/// volume in a sparse file it is an error of the medium.
 ///
 /// # Durability
 /// The volume is durable on return. After a crash before that, there is the content from before, perhaps without one of its
@@ -48,7 +49,7 @@ pub struct CreateInPlace {
 /// header that was torn, and are refused as damaged.
 ///
 /// # Cost
-/// Reads the map of a table, and stores it where it is not zeros. Otherwise that of a new file, and one drain more.
+/// Reads the last 16 MiB, and the map of a table, which is stored where it is not zeros. Otherwise that of a new file, and one drain more.
 pub fn create_in_place(path: &Path, options: &CreateInPlace) -> Result<VolumeInfo, VolumeError> {
     create_at(path, options).map_err(|error| error.at(path))
 }

@@ -24,6 +24,13 @@ pub(crate) fn store_headers<M: Medium>(medium: &M, header: &RawVolume) -> Result
 /// The copy is durable on return.
 pub(crate) fn store_header<M: Medium>(medium: &M, at: u64, header: &RawVolume) -> Result<(), VolumeError> {
     let (at, mut bytes) = (PoolOffset::new(at), header.encode());
+    if medium.memory().reading(|memory| memory.equals(at, &bytes)).unwrap_or(false) {
+        // Perhaps the only copy, and perhaps not durable.
+        FaultScope::run(|| medium.copy(at, &bytes))
+            .map_err(|fault| VolumeError::Format { error: fault.into() })?;
+        // ORDER: durable before the other copy is touched. The bytes are the same, so a crash leaves them.
+        return Ok(medium.drain()?);
+    }
     let signature = bytes[..WORD as usize].try_into().map(u64::from_le_bytes).expect("a word");
     bytes[..WORD as usize].fill(0);
     let stored = FaultScope::run(|| medium.copy(at, &bytes));
@@ -64,7 +71,77 @@ pub(crate) fn grow_headers<M: Medium>(
     header: &RawVolume,
     grown: &RawVolume,
 ) -> Result<(), VolumeError> {
+    // The last copy may be the only one, and may be replaced.
+    store_header(medium, header.copies()[0], header)?;
     store_header(medium, grown.copies()[1], grown)?;
     clear_last_copy(medium, header, grown)?;
     store_header(medium, grown.copies()[0], grown)
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+    use lode_layout::VolumeClass;
+    use lode_pmem::Mapping;
+    use lode_testing::{KilledMedium, memory};
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::sync::Arc;
+    use uuid::Uuid;
+
+    const SIZE: u64 = 1 << 20;
+
+    fn plan(size: u64, block_size: u32) -> RawVolume {
+        RawVolume::plan(size, block_size, VolumeClass::Block, Uuid::from_u128(7), 0).unwrap()
+    }
+
+    /// Returns the copies of the headers that are whole.
+    fn whole(medium: &Mapping, headers: [&RawVolume; 2]) -> usize {
+        let is_whole = |at: u64, header: &RawVolume| {
+            let at = PoolOffset::new(at);
+            medium.memory().reading(|memory| memory.equals(at, &header.encode())).unwrap()
+        };
+        let of = |header: &RawVolume| header.copies().into_iter().filter(|at| is_whole(*at, header)).count();
+        headers.map(of).into_iter().max().unwrap_or(0)
+    }
+
+    /// Kills `change` before each of its stores, with one of the two copies damaged before. One is always whole.
+    fn one_copy_stays(headers: [&RawVolume; 2], change: impl Fn(&KilledMedium) -> Result<(), VolumeError>) {
+        for damaged in [Some(0), Some(1), None] {
+            let mut stores = 0;
+            loop {
+                let medium = Arc::new(memory::persistent(SIZE));
+                store_headers(&*medium, headers[0]).unwrap();
+                if let Some(copy) = damaged {
+                    medium.copy(PoolOffset::new(headers[0].copies()[copy]), &[0x5a; RawVolume::LEN]);
+                }
+                let killed = KilledMedium::on(&medium, stores, None);
+                let ended = catch_unwind(AssertUnwindSafe(|| change(&killed)));
+                assert!(
+                    whole(&medium, headers) > 0,
+                    "copy {damaged:?} was damaged, killed before store {stores}"
+                );
+                if ended.is_ok_and(|changed| changed.is_ok()) {
+                    assert_eq!(whole(&medium, headers), 2);
+                    break;
+                }
+                stores += 1;
+            }
+            assert!(stores > 1);
+        }
+    }
+
+    #[test]
+    fn killed_repair_keeps_a_copy() {
+        let header = plan(SIZE, 4096);
+        one_copy_stays([&header; 2], |medium| store_headers(medium, &header));
+    }
+
+    /// The last copy moves, or stays where it is.
+    #[test]
+    fn killed_growth_keeps_a_copy() {
+        for (size, block_size) in [(SIZE / 2, 4096), (SIZE - 4096 - 512, 512)] {
+            let (header, grown) = (plan(size, block_size), plan(SIZE, block_size));
+            one_copy_stays([&header, &grown], |medium| grow_headers(medium, &header, &grown));
+        }
+    }
 }

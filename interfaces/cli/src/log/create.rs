@@ -22,7 +22,7 @@ pub(crate) const FIELDS: &[(&str, &str)] = &[
 
 #[derive(Args, Debug)]
 pub(crate) struct Create {
-    /// A file that does not exist yet, or a device-DAX node
+    /// A file that does not exist yet, or a device-DAX node for the format log
     path: PathBuf,
     /// Size of the file: 64MiB, 64M, 1GB, or a number of bytes. The records have a little less
     #[arg(long, value_name = "SIZE", value_parser = crate::size::parse)]
@@ -37,6 +37,11 @@ pub(crate) struct Create {
 
 pub(crate) fn run(create: &Create, durability: DurabilityOption) -> Result<Output, Failure> {
     let Create { path, size, format, overwrite_device } = create;
+    if *overwrite_device && matches!(format, LogFormat::Pmemlog) {
+        return Err(Failure::usage_error(
+            "--overwrite-device wants --format log: a log of PMDK is made in a file",
+        ));
+    }
     let progress = Progress::spinner("writing the log");
     let capacity = match format {
         LogFormat::Log => {
