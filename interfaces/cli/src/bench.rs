@@ -27,6 +27,9 @@ const FIELDS: &[(&str, &str)] = &[
     ("seed", "seed of the random order of keys and places"),
     ("quick", "whether the figures mean nothing"),
     ("rounds", "laps of each engine"),
+    ("long_rounds", "laps of each engine in the workloads whose laps take seconds"),
+    ("load_rounds", "laps of each engine in load-words and store-*"),
+    ("scale", "size of store-*, as a part of redb's own bench"),
     (
         "foundation",
         "rows of transactions, trees and stores: {work, peer, ours, theirs, unit, ratio} or {work, ours, unit, limit, met}",

@@ -42,12 +42,14 @@ struct Item {
     cents: PCell<u64, Shop>,
     tag: PBox<[u64; 2], Shop>,
     next: PBox<Item, Shop>,
+    /// Makes an item too long for its old place, so that items are converted one by one.
+    sold: [u64; 2],
 }
 
 impl Migrate<ItemV1> for Item {
     fn migrate(old: ItemV1) -> Result<Item, HeapError> {
         let cents = PCell::new(u64::from(old.euros.into_value()?) * 100);
-        Ok(Item { cents, tag: old.tag, next: old.next })
+        Ok(Item { cents, tag: old.tag, next: old.next, sold: [0; 2] })
     }
 }
 
