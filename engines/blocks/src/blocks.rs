@@ -183,9 +183,6 @@ impl<M: Medium> Blocks<M> {
     /// Without a volatile cache, one drain for as many blocks as have room in a record, at least 50, and as there are spare
     /// data blocks; with one, none.
     pub fn write_batch(&self, writes: &[(u64, &[u8])]) -> Result<(), BlocksError> {
-        if let [(lba, from)] = writes {
-            return self.write(*lba, from);
-        }
         let changes: Vec<(u64, Option<&[u8]>)> =
             writes.iter().map(|(lba, from)| (*lba, Some(*from))).collect();
         self.change_batch(&changes)
@@ -202,6 +199,9 @@ impl<M: Medium> Blocks<M> {
     /// # Cost
     /// That of [`write_batch`](Blocks::write_batch): blocks that become zeros are in its records. Those that are zeros cost nothing.
     pub fn change_batch(&self, changes: &[(u64, Option<&[u8]>)]) -> Result<(), BlocksError> {
+        if let [(lba, Some(from))] = changes {
+            return self.write(*lba, from);
+        }
         for (lba, change) in changes {
             self.check_range(*lba, 1)?;
             change.map_or(Ok(()), |from| self.check_length(from.len()))?;

@@ -78,7 +78,7 @@ impl BlockPool {
         LayoutName::new(BlocksDescriptor::LAYOUT).expect("the name is valid")
     }
 
-    /// Returns true if a new pool of `size` bytes has room for blocks of `block_size` bytes.
+    /// Checks that a new pool of `size` bytes has room for blocks of `block_size` bytes.
     ///
     /// # Errors
     /// [`BlockPoolError`] with the reason why there can be no such pool at `path`.

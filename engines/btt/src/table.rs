@@ -113,15 +113,15 @@ impl Table {
 
     /// Writes blocks. The last content of a block counts.
     pub(crate) fn write_batch<M: Medium>(&self, medium: &M, writes: &[(u64, &[u8])]) -> Result<(), BttError> {
-        if let [(lba, from)] = writes {
-            return self.write(medium, *lba, from);
-        }
         let changes: Vec<Change<'_>> = writes.iter().map(|(lba, from)| (*lba, Some(*from))).collect();
         self.change_batch(medium, &changes)
     }
 
     /// Writes blocks, and makes others zeros. The last change of a block counts.
     pub(crate) fn change_batch<M: Medium>(&self, medium: &M, changes: &[Change<'_>]) -> Result<(), BttError> {
+        if let [(lba, Some(from))] = changes {
+            return self.write(medium, *lba, from);
+        }
         for (lba, _) in changes {
             self.locate_writable(*lba)?;
         }

@@ -64,10 +64,7 @@ impl RemappedBlocks for Atomic {
     }
 
     fn change_batch(&self, changes: &[Change<'_>]) -> Result<(), BlocksError> {
-        match changes {
-            [(block, Some(from))] => self.0.blocks().write(*block, from),
-            _ => self.0.blocks().change_batch(changes),
-        }
+        self.0.blocks().change_batch(changes)
     }
 
     fn zero(&self, first: u64, count: u64) -> Result<(), BlocksError> {

@@ -50,10 +50,7 @@ impl<M: Medium> RemappedBlocks for Btt<M> {
     }
 
     fn change_batch(&self, changes: &[Change<'_>]) -> Result<(), BttError> {
-        match changes {
-            [(block, Some(from))] => Btt::write(self, *block, from),
-            _ => Btt::change_batch(self, changes),
-        }
+        Btt::change_batch(self, changes)
     }
 
     fn write_in_place(&self, writes: &[(u64, &[u8])]) -> Result<(), BttError> {
