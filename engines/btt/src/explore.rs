@@ -192,6 +192,8 @@ impl Engine {
             BlockRequest::Read { block, .. } => {
                 return content(&self.btt, *block as u64, self.in_place).map(Some);
             }
+            // As a device does: a trim that stands alone is no batch.
+            BlockRequest::Trim { blocks } if blocks.len() == 1 => self.btt.zero(blocks[0] as u64, 1)?,
             BlockRequest::Trim { blocks } => {
                 let zeros: Vec<_> = blocks.iter().map(|block| (*block as u64, None)).collect();
                 self.btt.change_batch(&zeros)?;

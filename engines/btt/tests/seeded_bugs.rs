@@ -78,7 +78,7 @@ found! {
     info_before_layout: INFO_BEFORE_LAYOUT in NEW_TABLE on LINE with 1;
     flog_without_state: FLOG_WITHOUT_STATE in POOL on LINE with 1;
     visible_state_in_flog: VISIBLE_STATE_IN_FLOG in POOL on COMMIT with 1;
-    in_place_not_held: IN_PLACE_NOT_HELD in IN_PLACE on LINE with 3 from 3040;
+    in_place_not_held: IN_PLACE_NOT_HELD in IN_PLACE on LINE with 3 from 14080;
     in_place_not_held_on_commit: IN_PLACE_NOT_HELD in IN_PLACE on COMMIT with 3 from 8048;
     in_place_not_drained: IN_PLACE_NOT_DRAINED in IN_PLACE on LINE with 1;
     in_place_not_noted: IN_PLACE_NOT_NOTED in IN_PLACE on COMMIT with 1 from 1027;
