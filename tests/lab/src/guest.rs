@@ -21,9 +21,15 @@ pub(crate) enum End {
     PoweredOff,
     /// Killed at the line that the scenario names.
     Killed,
-    /// Killed at the time limit.
+    /// Killed since it printed nothing for [`LONGEST_SILENCE`], or printed for [`LONGEST_BOOT`] without an end.
     TimedOut,
 }
+
+/// A boot that prints no line for this long hangs. Scenarios print a line for each step, which takes seconds on an idle
+/// machine.
+pub(crate) const LONGEST_SILENCE: Duration = Duration::from_secs(120);
+/// A boot that still prints after this time repeats itself: many times what any boot takes on an idle machine.
+pub(crate) const LONGEST_BOOT: Duration = Duration::from_secs(900);
 
 /// A machine that is killed when this value is dropped.
 struct Machine(Child);
@@ -36,17 +42,17 @@ impl Drop for Machine {
     }
 }
 
-/// Runs a machine until it ends, prints a line with the text `killed_at`, or `limit` is over. In the last two cases
-/// SIGKILL ends it, so the machine can't write anything more.
-pub(crate) fn run(mut command: Command, killed_at: Option<&str>, limit: Duration) -> Result<GuestOutput> {
-    let deadline = Instant::now() + limit;
+/// Runs a machine until it ends, prints a line with the text `killed_at`, or hangs. In the last two cases SIGKILL ends
+/// it, so the machine can't write anything more.
+pub(crate) fn run(mut command: Command, killed_at: Option<&str>) -> Result<GuestOutput> {
+    let deadline = Instant::now() + LONGEST_BOOT;
     let mut machine = Machine(command.spawn().context("qemu-system-x86_64")?);
     let output = machine.0.stdout.take().context("no standard output")?;
     let (sender, receiver) = mpsc::channel();
     let reader = thread::spawn(move || read_lines(output, &sender));
     let (mut lines, mut end) = (Vec::new(), End::PoweredOff);
     loop {
-        match receiver.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+        match receiver.recv_timeout(LONGEST_SILENCE.min(deadline.saturating_duration_since(Instant::now()))) {
             Ok(line) => {
                 if end == End::PoweredOff && killed_at.is_some_and(|text| line.contains(text)) {
                     end = End::Killed;

@@ -136,8 +136,8 @@ test result: FAILED. 1 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out; 
     #[test]
     fn lab_failures_are_parsed() {
         let printed =
-            "FAIL lab/sysfs-6.12: it had not ended after 120 s\ntest result: FAILED. 42 passed; 1 failed";
-        assert_eq!(failures(printed), ["lab/sysfs-6.12: it had not ended after 120 s"]);
+            "FAIL lab/sysfs-6.12: it printed nothing for 120 s\ntest result: FAILED. 42 passed; 1 failed";
+        assert_eq!(failures(printed), ["lab/sysfs-6.12: it printed nothing for 120 s"]);
     }
 
     #[test]
