@@ -284,6 +284,47 @@ fn served_volumes_grow() {
     server.stop();
 }
 
+/// A disk without space for a larger volume refuses to grow it. The volume keeps its size and content, and grows later.
+#[test]
+fn full_disk_refuses_growth_of_served_volumes() {
+    const OLD: u64 = 20 << 20;
+    const NEW: u64 = 40 << 20;
+    let name = "full_disk_refuses_growth_of_served_volumes";
+    let folder = tempfile::tempdir().unwrap();
+    for format in ["atomic", "raw"] {
+        let Some(disk) = SmallDisk::mount(name, 64 << 20) else { return };
+        let path = disk.folder().join(format);
+        let size = OLD.to_string();
+        let create = ["volume", "create", text(&path), "--size", &size, "--format", format];
+        lode(create.iter().chain(&["--durability", "none"])).success();
+        let filler = disk.folder().join("filler");
+        let server = Server::start(folder.path().join("s"), &[text(&path), "--durability", "none"]);
+        let capacity = || tool("nbdinfo", &["--size", &server.uri("")]).trim().parse::<u64>().unwrap();
+        let old = capacity();
+        let mut client = Client::connect(&server.socket);
+        client.send(CMD_WRITE, CMD_FLAG_FUA, 1, 0, &[7; BLOCK]);
+        assert_eq!(client.reply(), (0, 1));
+        fs::write(&filler, vec![1; 64 << 20]).unwrap_err();
+        for cookie in [2, 3] {
+            client.send(CMD_RESIZE, 0, cookie, NEW, &[]);
+            assert_eq!(client.reply(), (28, cookie), "{format}: ENOSPC");
+            assert_eq!(capacity(), old, "{format}");
+        }
+        assert_eq!(client.read(0, BLOCK as u32), [7; BLOCK], "{format}");
+        client.send(CMD_WRITE, CMD_FLAG_FUA, 4, 0, &[8; BLOCK]);
+        assert_eq!(client.reply(), (0, 4), "{format}");
+        fs::remove_file(&filler).unwrap();
+        client.send(CMD_RESIZE, 0, 5, NEW, &[]);
+        assert_eq!(client.reply(), (0, 5), "{format}");
+        assert!(capacity() >= NEW, "{format}");
+        client.send(CMD_WRITE, CMD_FLAG_FUA, 6, NEW - BLOCK as u64, &[9; BLOCK]);
+        assert_eq!(client.reply(), (0, 6), "{format}");
+        drop(client);
+        server.stop();
+        lode(["volume", "check", text(&path)]).success();
+    }
+}
+
 #[test]
 fn read_only_exports_refuse_writes() {
     let folder = tempfile::tempdir().unwrap();
