@@ -41,12 +41,20 @@ struct Sums {
 
 impl Sums {
     fn add(&mut self, bytes: &[u8]) {
-        for word in bytes.chunks(4) {
-            let mut padded = [0; 4];
-            padded[..word.len()].copy_from_slice(word);
-            self.low = self.low.wrapping_add(u32::from_le_bytes(padded));
-            self.high = self.high.wrapping_add(self.low);
+        let (words, rest) = bytes.as_chunks();
+        for word in words {
+            self.add_word(*word);
         }
+        if !rest.is_empty() {
+            let mut padded = [0; 4];
+            padded[..rest.len()].copy_from_slice(rest);
+            self.add_word(padded);
+        }
+    }
+
+    fn add_word(&mut self, word: [u8; 4]) {
+        self.low = self.low.wrapping_add(u32::from_le_bytes(word));
+        self.high = self.high.wrapping_add(self.low);
     }
 
     fn value(&self) -> u64 {

@@ -12,6 +12,7 @@ use crate::seen_images::SeenImages;
 use crate::setup::Setup;
 use crate::trace::MediumEvent;
 use std::fmt::{Debug, Write};
+use std::mem;
 use std::ops::ControlFlow::{self, Break, Continue};
 use std::time::Instant;
 
@@ -165,6 +166,9 @@ struct Search<'s, S: Subject> {
     seen: SeenImages,
     main: Image,
     nested: Image,
+    /// The models of the last run and recovery: others of the same size cost more than to use these again.
+    model: Model,
+    recovery_model: Model,
     started: Instant,
 }
 
@@ -186,6 +190,8 @@ impl<'s, S: Subject> Search<'s, S> {
             seen: SeenImages::default(),
             main: image(),
             nested: image(),
+            model: Model::new(setup.machine, &[]),
+            recovery_model: Model::new(setup.machine, &[]),
             started: Instant::now(),
         }
     }
@@ -226,10 +232,10 @@ impl<'s, S: Subject> Search<'s, S> {
 
     /// Returns the share of a run's crash points to visit, so that the images last for several runs, and true if all
     /// of them are examined closely.
-    fn share(&self, run: &Run<S::Operation>) -> (f64, bool) {
+    fn share(&self, model: &mut Model, run: &Run<S::Operation>) -> (f64, bool) {
         let images = self.setup.images;
         let target = (images / RUNS_MIN).max(RUN_IMAGES_MIN.min(images));
-        let mut model = Model::new(self.setup.machine, &run.start);
+        model.reset(&run.start);
         let points = run.events.iter().filter(|event| changes_images(**event)).count();
         let step = (points / ESTIMATED_POINTS).max(1);
         let (mut close, mut mixed, mut point) = (1.0, 1.0, 0);
@@ -237,7 +243,7 @@ impl<'s, S: Subject> Search<'s, S> {
             model.apply(*event);
             point += usize::from(changes_images(*event));
             if changes_images(*event) && point.is_multiple_of(step) {
-                let units = dirty_units(&mut model).0;
+                let units = dirty_units(model).0;
                 let (closely, quick) = [self.limits(), QUICK_LIMITS]
                     .map(|limits| sampling::visits(&units, limits) as f64)
                     .into();
@@ -251,8 +257,9 @@ impl<'s, S: Subject> Search<'s, S> {
 
     fn explore_run(&mut self, seed: u64, run: &Run<S::Operation>) -> ControlFlow<End> {
         let mut rng = fastrand::Rng::with_seed(seed);
-        let (share, is_close) = self.share(run);
-        let mut model = Model::new(self.setup.machine, &run.start);
+        let mut model = mem::replace(&mut self.model, Model::new(self.setup.machine, &[]));
+        let (share, is_close) = self.share(&mut model, run);
+        model.reset(&run.start);
         self.main.load(&run.start);
         let mut history = HistoryPrefix::start();
         let mut legal = self.subject.legal(&history);
@@ -294,6 +301,7 @@ impl<'s, S: Subject> Search<'s, S> {
             };
             self.cut(&mut model, &crash_point, limits, &mut rng)?;
         }
+        self.model = model;
         Continue(())
     }
 
@@ -359,7 +367,7 @@ impl<'s, S: Subject> Search<'s, S> {
         let mut killed = model.clone();
         killed.end_threads();
         self.nested.load(self.main.words());
-        self.cut_recovery(killed.clone(), &events, crash_point, killed_at, Vec::new)?;
+        self.cut_recovery(&mut killed.clone(), &events, crash_point, killed_at, Vec::new)?;
         self.nested.load(self.main.words());
         self.cut_after_recovery(killed, &events, crash_point, legal)
     }
@@ -423,14 +431,17 @@ impl<'s, S: Subject> Search<'s, S> {
         };
         let start = self.main.words().to_vec();
         self.nested.load(&start);
-        let model = Model::new(self.setup.machine, &start);
-        self.cut_recovery(model, &events, crash_point, None, || vec![outer()])
+        let mut model = mem::replace(&mut self.recovery_model, Model::new(self.setup.machine, &[]));
+        model.reset(&start);
+        let end = self.cut_recovery(&mut model, &events, crash_point, None, || vec![outer()]);
+        self.recovery_model = model;
+        end
     }
 
     /// Cuts the power inside of a recovery with these events, which begins in the state of `model`. `nested` holds its image.
     fn cut_recovery(
         &mut self,
-        mut model: Model,
+        model: &mut Model,
         events: &[MediumEvent],
         crash_point: &CrashPoint<'_, S>,
         killed_at: Option<usize>,
@@ -444,21 +455,21 @@ impl<'s, S: Subject> Search<'s, S> {
             if !changes_images(*event) || rng.f64() >= share {
                 continue;
             }
-            let (units, _) = dirty_units(&mut model);
+            let (units, _) = dirty_units(model);
             self.report.crash_points += 1;
             let end = sampling::visit_states(&units, NESTED, &mut rng, |state| {
-                if !self.seen.is_new(hash(&model, state)) {
+                if !self.seen.is_new(hash(model, state)) {
                     return Continue(());
                 }
                 self.spend()?;
                 self.report.nested_images += 1;
-                load_image(&mut self.nested, &mut model, state);
+                load_image(&mut self.nested, model, state);
                 if let Err(failure) = self.nested.check(self.subject, crash_point.legal) {
                     let image = &mut self.nested;
                     let (state, failure) =
-                        shrink(image, &mut model, self.subject, crash_point.legal, state, failure);
+                        shrink(image, model, self.subject, crash_point.legal, state, failure);
                     let mut cuts = outer();
-                    cuts.push(cut_of(&model, last + 1, &state));
+                    cuts.push(cut_of(model, last + 1, &state));
                     return Break(found(crash_point, killed_at, cuts, Failure::PowerCut(failure)));
                 }
                 left -= 1;
@@ -497,7 +508,7 @@ fn shrink<S: Subject>(
 ) -> (Vec<u16>, RecoveryFailure) {
     let mut state = state.to_vec();
     for unit in 0..state.len() {
-        let version = std::mem::replace(&mut state[unit], 0);
+        let version = mem::replace(&mut state[unit], 0);
         if version == 0 {
             continue;
         }

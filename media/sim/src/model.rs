@@ -71,14 +71,24 @@ impl Model {
     }
 
     /// Puts the machine at rest with `content`.
+    ///
+    /// # Cost
+    /// Compares the content with that before, and hashes the units that differ.
     pub(crate) fn reset(&mut self, content: &[u64]) {
-        self.base.clear();
-        self.base.extend_from_slice(content);
-        let units = self.base.chunks_exact(self.unit_words).enumerate();
-        self.hashes = units.map(|(unit, words)| unit_hash(unit as u32, words)).collect();
+        let count = content.len() / self.unit_words;
+        self.base.resize(content.len(), 0);
+        let known = self.hashes.len().min(count);
+        self.hashes.resize(count, 0);
+        for (unit, words) in content.chunks_exact(self.unit_words).enumerate() {
+            let base = &mut self.base[unit * self.unit_words..][..self.unit_words];
+            if unit >= known || *base != *words {
+                base.copy_from_slice(words);
+                self.hashes[unit] = unit_hash(unit as u32, words);
+            }
+        }
         self.hash = self.hashes.iter().fold(0, |sum, hash| sum.wrapping_add(*hash));
-        self.units.clear();
-        self.units.resize_with(self.hashes.len(), Unit::default);
+        self.units.iter_mut().for_each(|unit| *unit = Unit::default());
+        self.units.resize_with(count, Unit::default);
         self.dirty.clear();
         self.cleaned.clear();
         self.undrained.clear();

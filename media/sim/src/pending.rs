@@ -1,8 +1,13 @@
 //! Stores that may be lost, and the hash of the unit that they change.
 
 use crate::machine::SECTOR;
-use lode_layout::WORD;
+use lode_layout::{LINE, WORD};
 use xxhash_rust::xxh3::xxh3_128_with_seed;
+
+/// Words of a line.
+const LINE_WORDS: usize = (LINE / WORD) as usize;
+/// Words of a sector.
+const SECTOR_WORDS: usize = (SECTOR / WORD) as usize;
 
 /// The ways of a store to the medium.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,10 +36,14 @@ pub(crate) struct Pending {
 /// Hashes the content of a unit. The hash of a pool is the sum over its units, so a change of few units needs the
 /// hashes of only those. Two different pools have the same hash with probability 2^-128.
 pub(crate) fn unit_hash(unit: u32, words: &[u64]) -> u128 {
-    let mut bytes = [0; SECTOR as usize];
-    let len = words.len() * WORD as usize;
-    for (place, word) in bytes.chunks_exact_mut(WORD as usize).zip(words) {
-        place.copy_from_slice(&word.to_le_bytes());
+    if let Ok(line) = <[u64; LINE_WORDS]>::try_from(words) {
+        return hash(unit, line);
     }
-    xxh3_128_with_seed(&bytes[..len], u64::from(unit))
+    let mut sector = [0; SECTOR_WORDS];
+    sector[..words.len()].copy_from_slice(words);
+    hash(unit, sector)
+}
+
+fn hash<const N: usize>(unit: u32, words: [u64; N]) -> u128 {
+    xxh3_128_with_seed(words.map(u64::to_le_bytes).as_flattened(), u64::from(unit))
 }

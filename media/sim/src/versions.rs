@@ -3,7 +3,6 @@
 use crate::machine::{Cpu, Machine};
 use crate::pending::{Pending, WritePath, unit_hash};
 use lode_pmem::Durability;
-use std::collections::HashSet;
 
 /// Highest number of versions of one unit that are listed. Of more, a seeded sample is listed.
 const VERSIONS_MAX: usize = 256;
@@ -34,7 +33,7 @@ impl Versions {
         let chains = chains(machine, pending);
         let mut list = List {
             versions: Versions { unit_words: base.len(), ..Versions::NONE },
-            seen: HashSet::new(),
+            is_stored: vec![false; pending.len()],
             unit,
             base,
             pending,
@@ -126,7 +125,8 @@ fn advance(cuts: &mut [usize], newest: &[usize]) -> bool {
 /// A growing list of versions.
 struct List<'a> {
     versions: Versions,
-    seen: HashSet<u128>,
+    /// For each pending store, whether the content to add holds it.
+    is_stored: Vec<bool>,
     unit: u32,
     base: &'a [u64],
     pending: &'a [Pending],
@@ -136,21 +136,22 @@ struct List<'a> {
 impl List<'_> {
     /// Adds the content for which each chain is cut at `cuts`, unless the list has it.
     fn add(&mut self, cuts: &[usize]) {
-        let mut there = vec![false; self.pending.len()];
         for (chain, cut) in self.chains.iter().zip(cuts) {
-            chain.members[..chain.cuts[*cut]].iter().for_each(|index| there[*index] = true);
+            let (stored, left_out) = chain.members.split_at(chain.cuts[*cut]);
+            stored.iter().for_each(|index| self.is_stored[*index] = true);
+            left_out.iter().for_each(|index| self.is_stored[*index] = false);
         }
         let start = self.versions.words.len();
         self.versions.words.extend_from_slice(self.base);
         let words = &mut self.versions.words[start..];
-        for (store, _) in self.pending.iter().zip(there).filter(|(_, there)| *there) {
+        for (store, _) in self.pending.iter().zip(&self.is_stored).filter(|(_, is_stored)| **is_stored) {
             words[store.word as usize] = store.value;
         }
         let hash = unit_hash(self.unit, words);
-        if self.seen.insert(hash) {
-            self.versions.hashes.push(hash);
-        } else {
+        if self.versions.hashes.contains(&hash) {
             self.versions.words.truncate(start);
+        } else {
+            self.versions.hashes.push(hash);
         }
     }
 
