@@ -2,7 +2,10 @@
 
 use crate::machine::{Cpu, Machine};
 use crate::pending::{Pending, WritePath, unit_hash};
+use crate::seen_images::IdentityHasher;
 use lode_pmem::Durability;
+use std::collections::HashSet;
+use std::hash::BuildHasherDefault;
 
 /// Highest number of versions of one unit that are listed. Of more, a seeded sample is listed.
 const VERSIONS_MAX: usize = 256;
@@ -31,8 +34,11 @@ impl Versions {
     /// Lists the contents that `unit` may have: it surely holds `base`, and `pending` was stored to it.
     pub(crate) fn new(machine: Machine, unit: u32, base: &[u64], pending: &[Pending]) -> Versions {
         let chains = chains(machine, pending);
+        let count = chains.iter().try_fold(1usize, |count, chain| count.checked_mul(chain.cuts.len()));
+        let listed = count.map_or(VERSIONS_MAX, |count| count.min(VERSIONS_MAX));
         let mut list = List {
             versions: Versions { unit_words: base.len(), ..Versions::NONE },
+            seen: HashSet::with_capacity_and_hasher(listed, BuildHasherDefault::default()),
             is_stored: vec![false; pending.len()],
             unit,
             base,
@@ -44,7 +50,6 @@ impl Versions {
         list.add(&oldest);
         list.add(&newest);
         list.versions.newest = list.versions.len() - 1;
-        let count = chains.iter().try_fold(1usize, |count, chain| count.checked_mul(chain.cuts.len()));
         if count.is_some_and(|count| count <= VERSIONS_MAX) {
             let mut cuts = oldest;
             while advance(&mut cuts, &newest) {
@@ -125,6 +130,7 @@ fn advance(cuts: &mut [usize], newest: &[usize]) -> bool {
 /// A growing list of versions.
 struct List<'a> {
     versions: Versions,
+    seen: HashSet<u128, BuildHasherDefault<IdentityHasher>>,
     /// For each pending store, whether the content to add holds it.
     is_stored: Vec<bool>,
     unit: u32,
@@ -148,10 +154,10 @@ impl List<'_> {
             words[store.word as usize] = store.value;
         }
         let hash = unit_hash(self.unit, words);
-        if self.versions.hashes.contains(&hash) {
-            self.versions.words.truncate(start);
-        } else {
+        if self.seen.insert(hash) {
             self.versions.hashes.push(hash);
+        } else {
+            self.versions.words.truncate(start);
         }
     }
 
