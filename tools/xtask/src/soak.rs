@@ -3,7 +3,7 @@
 use crate::cargo::Cargo;
 use crate::log::Log;
 use crate::mutants::Selection;
-use crate::stages::{Run, Verdict, bugs, loom, miri, mutants_of, test};
+use crate::stages::{Run, Verdict, bugs, loom, miri, mutants_of, release, test};
 use crate::workspace::Workspace;
 use anyhow::{Context, Result};
 use std::fs;
@@ -29,7 +29,7 @@ pub(crate) fn run(workspace: &Workspace, minutes: u64) -> Result<bool> {
         run.is_soak = true;
         run.settings = vec![("LODE_SEED", seed.to_string()), ("LODE_BUDGET", BUDGET.to_string())];
         let mut good = true;
-        for stage in [test, bugs, loom, miri] {
+        for stage in [test, release, bugs, loom, miri] {
             good &= stage(&mut run)? != Verdict::Failed;
         }
         // A mutant that is killed in one round is killed in all, so they run only once.

@@ -51,8 +51,8 @@ impl From<bool> for Verdict {
 macro_rules! stages {
     ($($name:ident, $budget:literal min: $what:literal;)+) => {
         /// All stages, in the order in which they begin, two at a time. The quick ones are first, to report simple
-        /// mistakes early. The interpreter, which uses one core, runs beside the builds. Stages that use all cores are
-        /// last.
+        /// mistakes early. The interpreter, which uses one core, runs beside the builds, and so do the stages that build in
+        /// folders of their own. Stages that use all cores are last.
         pub(crate) const STAGES: &[Stage] =
             &[$(Stage { name: stringify!($name), what: $what, budget_min: $budget, run: $name }),+];
     };
@@ -65,13 +65,13 @@ stages! {
     miri, 13 min: "tests without assembly and without a kernel under them, in Miri";
     docs, 1 min: "documentation builds without a warning";
     test, 21 min: "all tests, optimised, with assertions and overflow checks";
-    package, 1 min: "every crate with a layer can be packaged";
     oldest, 3 min: "every crate with a layer compiles with the oldest Rust that it names";
+    loom, 4 min: "lock-free parts in every interleaving: tests/loom.rs, cfg(loom)";
+    package, 1 min: "every crate with a layer can be packaged";
     targets, 2 min: "every crate compiles for aarch64";
     features, 2 min: "every crate compiles with each of its features";
-    loom, 4 min: "lock-free parts in every interleaving: tests/loom.rs, cfg(loom)";
     lab, 12 min: "lode on real kernels and emulated persistent memory";
-    release, 9 min: "all tests, without assertions and overflow checks";
+    release, 6 min: "tests of the crates with assertions or unsafe code, without assertions and overflow checks";
     bugs, 7 min: "seeded bugs are found, in the build of the mutants";
     fuzz, 2 min: "fuzz targets compile on the nightly toolchain";
     mutants, 3 min: "a tenth of the mutants in tools/xtask/mutants.toml is killed";
@@ -217,13 +217,26 @@ pub(crate) fn test(run: &mut Run) -> Result<Verdict> {
     Ok(if good { verdict } else { Verdict::Failed })
 }
 
-fn release(run: &mut Run) -> Result<Verdict> {
-    let cargo = Flavor::Shipped.cargo(run.workspace, "test --locked --workspace --lib --bins --tests");
-    let mut programs = cargo.build(run.workspace, run.log)?;
-    let left_out = &run.workspace.rules.release.left_out;
-    programs.retain(|program| !left_out.iter().any(|start| program.name.starts_with(start.as_str())));
-    // The explorers have had their full budget in the build with assertions.
-    run.settings.push(("LODE_BUDGET", "0.1".into()));
+/// Runs the unit tests of all crates, and the other tests of those in `workspace.metadata.release`, as the program ships.
+/// In soak, the other tests of all crates.
+pub(crate) fn release(run: &mut Run) -> Result<Verdict> {
+    let rules = &run.workspace.rules.release;
+    let is_chosen = |package: &str| run.is_soak || rules.crates.iter().any(|name| name == package);
+    let chosen = run.workspace.packages.iter().filter(|package| is_chosen(&package.name));
+    let names: BTreeSet<&str> = chosen.flat_map(|package| &package.tests).map(String::as_str).collect();
+    let names: Vec<String> = names.into_iter().map(|name| format!(" --test {name}")).collect();
+    // One call for all packages, so features are those of every other build.
+    let words = format!("test --locked --workspace --lib{}", names.concat());
+    let mut programs = Flavor::Shipped.cargo(run.workspace, &words).build(run.workspace, run.log)?;
+    let is_left_out = |name: &str| rules.left_out.iter().any(|start| name.starts_with(start.as_str()));
+    let is_library = |name: &str| name.ends_with("--lib");
+    programs.retain(|program| {
+        (is_chosen(&program.package) || is_library(&program.name)) && !is_left_out(&program.name)
+    });
+    if !run.is_soak {
+        // The explorers have had their full budget in the build with assertions.
+        run.settings.push(("LODE_BUDGET", "0.1".into()));
+    }
     run.run_tests(&programs)
 }
 

@@ -54,8 +54,8 @@ pub(crate) struct Rules {
     pub(crate) miri: Interpreted,
     /// Tests to run in a build with the seeded bugs.
     pub(crate) bugs: Tests,
-    /// Tests that do not run in builds without assertions.
-    pub(crate) release: LeftOut,
+    /// Tests that run in the build without assertions, too.
+    pub(crate) release: Release,
     /// Files and folders that may hold unsafe code.
     #[serde(rename = "unsafe")]
     pub(crate) unsafe_code: Allowed,
@@ -83,9 +83,12 @@ pub(crate) struct Interpreted {
     pub(crate) soak: Vec<String>,
 }
 
-/// Test programs, each by the beginning of its name: `-p PACKAGE --test TEST`.
+/// Tests that run in the build without assertions, beside the unit tests of all crates.
 #[derive(Debug, Default, Deserialize)]
-pub(crate) struct LeftOut {
+pub(crate) struct Release {
+    /// Crates whose test programs run there.
+    pub(crate) crates: Vec<String>,
+    /// Test programs that do not, each by the beginning of its name: `-p PACKAGE --test TEST`.
     #[serde(rename = "left-out")]
     pub(crate) left_out: Vec<String>,
 }

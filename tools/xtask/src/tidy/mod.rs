@@ -13,6 +13,7 @@ mod modules;
 mod mutants;
 mod order;
 mod packages;
+mod release;
 mod rules;
 mod size;
 mod source;
@@ -75,6 +76,7 @@ pub(crate) fn run(workspace: &Workspace, log: Log) -> Result<bool> {
     findings.extend(layers::check(workspace, &tree));
     findings.extend(members::check(workspace, &tree));
     findings.extend(packages::check(workspace));
+    findings.extend(release::check(workspace, &tree));
     findings.extend(modules::check(&tree));
     findings.extend(mutants::check(&tree, &workspace.packages));
     findings.extend(figures::check(&tree));
