@@ -33,6 +33,8 @@ pub static READERS_NOT_AWAITED: Bug = Bug::new("readers-not-awaited", "a read re
 pub static READ_NOT_REPEATED: Bug = Bug::new("read-not-repeated", "a read returns another block");
 /// Zeros are durable before the caller is told.
 pub static ZERO_NOT_DRAINED: Bug = Bug::new("zero-not-drained", "an acknowledged write of zeros is lost");
+/// Zeros of a batch are stored before its first drain.
+pub static ZEROS_AFTER_DRAIN: Bug = Bug::new("zeros-after-drain", "an acknowledged write of zeros is lost");
 /// On durability commit, a lane keeps the old block until its write is flushed.
 pub static LANE_FREE_BEFORE_FLUSH: Bug =
     Bug::new("lane-free-before-flush", "a block that the durable map has is overwritten");
@@ -62,7 +64,7 @@ pub static IN_PLACE_NOT_DRAINED: Bug = Bug::new("in-place-not-drained", "an ackn
 pub static IN_PLACE_NOT_NOTED: Bug = Bug::new("in-place-not-noted", "a flushed write is lost");
 
 /// Every bug of this crate.
-pub static ALL: [&Bug; 25] = [
+pub static ALL: [&Bug; 26] = [
     &DATA_NOT_DRAINED,
     &FLOG_NOT_DRAINED,
     &MAP_BEFORE_FLOG,
@@ -76,6 +78,7 @@ pub static ALL: [&Bug; 25] = [
     &READERS_NOT_AWAITED,
     &READ_NOT_REPEATED,
     &ZERO_NOT_DRAINED,
+    &ZEROS_AFTER_DRAIN,
     &LANE_FREE_BEFORE_FLUSH,
     &FLUSH_NOT_AWAITED,
     &FAILED_SYNC_IGNORED,

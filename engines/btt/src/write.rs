@@ -166,7 +166,10 @@ fn make_current<M: Medium>(
             write.store_map(medium);
         }
     }
-    store_zeros(medium, zeroed);
+    let zeros_come_late = bugs::ZEROS_AFTER_DRAIN.is_active() && !writes.is_empty();
+    if !zeros_come_late {
+        store_zeros(medium, zeroed);
+    }
     if !bugs::DATA_NOT_DRAINED.is_active() {
         // ORDER: the data of all blocks, and the first halves where lines keep no order, are durable before any entry is
         // current. So is every map entry that these build on. Stop here: row 1 for each block, the old entry is current. A block
@@ -188,6 +191,9 @@ fn make_current<M: Medium>(
         // ORDER: all flog entries are durable before any map entry of the batch is visible, and before the caller is told.
         // Stop here: row 3 for each block, recovery sets the map.
         medium.drain()?;
+    }
+    if zeros_come_late {
+        store_zeros(medium, zeroed);
     }
     for write in writes {
         write.arena.advance(&mut write.lane.state, write.entry);

@@ -69,6 +69,7 @@ found! {
     readers_not_awaited: READERS_NOT_AWAITED in TABLE on LINE with 3 from 7001;
     read_not_repeated: READ_NOT_REPEATED in TABLE on LINE with 3 from 15006;
     zero_not_drained: ZERO_NOT_DRAINED in TABLE on LINE with 1;
+    zeros_after_drain: ZEROS_AFTER_DRAIN in TABLE on LINE with 1;
     lane_free_before_flush: LANE_FREE_BEFORE_FLUSH in TABLE on COMMIT with 1;
     flush_not_awaited: FLUSH_NOT_AWAITED in TABLE on COMMIT with 3;
     failed_sync_ignored: FAILED_SYNC_IGNORED in TABLE on COMMIT with 1;
