@@ -15,6 +15,9 @@ const LABELS_MAX: u64 = 16 << 20;
 /// The bytes with which an index block of a label area begins.
 const LABELS_SIGNATURE: &[u8] = b"NAMESPACE_INDEX\0";
 
+/// The number with which the superblock of a Linux software RAID begins, little-endian.
+const RAID: &[u8] = b"\xfc\x4e\x2b\xa9";
+
 /// Signatures of other programs: offset, bytes, and the content that they identify.
 const SIGNATURES: [(u64, &[u8], &str); 26] = [
     (0, b"LUKS\xba\xbe", "an encrypted device"),
@@ -36,8 +39,8 @@ const SIGNATURES: [(u64, &[u8], &str); 26] = [
         "a file system, bcachefs",
     ),
     (4086, b"SWAPSPACE2", "swap space"),
-    (4096, b"\xfc\x4e\x2b\xa9", "a member of a RAID"),
-    (0, b"\xfc\x4e\x2b\xa9", "a member of a RAID"),
+    (4096, RAID, "a member of a RAID"),
+    (0, RAID, "a member of a RAID"),
     (0, b"LABELONE", "a physical volume of LVM"),
     (512, b"LABELONE", "a physical volume of LVM"),
     (1024, b"LABELONE", "a physical volume of LVM"),
@@ -48,6 +51,17 @@ const SIGNATURES: [(u64, &[u8], &str); 26] = [
     (0, b"QFI\xfb", "an image, qcow2"),
     (0, b"KDMV", "an image, VMDK"),
 ];
+
+/// Returns the signatures that other programs store at the end of `len` bytes: superblocks of RAID, versions 0.90 and 1.0,
+/// and the second header of a partition table, for blocks of 512 and of 4096 bytes.
+fn signatures_at_end(len: u64) -> [(u64, &'static [u8], &'static str); 4] {
+    [
+        (align_down(len, 64 << 10).saturating_sub(64 << 10), RAID, "a member of a RAID"),
+        (align_down(len.saturating_sub(8 << 10), BLOCK), RAID, "a member of a RAID"),
+        (len.saturating_sub(512), b"EFI PART", "a partition table"),
+        (len.saturating_sub(4096), b"EFI PART", "a partition table"),
+    ]
+}
 
 /// Returns the content that is recognised on `medium`, if any.
 ///
@@ -74,7 +88,8 @@ fn occupant_of_others<M: Medium>(medium: &M) -> Result<Option<Occupant>, Fault> 
     if !matches!(info, Err(InfoBlockError::Absent | InfoBlockError::TooShort { .. })) {
         return Ok(Some(Occupant::PageMap));
     }
-    for (at, signature, what) in SIGNATURES {
+    let at_end = signatures_at_end(medium.memory().len());
+    for (at, signature, what) in SIGNATURES.into_iter().chain(at_end) {
         if bytes(medium, at, signature.len() as u64)? == signature {
             return Ok(Some(Occupant::Other(what)));
         }
