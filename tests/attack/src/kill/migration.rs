@@ -32,11 +32,15 @@ const ITEMS: u64 = 250;
 const POINTERS: u64 = ITEMS * 6;
 /// Steps that a child takes at most between the moment of its kill and the wait for it.
 const MORE_MAX: u64 = 4;
-/// The words of the journal: steps that were acknowledged, in all; steps after which a child waits for its kill; 1 if the third
-/// program has begun.
+/// Superblocks that the third program converts in place, about.
+const IN_PLACE_MAX: u64 = 3;
+/// The words of the journal: steps that were acknowledged, in all; steps after which a child waits for its kill; whether the third
+/// program has begun, or is done.
 const STEPS: u64 = 0;
 const LIMIT: u64 = 1;
 const THIRD: u64 = 2;
+const BEGUN: u64 = 1;
+const DONE: u64 = 2;
 
 /// The types of the first program.
 mod first {
@@ -107,7 +111,8 @@ mod second {
     }
 }
 
-/// The types of the third program: items have a flag.
+/// The types of the third program: half of the number's bytes say whether it is odd. So items fit where they lie, and whole
+/// superblocks are converted in place.
 mod third {
     use super::{HeapError, Migrate, PBox, PCell, PString, PVec, Persist, Stock};
 
@@ -115,10 +120,10 @@ mod third {
     #[persist(brand = Stock, was = ItemV2)]
     #[repr(C)]
     pub(super) struct Item {
-        pub(super) is_odd: PCell<bool, Stock>,
+        pub(super) odd: u32,
+        pub(super) number: u32,
         pub(super) name: PString<Stock>,
         pub(super) cents: PCell<u64, Stock>,
-        pub(super) number: u64,
         pub(super) box_: PBox<Crate, Stock>,
         pub(super) next: PBox<Item, Stock>,
     }
@@ -164,7 +169,7 @@ mod third {
     impl Migrate<ItemV2> for Item {
         fn migrate(old: ItemV2) -> Result<Item, HeapError> {
             let ItemV2 { name, cents, number, box_, next } = old;
-            Ok(Item { is_odd: PCell::new(number % 2 == 1), name, cents, number, box_, next })
+            Ok(Item { odd: (number % 2) as u32, number: number as u32, name, cents, box_, next })
         }
     }
 }
@@ -248,7 +253,7 @@ pub(super) fn child(kills: &Kills, path: &Path, journal: &Journal) -> Result<()>
     let Pace { pointers, switch, .. } = Pace::of(kills);
     let mut pool = TypedPool::<Stock>::open(path, &options(kills.durability, Access::ReadWrite))?;
     let mut steps = journal.acknowledged(STEPS)?;
-    let is_third = steps >= switch || journal.acknowledged(THIRD)? == 1;
+    let is_third = steps >= switch || journal.acknowledged(THIRD)? >= BEGUN;
     let mut acknowledge = |_| {
         steps += 1;
         // The journal of a test can be written.
@@ -259,10 +264,13 @@ pub(super) fn child(kills: &Kills, path: &Path, journal: &Journal) -> Result<()>
     };
     if !is_third {
         pool.migrate_in_steps::<second::Item>(pointers, &mut acknowledge)?;
+        pool.close()?;
+        return journal.acknowledge(THIRD, BEGUN);
     }
-    journal.acknowledge(THIRD, 1)?;
+    journal.acknowledge(THIRD, BEGUN)?;
     pool.migrate_in_steps::<third::Item>(pointers, &mut acknowledge)?;
-    Ok(pool.close()?)
+    pool.close()?;
+    journal.acknowledge(THIRD, DONE)
 }
 
 /// Kills children of `program` again and again, and compares the pools that they leave. Returns the number of acknowledged steps.
@@ -280,7 +288,10 @@ pub(super) fn attack(kills: &Kills, program: &Path, found: &mut dyn FnMut(Findin
         create(&kills, &pool)?;
         let journal_file = Journal::open(&journal)?;
         let done = loop {
-            let steps = journal_file.acknowledged(STEPS)? + rng.u64(1..pace.steps_max);
+            // The third program begins with what it converts in place: a superblock a step.
+            let is_begun = journal_file.acknowledged(THIRD)? == BEGUN;
+            let steps_max = if is_begun && rng.bool() { IN_PLACE_MAX } else { pace.steps_max };
+            let steps = journal_file.acknowledged(STEPS)? + rng.u64(1..=steps_max);
             journal_file.acknowledge(LIMIT, steps + rng.u64(..MORE_MAX))?;
             let mut child = start(&kills, program, &pool, &journal)?;
             while journal_file.acknowledged(STEPS)? < steps && child.try_wait()?.is_none() {
@@ -289,7 +300,11 @@ pub(super) fn attack(kills: &Kills, program: &Path, found: &mut dyn FnMut(Findin
             child.kill()?;
             match child.wait()?.code() {
                 None => killed += 1,
-                Some(0) => break check_migrated(&pool, kills.seed),
+                Some(0) if journal_file.acknowledged(THIRD)? == DONE => {
+                    break check_migrated(&pool, kills.seed);
+                }
+                // The second program is done.
+                Some(0) => {}
                 Some(code) => {
                     // Children that all die end the attack, too.
                     killed += 1;
@@ -351,13 +366,14 @@ fn compare(
         places: Vec::new(),
         has_spare: false,
     };
-    let mut is_right = item.number == number && item.is_odd.load(guard)? == (number % 2 == 1);
+    let mut is_right = u64::from(item.number) == number && u64::from(item.odd) == number % 2;
     if let Some(holder) = item.box_.load(guard)? {
         found.places = holder.places.load_all(guard)?;
         if let Some(spare) = holder.spare.load(guard)? {
             found.has_spare = true;
             let euros = known(seed, ITEMS + number).euros;
-            is_right &= spare.number == ITEMS + number && spare.cents.load(guard)? == u64::from(euros) * 100;
+            is_right &= u64::from(spare.number) == ITEMS + number
+                && spare.cents.load(guard)? == u64::from(euros) * 100;
         }
     }
     // The root has neither a name nor a crate.
