@@ -317,6 +317,31 @@ mod test {
         MediumEvent::Drain { thread }
     }
 
+    #[test]
+    fn used_model_is_reset_to_a_new_one() {
+        let mut used = Model::new(X86, &[0; 128]);
+        for len in [256, 64, 128] {
+            for event in [store(0, 7), flush(0), drain(0), copy(1, 9, 5), store(20, 8)] {
+                used.apply(event);
+            }
+            let content: Vec<u64> = (len..2 * len).collect();
+            used.reset(&content);
+            let mut new = Model::new(X86, &content);
+            for model in [&mut used, &mut new] {
+                for event in [store(1, 3), flush(0), drain(0), store(9, 4)] {
+                    model.apply(event);
+                }
+                model.enumerate();
+            }
+            assert_eq!((used.hash(), &used.hashes, &used.base), (new.hash(), &new.hashes, &new.base));
+            assert_eq!(used.dirty(), new.dirty());
+            for unit in 0..used.hashes.len() as u32 {
+                assert_eq!(used.writers(unit), new.writers(unit), "{unit}");
+                assert_eq!(used.is_undrained(unit), new.is_undrained(unit), "{unit}");
+            }
+        }
+    }
+
     /// Returns the contents that the first three words of the first unit may have after `events`, on a medium of zeros.
     fn contents(machine: Machine, events: &[MediumEvent]) -> BTreeSet<[u64; 3]> {
         let mut model = Model::new(machine, &[0; 128]);

@@ -8,7 +8,7 @@ use crate::runner::{self, TestEnvironment};
 use crate::tally::Tally;
 use crate::tidy;
 use crate::workspace::{Package, Workspace};
-use anyhow::{Result, ensure};
+use anyhow::{Result, bail, ensure};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::time::Duration;
@@ -217,16 +217,21 @@ pub(crate) fn test(run: &mut Run) -> Result<Verdict> {
     Ok(if good { verdict } else { Verdict::Failed })
 }
 
-/// Runs the unit tests of all crates, and the other tests of those in `workspace.metadata.release`, as the program ships.
-/// In soak, the other tests of all crates.
+/// Runs the unit tests of all libraries, and the other tests of the crates in `workspace.metadata.release`, as the program
+/// ships. In soak, all tests.
 pub(crate) fn release(run: &mut Run) -> Result<Verdict> {
     let rules = &run.workspace.rules.release;
+    let is_known = |name: &&String| run.workspace.packages.iter().any(|package| package.name == **name);
+    if let Some(name) = rules.crates.iter().find(|name| !is_known(name)) {
+        bail!("workspace.metadata.release of Cargo.toml names a crate that does not exist, {name}");
+    }
     let is_chosen = |package: &str| run.is_soak || rules.crates.iter().any(|name| name == package);
     let chosen = run.workspace.packages.iter().filter(|package| is_chosen(&package.name));
     let names: BTreeSet<&str> = chosen.flat_map(|package| &package.tests).map(String::as_str).collect();
     let names: Vec<String> = names.into_iter().map(|name| format!(" --test {name}")).collect();
     // One call for all packages, so features are those of every other build.
-    let words = format!("test --locked --workspace --lib{}", names.concat());
+    let kinds = if run.is_soak { "--lib --bins" } else { "--lib" };
+    let words = format!("test --locked --workspace {kinds}{}", names.concat());
     let mut programs = Flavor::Shipped.cargo(run.workspace, &words).build(run.workspace, run.log)?;
     let is_left_out = |name: &str| rules.left_out.iter().any(|start| name.starts_with(start.as_str()));
     let is_library = |name: &str| name.ends_with("--lib");

@@ -83,7 +83,7 @@ pub(crate) struct Interpreted {
     pub(crate) soak: Vec<String>,
 }
 
-/// Tests that run in the build without assertions, beside the unit tests of all crates.
+/// Tests that run in the build without assertions, beside the unit tests of all libraries.
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct Release {
     /// Crates whose test programs run there.

@@ -1,4 +1,4 @@
-//! Pools in memory, for all tests of the suite.
+//! Pools in memory, for all tests of the engine.
 
 use lode_blocks::{Blocks, BlocksError, Damage, check};
 use lode_layout::{Durability, Extent, Geometry, PoolOffset};

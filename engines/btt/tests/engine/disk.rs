@@ -1,4 +1,4 @@
-//! Tables in memory, for all tests of the suite.
+//! Tables in memory, for all tests of the engine.
 
 use lode_btt::{Btt, Plan, check};
 use lode_layout::PoolOffset;

@@ -1,4 +1,4 @@
-//! Pools in memory, for all tests of the suite.
+//! Pools in memory, for all tests of the engine.
 
 use lode_layout::{Durability, Geometry, PoolOffset};
 use lode_log::{AppendLog, AppendLogError, Damage, check};
