@@ -54,6 +54,11 @@ impl<'s, 'h, M: Medium> TreeSnapshot<'s, 'h, M> {
         })
     }
 
+    /// Opens another tree of the same snapshot.
+    pub(crate) fn of_same_snapshot(&self, root: PoolOffset) -> Result<TreeSnapshot<'s, 'h, M>, IndexError> {
+        TreeSnapshot::open(self.snapshot, root)
+    }
+
     /// Returns the value of `key`. `None` is not proved, as for [`Reader::get`](crate::Reader::get).
     ///
     /// # Errors

@@ -40,7 +40,7 @@ pub(crate) enum Command {
     /// Create, inspect, check, repair and grow pools
     #[command(subcommand)]
     Pool(PoolCommand),
-    /// Put, get and scan keys and values in a pool with the layout `kv`
+    /// Put, get and scan keys and values in a pool with the layout `kv`; read the trees of one with the layout `store`
     #[command(subcommand)]
     Kv(KvCommand),
     /// Create, check and repair volumes of blocks, and copy their content

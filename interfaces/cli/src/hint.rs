@@ -3,7 +3,7 @@
 
 use lode_fsck::RepairError;
 use lode_heap::{GrowthRefusal, HeapError, InDoubtCause, OpenError};
-use lode_index::IndexError;
+use lode_index::{IndexError, StoreLayout};
 use lode_kv::KvError;
 use lode_log::pmdk::{PmemLogError, PmemLogPoolError};
 use lode_log::{AppendLogError, LogPoolError};
@@ -38,6 +38,10 @@ pub(crate) fn store_hint(error: &KvError) -> &'static str {
         }
         KvError::Follow(error) if error.is_damage() => CHECK_POOL,
         KvError::Count { .. } | KvError::Load { .. } => CHECK_POOL,
+        KvError::TreeNeeded { names } | KvError::NoTree { names, .. } if !names.is_empty() => {
+            " with --tree; `lode pool stats` lists them"
+        }
+        KvError::NoNames => " (leave out --tree)",
         KvError::Line { .. } => " with --on-error skip",
         KvError::InputTruncated { .. } => ", as any `lode kv put` does",
         KvError::Threads(_) => ", as by --threads 1",
@@ -53,6 +57,9 @@ pub(crate) fn pool_hint(error: &PoolError) -> &'static str {
         PoolError::Memory { .. } => " (`lode pool check`)",
         PoolError::DurabilityTooWeak { .. } => " with --durability",
         PoolError::NotDurable { .. } => " with --durability none",
+        PoolError::Layout { found, .. } if found.as_str() == StoreLayout::NAME => {
+            "; programs change a store, and `lode kv get`, `scan`, `count` and `export` read it with --tree"
+        }
         PoolError::Occupied => " (--overwrite-device, where a command has it)",
         _ => "",
     }

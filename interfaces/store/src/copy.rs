@@ -1,16 +1,13 @@
 //! Compact copies of stores.
 
 use crate::error::{Error, Result};
-use crate::frozen::{Frozen, FrozenTree};
 use crate::options::Options;
 use crate::store::{Store, layout_name};
-use lode_heap::{Heap, Pool};
-use lode_index::{Direction, Tree, Trees};
-use lode_pmem::Mapping;
+use crate::tree_pool::TreePool;
+use lode_heap::Pool;
+use lode_index::{IndexError, Trees, TreesSnapshot};
 use lode_pool::CreateOptions;
-use std::ops::Bound;
 use std::path::Path;
-use std::sync::Arc;
 
 /// Bytes of a copy beside its trees.
 const SIZE_MIN: u64 = 128 << 10;
@@ -51,8 +48,18 @@ impl Store {
     /// ```
     pub fn copy_to(&self, path: impl AsRef<Path>, options: &Options) -> Result<()> {
         let path = path.as_ref();
-        let frozen = Arc::new(Frozen::open(self.shared().clone())?);
-        let stats = self.shared().heap().stats().map_err(|error| self.shared().located(error))?;
+        let shared = self.shared();
+        let snapshot = shared.heap().snapshot().map_err(|error| shared.located(error))?;
+        let source = shared.table_at(&snapshot).and_then(|table| TreesSnapshot::open(&snapshot, table));
+        let source = source.map_err(|error| shared.located(error))?;
+        let located = |name: Option<&str>, error: IndexError| {
+            let error = shared.located(error);
+            match name {
+                Some(name) => error.in_tree(name),
+                None => error,
+            }
+        };
+        let stats = shared.heap().stats().map_err(|error| shared.located(error))?;
         let mut size = stats.used_bytes();
         loop {
             // The log takes a sixteenth, and the superblocks are not quite full.
@@ -61,7 +68,11 @@ impl Store {
             let size_max = options.size_max.or(defaults.size_max);
             let create = CreateOptions { size_max, durability: options.durability, ..defaults };
             match Pool::create_with::<Error>(path, &create, |heap| {
-                fill(heap, &frozen).map_err(|error| error.at(path))
+                let trees = heap.run(Trees::create).and_then(|table| Trees::open(heap, table));
+                let copied = trees
+                    .map_err(Error::from)
+                    .and_then(|trees| trees.copy_from(&source, located, |_| Ok(())));
+                copied.map(drop).map_err(|error| error.at(path))
             }) {
                 // More was removed since the snapshot than the reserve holds.
                 Err(error) if error.is_small_pool() => {}
@@ -69,19 +80,4 @@ impl Store {
             }
         }
     }
-}
-
-/// Makes the trees of a snapshot in `heap`.
-fn fill(heap: &Heap<&Mapping>, frozen: &Arc<Frozen>) -> Result<()> {
-    let table = heap.run(Trees::create)?;
-    let trees = Trees::open(heap, table)?;
-    for name in frozen.names()? {
-        let Some(source) = frozen.find(&name)? else { continue };
-        let copied = FrozenTree::open(Arc::clone(frozen), source.root, &name)?;
-        let target = heap.run(|tx| trees.create_in(tx, &name, &source.key_type, &source.value_type))?;
-        let mut scan = copied.scan((Bound::Unbounded, Bound::Unbounded));
-        let entries = std::iter::from_fn(|| copied.next(&mut scan, Direction::Forward));
-        Tree::open(heap, target.root)?.load_sorted::<Error>(entries, |_| Ok(()))?;
-    }
-    Ok(())
 }

@@ -1,14 +1,14 @@
-//! A compact copy of a store, in a new pool.
+//! A compact copy of a pool of keys and values, in a new pool.
 
 use crate::STORE_SIZE_MIN;
 use crate::error::KvError;
-use crate::snapshot::StoreSnapshot;
+use crate::layouts::{named, open_either};
 use crate::store::{Store, make_tree};
-use lode_heap::{Heap, HeapError, OpenError, Pool};
-use lode_index::{IndexError, Tree};
-use lode_layout::{Durability, PoolOffset, TREE_CELLS_OFF};
+use lode_heap::{Heap, HeapError, OpenError, Pool, Snapshot};
+use lode_index::{IndexError, Tree, TreeSnapshot, Trees, TreesSnapshot};
+use lode_layout::{Durability, LayoutName, PoolOffset, TREE_CELLS_OFF};
 use lode_pmem::Medium;
-use lode_pool::CreateOptions;
+use lode_pool::{Access, CreateOptions, OpenOptions};
 use std::path::Path;
 
 /// Receiver of the events of a copy.
@@ -60,10 +60,6 @@ fn source_error(error: impl Into<KvError>) -> CopyError {
     CopyError::Source(error.into())
 }
 
-fn target_error(error: impl Into<KvError>) -> CopyError {
-    CopyError::Target(error.into())
-}
-
 impl CopyError {
     /// Returns true if the new pool is too small.
     fn is_too_small(&self) -> bool {
@@ -93,16 +89,107 @@ impl<M: Medium> Store<M> {
         durability: Option<Durability>,
         events: &impl CopyEvents,
     ) -> Result<CopyReport, CopyError> {
-        let snapshot = self.snapshot().map_err(CopyError::Source)?;
-        let count_at = self.tree().map_err(source_error)?.root().plus(TREE_CELLS_OFF);
-        let mut size = self.heap().stats().map_err(source_error)?.used_bytes();
+        let content = Content::of(self.heap(), Store::layout_name()).map_err(CopyError::Source)?;
+        content.copy_to(path, durability, events)
+    }
+}
+
+/// A pool of the layout `kv` or `store` that is open for reading, to be copied with all its keys and values.
+#[derive(Debug)]
+pub struct CopySource {
+    pool: Pool,
+}
+
+impl CopySource {
+    /// Opens the pool at `path`.
+    ///
+    /// # Errors
+    /// [`KvError::Pool`], also for a pool of another layout.
+    pub fn open(path: &Path) -> Result<CopySource, KvError> {
+        let open = |layout| {
+            let options = OpenOptions { layout: Some(layout), ..OpenOptions::new(Access::ReadOnly) };
+            Pool::open(path, &options)
+        };
+        Ok(CopySource { pool: open_either(Store::layout_name(), open)? })
+    }
+
+    /// Returns the size of the pool in bytes.
+    pub fn size(&self) -> u64 {
+        self.pool.header().geometry.size()
+    }
+
+    /// Returns the number of keys, of all trees, as they have counted them. It is not proved.
+    ///
+    /// # Errors
+    /// [`KvError::Index`].
+    pub fn count(&self) -> Result<u64, KvError> {
+        Content::of(self.pool.heap(), self.pool.layout())?.count()
+    }
+
+    /// Makes a new pool at `path`, of the same layout, as [`Store::copy_to`] does.
+    ///
+    /// # Errors
+    /// [`CopyError`]. No file is left then. A file that exists is not replaced.
+    ///
+    /// # Durability
+    /// As [`Store::copy_to`].
+    ///
+    /// # Cost
+    /// As [`Store::copy_to`], and a transaction for each tree.
+    pub fn copy_to(
+        &self,
+        path: &Path,
+        durability: Option<Durability>,
+        events: &impl CopyEvents,
+    ) -> Result<CopyReport, CopyError> {
+        let content = Content::of(self.pool.heap(), self.pool.layout()).map_err(CopyError::Source)?;
+        content.copy_to(path, durability, events)
+    }
+}
+
+/// The keys and values of a pool at one commit.
+struct Content<'h, M: Medium> {
+    snapshot: Snapshot<'h, M>,
+    root: PoolOffset,
+    layout: LayoutName,
+}
+
+impl<'h, M: Medium> Content<'h, M> {
+    fn of(heap: &'h Heap<M>, layout: LayoutName) -> Result<Content<'h, M>, KvError> {
+        let snapshot = heap.snapshot()?;
+        let root = snapshot.root()?;
+        Ok(Content { snapshot, root, layout })
+    }
+
+    /// Returns the number of keys as the trees have counted them.
+    fn count(&self) -> Result<u64, KvError> {
+        if self.layout != named() {
+            return Ok(TreeSnapshot::open(&self.snapshot, self.root)?.count()?);
+        }
+        let trees = TreesSnapshot::open(&self.snapshot, self.root)?;
+        let mut count = 0;
+        for name in trees.names()? {
+            if let Some(tree) = trees.get(&name)? {
+                count += trees.open_tree(&tree)?.count()?;
+            }
+        }
+        Ok(count)
+    }
+
+    fn copy_to(
+        &self,
+        path: &Path,
+        durability: Option<Durability>,
+        events: &impl CopyEvents,
+    ) -> Result<CopyReport, CopyError> {
+        let mut size = self.snapshot.heap().stats().map_err(source_error)?.used_bytes();
         loop {
             // The log takes a sixteenth, and the superblocks are not quite full.
             size += size / 8 + STORE_SIZE_MIN;
-            let options = CreateOptions { durability, ..CreateOptions::new(size, Store::layout_name()) };
+            let options = CreateOptions { durability, ..CreateOptions::new(size, self.layout) };
             let mut keys = 0;
             let made: Result<Pool, CopyError> = Pool::create_with(path, &options, |heap| {
-                keys = fill(heap, &snapshot, count_at, events)?;
+                keys = self.fill(heap, events)?;
                 Ok(())
             });
             match made {
@@ -116,28 +203,28 @@ impl<M: Medium> Store<M> {
             }
         }
     }
-}
 
-/// Makes a tree in `heap` with all that the snapshot shows. Returns the number of keys. The store has counted its keys at
-/// `count_at`.
-fn fill<T: Medium, M: Medium>(
-    heap: &Heap<T>,
-    snapshot: &StoreSnapshot<'_, M>,
-    count_at: PoolOffset,
-    events: &impl CopyEvents,
-) -> Result<u64, CopyError> {
-    let root = heap.run(make_tree).map_err(CopyError::Target)?;
-    let tree = Tree::open(heap, root).map_err(target_error)?;
-    let source = snapshot.tree().map_err(CopyError::Source)?;
-    // The keys of a batch are reported when the next one begins.
-    let mut batch = 0;
-    let keys = tree.load_sorted(source.iter().map(|entry| entry.map_err(source_error)), |next| {
-        events.copied(std::mem::replace(&mut batch, next) as u64);
-        if events.stopped() { Err(CopyError::Stopped) } else { Ok(()) }
-    })?;
-    let counted = source.count().map_err(source_error)?;
-    if keys != counted {
-        return Err(CopyError::Source(KvError::Count { counted, found: keys, at: count_at }));
+    /// Makes the same content in `heap`. Returns the number of keys.
+    fn fill<T: Medium>(&self, heap: &Heap<T>, events: &impl CopyEvents) -> Result<u64, CopyError> {
+        // The keys of a batch are reported when the next one begins.
+        let mut batch = 0;
+        let before = |next| {
+            events.copied(std::mem::replace(&mut batch, next) as u64);
+            if events.stopped() { Err(CopyError::Stopped) } else { Ok(()) }
+        };
+        if self.layout == named() {
+            let source = TreesSnapshot::open(&self.snapshot, self.root).map_err(source_error)?;
+            let trees = Trees::open(heap, heap.run(Trees::create)?)?;
+            return trees.copy_from(&source, |_, error| source_error(error), before);
+        }
+        let source = TreeSnapshot::open(&self.snapshot, self.root).map_err(source_error)?;
+        let tree = Tree::open(heap, heap.run(make_tree).map_err(CopyError::Target)?)?;
+        let keys = tree.load_sorted(source.iter().map(|entry| entry.map_err(source_error)), before)?;
+        let counted = source.count().map_err(source_error)?;
+        if keys != counted {
+            let at = self.root.plus(TREE_CELLS_OFF);
+            return Err(CopyError::Source(KvError::Count { counted, found: keys, at }));
+        }
+        Ok(keys)
     }
-    Ok(keys)
 }

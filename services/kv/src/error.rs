@@ -1,11 +1,16 @@
-//! Errors of a store, and of the lines of a load.
+//! Errors of a store and of a load.
 
 use crate::STORE_SIZE_MIN;
+use crate::escape::escape;
+use crate::line_error::LineError;
 use lode_follow::FollowError;
 use lode_heap::{HeapError, OpenError};
 use lode_index::IndexError;
-use lode_layout::{KEY_LEN_MAX, PoolOffset};
+use lode_layout::PoolOffset;
 use std::{fmt, io};
+
+/// Largest number of trees that an error names.
+const TREES_SHOWN_MAX: usize = 20;
 
 /// Reason why an operation on a store failed.
 #[derive(Debug, thiserror::Error)]
@@ -50,6 +55,23 @@ pub enum KvError {
         /// Offset of the progress.
         at: PoolOffset,
     },
+    /// The pool has trees with names, and none was chosen.
+    #[error("the pool holds the layout \"store\", {}", Trees(names))]
+    TreeNeeded {
+        /// The names of the trees, sorted.
+        names: Vec<String>,
+    },
+    /// The pool has no tree of this name.
+    #[error("there is no tree \"{}\" in the pool, {}", escape(name), Trees(names))]
+    NoTree {
+        /// The name, which may be any bytes.
+        name: Vec<u8>,
+        /// The names of the trees, sorted.
+        names: Vec<String>,
+    },
+    /// The pool has one tree, and a name was given.
+    #[error("the pool holds the layout \"kv\", whose one tree has no name; give none")]
+    NoNames,
     /// A line of the input can't be loaded.
     #[error("line {line}: {error}; correct it, or pass over such lines")]
     Line {
@@ -103,6 +125,24 @@ impl fmt::Display for Found {
     }
 }
 
+/// Prints which trees a pool has.
+struct Trees<'a>(&'a [String]);
+
+impl fmt::Display for Trees<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (shown, more) = self.0.split_at(self.0.len().min(TREES_SHOWN_MAX));
+        if shown.is_empty() {
+            return f.write_str("which has no trees yet; the program that made it makes them");
+        }
+        let shown: Vec<_> = shown.iter().map(|name| format!("\"{}\"", escape(name.as_bytes()))).collect();
+        write!(f, "which has the trees {}", shown.join(", "))?;
+        if !more.is_empty() {
+            write!(f, " and {} others", more.len())?;
+        }
+        f.write_str("; choose one")
+    }
+}
+
 impl KvError {
     /// Returns true for damage: something on the medium is not as it was written, or can't be read.
     pub fn is_damage(&self) -> bool {
@@ -131,46 +171,21 @@ impl From<HeapError> for KvError {
     }
 }
 
-/// Reason why a line can't be loaded.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum LineError {
-    /// A backslash is followed by something that is no escape.
-    #[error("the backslash at byte {at} begins none of \\t, \\n, \\\\, \\xHH")]
-    Escape {
-        /// Offset of the backslash, in bytes from the start of the line.
-        at: usize,
-    },
-    /// The line is no JSON object of the expected form.
-    #[error("no {{\"key\", \"value\"}} and no {{\"key_b64\", \"value_b64\"}}: {message} at byte {at}")]
-    Json {
-        /// The message of the JSON reader.
-        message: String,
-        /// Offset of the error, in bytes from the start of the line.
-        at: usize,
-    },
-    /// A field that must be base64 is not.
-    #[error("the field {field} is not base64")]
-    Base64 {
-        /// Name of the field.
-        field: &'static str,
-    },
-    /// A field is present twice, plain and as base64, or missing.
-    #[error("there must be one of the fields {field} and {field}_b64")]
-    Fields {
-        /// Name of the plain field.
-        field: &'static str,
-    },
-    /// The key is too long.
-    #[error("a key has at most {KEY_LEN_MAX} bytes, and this one has {len}")]
-    KeyTooLong {
-        /// Its length in bytes.
-        len: usize,
-    },
-    /// The line is longer than any pair that the pool could hold.
-    #[error("the line has more than {max} bytes, which the pool can't hold")]
-    TooLong {
-        /// Greatest length of a line, in bytes.
-        max: u64,
-    },
+#[cfg(test)]
+mod test {
+    use super::*;
+
+    #[test]
+    fn trees_are_named_up_to_a_number() {
+        let names = |count: usize| (0..count).map(|number| format!("tree\t{number}")).collect::<Vec<_>>();
+        let text = |count| KvError::TreeNeeded { names: names(count) }.to_string();
+        assert!(text(0).starts_with("the pool holds the layout \"store\", which has no trees yet; "));
+        assert!(text(1).contains("which has the trees \"tree\\t0\"; choose"), "{}", text(1));
+        assert!(text(TREES_SHOWN_MAX).contains("\"tree\\t18\", \"tree\\t19\"; choose"));
+        assert!(text(TREES_SHOWN_MAX + 2).contains("\"tree\\t19\" and 2 others; choose"));
+        let missing = KvError::NoTree { name: b"\xFF".to_vec(), names: names(0) };
+        assert!(
+            missing.to_string().starts_with("there is no tree \"\\xff\" in the pool, which has no trees yet")
+        );
+    }
 }

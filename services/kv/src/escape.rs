@@ -1,6 +1,6 @@
 //! Bytes as text that holds no TAB and no newline.
 
-use crate::error::LineError;
+use crate::line_error::LineError;
 
 /// Returns `bytes` as text: `\t`, `\n`, `\\`, and `\xHH` for other control characters and bytes that are not UTF-8.
 pub fn escape(bytes: &[u8]) -> String {

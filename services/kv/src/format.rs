@@ -1,7 +1,7 @@
 //! Pairs of key and value as lines of text.
 
-use crate::error::LineError;
 use crate::escape::{escape, unescape};
+use crate::line_error::LineError;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use lode_layout::KEY_LEN_MAX;

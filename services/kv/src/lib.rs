@@ -1,8 +1,11 @@
 //! Layer 8: a store of keys and values, which is the layout `kv` of a pool, and loads of text that resume after a kill.
+//! Pools of the layout `store`, whose trees have names, are read and copied, too.
 //!
 //! ```text
 //!   Store      the pool's root is a tree, which notes the progress of a load
-//!   StoreReader  a store for reading, in use by another process or not
+//!   StoreReader  its keys for reading, in use by another process or not
+//!   NamedTrees   the same for the trees of a pool of the layout `store`
+//!   CopySource   a pool of either layout, to be copied to a compact one
 //!   load       Input -> lines -> Pair --by the key's hash--> threads that share group commits -> LoadEvents
 //!   Format     text lines <-> pairs            escape   bytes <-> text without TAB and newline
 //! ```
@@ -47,19 +50,26 @@ mod error;
 mod escape;
 mod format;
 mod input;
+mod layouts;
+mod line_error;
 mod load;
+mod named_trees;
+mod opening;
 mod progress;
+mod proof;
 mod reader;
 mod snapshot;
 mod store;
 
-pub use copy::{CopyError, CopyEvents, CopyReport};
+pub use copy::{CopyError, CopyEvents, CopyReport, CopySource};
 pub use delete::KeyRange;
-pub use error::{KvError, LineError};
+pub use error::KvError;
 pub use escape::{escape, unescape};
 pub use format::{Format, Pair};
 pub use input::Input;
+pub use line_error::LineError;
 pub use load::{LineEnd, LoadEvents, LoadOptions, LoadReport, OnError, Transactions};
+pub use named_trees::NamedTrees;
 pub use reader::StoreReader;
 pub use snapshot::StoreSnapshot;
 pub use store::{LAYOUT, LAYOUT_NAME, Store};

@@ -30,9 +30,10 @@
 //!
 //! An input is the same if it has the same hash up to `offset` or, as long as that is 0, the same first line.
 
-use crate::error::{KvError, LineError};
+use crate::error::KvError;
 use crate::format::{Format, Pair};
 use crate::input::{Input, Line};
+use crate::line_error::LineError;
 use crate::progress::{Block, Progress};
 use crate::store::Store;
 use lode_heap::HeapError;

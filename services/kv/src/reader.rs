@@ -1,75 +1,73 @@
-//! A store for reading, in use by another process or not.
+//! A tree of a pool for reading, in use by another process or not.
 
 use crate::error::KvError;
-use crate::store::Store;
-use lode_follow::{Connection, Followed, ServedScan};
+use crate::proof;
+use crate::store::{load_progress_at, tree_at};
+use lode_follow::{Followed, ServedScan};
 use lode_index::{Direction, Entry, Value};
 use lode_layout::{KV_LOAD_OFF, KV_LOAD_WORDS, KvLoad, PoolOffset, TREE_CELLS_OFF};
 use std::ops::Bound;
-use std::path::Path;
+use std::sync::Arc;
 use zerocopy::IntoBytes;
 
-/// A store for reading: at one commit, as the process serves it that has it open for writing; or opened by this process,
-/// if none has.
-#[derive(Debug)]
+/// Keys and values for reading: those of a pool of the layout `kv`, or of one tree of a pool of the layout `store`. They
+/// are those of one commit, as the process serves it that has the pool open for writing; or opened by this process, if
+/// none has.
+#[derive(Clone, Debug)]
 pub struct StoreReader {
-    source: Source,
-}
-
-#[derive(Debug)]
-enum Source {
-    Opened(Store),
-    Served(Connection),
+    pool: Arc<Followed>,
+    /// Offset of the root object of the tree. Null in a pool without a tree.
+    root: PoolOffset,
 }
 
 impl StoreReader {
-    /// Opens the store at `path`. A store that is in use is not kept from its writer, and one that is not in use can't be
-    /// opened for writing until the reader is dropped.
-    ///
-    /// # Errors
-    /// [`KvError::Follow`] and [`KvError::Pool`], as [`Followed::open`].
-    pub fn open(path: &Path) -> Result<StoreReader, KvError> {
-        StoreReader::new(Followed::open(path, Some(Store::layout_name()))?)
-    }
-
     /// Returns the reader of a pool with the layout `kv`.
     ///
     /// # Errors
-    /// As [`Store::from_pool`].
+    /// [`KvError::Index`] if there is no tree at the root of the pool.
     pub fn new(pool: Followed) -> Result<StoreReader, KvError> {
-        let source = match pool {
-            Followed::Opened(pool) => Source::Opened(Store::from_pool(*pool)?),
-            Followed::Served(connection) => Source::Served(connection),
+        let root = match &pool {
+            Followed::Opened(pool) => pool.heap().root()?,
+            Followed::Served(served) => served.root(),
         };
-        Ok(StoreReader { source })
+        StoreReader::at(Arc::new(pool), root)
+    }
+
+    /// Returns the reader of the tree whose root object is at `root`.
+    pub(crate) fn at(pool: Arc<Followed>, root: PoolOffset) -> Result<StoreReader, KvError> {
+        if let Followed::Opened(pool) = &*pool {
+            tree_at(pool.heap(), root)?;
+        }
+        Ok(StoreReader { pool, root })
     }
 
     /// Returns true if another process serves the store.
     pub fn is_served(&self) -> bool {
-        matches!(self.source, Source::Served(_))
+        matches!(*self.pool, Followed::Served(_))
     }
 
-    /// Returns a copy of the value of `key`, as [`Store::get`] does.
+    /// Returns a copy of the value of `key`, as [`Store::get`](crate::Store::get) does.
     ///
     /// # Errors
     /// [`KvError::Index`] and [`KvError::Follow`].
     pub fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, KvError> {
-        match &self.source {
-            Source::Opened(store) => store.get(key),
-            Source::Served(served) => Ok(served.get(served.root(), key)?.map(Value::into_vec)),
+        match &*self.pool {
+            Followed::Opened(pool) => Ok(tree_at(pool.heap(), self.root)?.get(key)?),
+            Followed::Served(served) => Ok(served.get(self.root, key)?.map(Value::into_vec)),
         }
     }
 
-    /// Returns a copy of the value of `key`, and proves `None`, as [`Store::get_proven`] does.
+    /// Returns a copy of the value of `key`, and proves `None`, as [`Store::get_proven`](crate::Store::get_proven) does.
     ///
     /// # Errors
-    /// As [`Store::get_proven`], and [`KvError::Follow`].
+    /// As [`Store::get_proven`](crate::Store::get_proven), and [`KvError::Follow`].
     ///
     /// # Cost
-    /// That of a lookup if the key is present. Else each entry of the store is read, and transferred if it is served.
-    pub fn get_proven(&mut self, key: &[u8]) -> Result<Option<Vec<u8>>, KvError> {
-        if let Source::Opened(store) = &mut self.source {
-            return store.get_proven(key);
+    /// That of a lookup if the key is present. Else each entry of the tree is read, and transferred if it is served.
+    pub fn get_proven(&self, key: &[u8]) -> Result<Option<Vec<u8>>, KvError> {
+        // The pool is open for reading, so no thread changes it.
+        if let Followed::Opened(pool) = &*self.pool {
+            return proof::get_proven(&tree_at(pool.heap(), self.root)?, key);
         }
         let found = self.get(key)?;
         if found.is_none() {
@@ -83,25 +81,24 @@ impl StoreReader {
     /// # Errors
     /// [`KvError::Index`] and [`KvError::Follow`].
     pub fn count(&self) -> Result<u64, KvError> {
-        match &self.source {
-            Source::Opened(store) => store.count(),
-            Source::Served(served) => Ok(served.count(served.root())?),
+        match &*self.pool {
+            Followed::Opened(pool) => Ok(tree_at(pool.heap(), self.root)?.count()?),
+            Followed::Served(served) => Ok(served.count(self.root)?),
         }
     }
 
-    /// Returns the number of keys, which is proved, as by [`Store::count_proven`].
+    /// Returns the number of keys, which is proved, as by [`Store::count_proven`](crate::Store::count_proven).
     ///
     /// # Errors
-    /// As [`Store::count_proven`], and [`KvError::Follow`].
+    /// As [`Store::count_proven`](crate::Store::count_proven), and [`KvError::Follow`].
     ///
     /// # Cost
-    /// Reads each node once. Each entry of a served store is read and transferred.
-    pub fn count_proven(&mut self) -> Result<u64, KvError> {
-        let served = match &mut self.source {
-            Source::Opened(store) => return store.count_proven(),
-            Source::Served(served) => served,
-        };
-        let at = served.root().plus(TREE_CELLS_OFF);
+    /// Reads each node once. Each entry of a served tree is read and transferred.
+    pub fn count_proven(&self) -> Result<u64, KvError> {
+        if let Followed::Opened(pool) = &*self.pool {
+            return proof::count_proven(&tree_at(pool.heap(), self.root)?);
+        }
+        let at = self.root.plus(TREE_CELLS_OFF);
         let counted = self.count()?;
         let (mut found, mut damage) = (0, None);
         self.scan((Bound::Unbounded, Bound::Unbounded), Direction::Forward, |entry| {
@@ -127,29 +124,32 @@ impl StoreReader {
         direction: Direction,
         take: impl FnMut(Result<Entry, KvError>) -> bool,
     ) -> Result<bool, KvError> {
-        match &self.source {
-            Source::Opened(store) => {
-                let reader = store.tree()?.reader();
+        match &*self.pool {
+            Followed::Opened(pool) => {
+                let reader = tree_at(pool.heap(), self.root)?.reader();
                 let mut range = reader.range(bounds);
                 pass_on(|| direction.next(&mut range), take)
             }
-            Source::Served(served) => {
-                let mut scan = ServedScan::over(served.root(), bounds);
+            Followed::Served(served) => {
+                let mut scan = ServedScan::over(self.root, bounds);
                 pass_on(|| scan.next(served, direction), take)
             }
         }
     }
 
-    /// Returns the progress of the last load, as [`Store::load_progress`] does.
+    /// Returns the progress of the last load, as [`Store::load_progress`](crate::Store::load_progress) does. A tree of the
+    /// layout `store` has none.
     ///
     /// # Errors
     /// [`KvError::Load`]; [`KvError::Index`] and [`KvError::Follow`].
     pub fn load_progress(&self) -> Result<Option<KvLoad>, KvError> {
-        match &self.source {
-            Source::Opened(store) => store.load_progress(),
-            Source::Served(served) if served.root() == PoolOffset::NULL => Ok(None),
-            Source::Served(served) => {
-                let at = served.root().plus(KV_LOAD_OFF);
+        if self.root.is_null() {
+            return Ok(None);
+        }
+        let at = self.root.plus(KV_LOAD_OFF);
+        match &*self.pool {
+            Followed::Opened(pool) => load_progress_at(pool.heap(), at),
+            Followed::Served(served) => {
                 let mut words = [0; KV_LOAD_WORDS];
                 served.read(at, words.as_mut_bytes())?;
                 KvLoad::decode(&words).map_err(|_| KvError::Load { at })

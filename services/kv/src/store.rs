@@ -2,11 +2,12 @@
 
 use crate::STORE_SIZE_MIN;
 use crate::error::KvError;
+use crate::proof;
 use lode_follow::{FollowError, Server};
 use lode_fsck::{ShrinkError, ShrinkEvents, shrink_pool};
 use lode_heap::{Heap, HeapError, Pool, Shrunk, Tx};
-use lode_index::{Finding, IndexError, Tree, TreeLayout};
-use lode_layout::{KV_LOAD_OFF, KV_LOAD_WORDS, KvLoad, LayoutName, PoolOffset, TREE_CELLS_OFF};
+use lode_index::{IndexError, Tree, TreeLayout};
+use lode_layout::{KV_LOAD_OFF, KV_LOAD_WORDS, KvLoad, LayoutName, PoolOffset};
 use lode_pmem::{Mapping, Medium};
 use lode_pool::{CreateOptions, OpenOptions};
 use std::path::Path;
@@ -145,7 +146,7 @@ impl<M: Medium> Store<M> {
     /// # Errors
     /// [`IndexError::NoTree`] if the tree was damaged since the store was opened.
     pub fn tree(&self) -> Result<Tree<'_, M>, IndexError> {
-        if self.root.is_null() { Ok(Tree::empty(self.heap())) } else { Tree::open(self.heap(), self.root) }
+        tree_at(self.heap(), self.root)
     }
 
     /// Returns a copy of the value of `key`, which its checksum proves right, or an error. `None` means that the tree
@@ -169,19 +170,7 @@ impl<M: Medium> Store<M> {
     /// # Cost
     /// That of a lookup if the key is present, else that of [`Tree::check`]: each node and leaf is read once.
     pub fn get_proven(&mut self, key: &[u8]) -> Result<Option<Vec<u8>>, KvError> {
-        let tree = self.tree()?;
-        let found = tree.get(key)?;
-        if found.is_none() {
-            let mut damage = None;
-            tree.check(|finding| match finding {
-                Finding::Damage(error) => drop(damage.get_or_insert(error)),
-                Finding::Object(_) => {}
-            });
-            if let Some(error) = damage {
-                return Err(KvError::Unproven(error));
-            }
-        }
-        Ok(found)
+        proof::get_proven(&self.tree()?, key)
     }
 
     /// Gives `key` the value `value`. Returns true if it had a value before. Clears the progress of a load: loading
@@ -244,14 +233,7 @@ impl<M: Medium> Store<M> {
     /// # Cost
     /// Reads each node once, and no leaf.
     pub fn count_proven(&mut self) -> Result<u64, KvError> {
-        let tree = self.tree()?;
-        let counted = tree.count()?;
-        let found = tree.count_leaves(counted)?;
-        if found != counted {
-            let at = self.root.plus(TREE_CELLS_OFF);
-            return Err(KvError::Count { counted, found, at });
-        }
-        Ok(counted)
+        proof::count_proven(&self.tree()?)
     }
 
     /// Returns the progress of the last load: the part of its input that is in the tree. `None` if the tree was changed
@@ -263,12 +245,7 @@ impl<M: Medium> Store<M> {
         if self.root.is_null() {
             return Ok(None);
         }
-        let mut words = [0; KV_LOAD_WORDS];
-        self.heap()
-            .memory()
-            .reading(|memory| memory.read(self.load_progress_at(), words.as_mut_bytes()))
-            .map_err(IndexError::from)?;
-        KvLoad::decode(&words).map_err(|_| KvError::Load { at: self.load_progress_at() })
+        load_progress_at(self.heap(), self.load_progress_at())
     }
 
     /// Notes the progress of a load, in `tx`.
@@ -299,6 +276,19 @@ impl<M: Medium> Store<M> {
         let Store { server, pool, .. } = self;
         Ok(Server::stop(server.and_then(Result::ok), pool)?.close()?)
     }
+}
+
+/// Returns the tree whose root object is at `root`, an empty one if that is null.
+pub(crate) fn tree_at<M: Medium>(heap: &Heap<M>, root: PoolOffset) -> Result<Tree<'_, M>, IndexError> {
+    if root.is_null() { Ok(Tree::empty(heap)) } else { Tree::open(heap, root) }
+}
+
+/// Returns the progress of a load that is at `at`.
+pub(crate) fn load_progress_at<M: Medium>(heap: &Heap<M>, at: PoolOffset) -> Result<Option<KvLoad>, KvError> {
+    let mut words = [0; KV_LOAD_WORDS];
+    let read = heap.memory().reading(|memory| memory.read(at, words.as_mut_bytes()));
+    read.map_err(IndexError::from)?;
+    KvLoad::decode(&words).map_err(|_| KvError::Load { at })
 }
 
 pub(crate) fn make_tree<M: Medium>(tx: &Tx<'_, M>) -> Result<PoolOffset, KvError> {

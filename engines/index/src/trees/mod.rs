@@ -16,6 +16,7 @@
 //! with. Readers that found the tree before are pinned, so they still see sound nodes.
 
 pub(crate) mod beside;
+mod copy;
 mod entry;
 mod layout;
 mod placement;

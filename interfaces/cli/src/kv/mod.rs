@@ -1,15 +1,17 @@
-//! `lode kv`: keys and values in a pool of the layout `kv`.
+//! `lode kv`: keys and values in a pool of the layout `kv`, or in a tree of the layout `store`, which is only read.
 
 mod delete;
 mod load;
 mod point;
 mod range;
 mod scan;
+mod tree;
 
 use crate::durability::DurabilityOption;
 use crate::failure::Failure;
 use crate::fields;
 use crate::global_options::GlobalOptions;
+use crate::kv::tree::TreeArgs;
 use crate::output::Output;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -31,19 +33,19 @@ pub(crate) enum KvCommand {
     #[command(after_long_help = fields::help(point::PUT_FIELDS))]
     Put(point::Put),
     /// Print the value of a key, as it is, and a newline
-    #[command(long_about = point::GET_ABOUT, after_long_help = fields::help(point::GET_FIELDS))]
+    #[command(long_about = tree::about(point::GET_ABOUT), after_long_help = fields::help(point::GET_FIELDS))]
     Get(point::Get),
     /// Remove a key, or all keys of a range
     #[command(long_about = delete::ABOUT, after_long_help = fields::help(delete::FIELDS))]
     Delete(delete::Delete),
     /// Print the number of keys
-    #[command(long_about = point::COUNT_ABOUT, after_long_help = fields::help(point::COUNT_FIELDS))]
-    Count(point::PoolArgs),
+    #[command(long_about = tree::about(point::COUNT_ABOUT), after_long_help = fields::help(point::COUNT_FIELDS))]
+    Count(point::Count),
     /// Print all keys and values, in byte order of the keys
-    #[command(long_about = scan::EXPORT_ABOUT, after_long_help = fields::help(scan::FIELDS))]
+    #[command(long_about = tree::about(scan::EXPORT_ABOUT), after_long_help = fields::help(scan::FIELDS))]
     Export(scan::Export),
     /// Print the keys and values of a range, in byte order of the keys
-    #[command(long_about = scan::SCAN_ABOUT, after_long_help = fields::help(scan::FIELDS))]
+    #[command(long_about = tree::about(scan::SCAN_ABOUT), after_long_help = fields::help(scan::FIELDS))]
     Scan(scan::Scan),
 }
 
@@ -53,7 +55,7 @@ pub(crate) fn run(command: &KvCommand, options: &GlobalOptions) -> Result<Output
         KvCommand::Put(put) => point::put(put, options.durability),
         KvCommand::Get(get) => point::get(get),
         KvCommand::Delete(delete) => delete::run(delete, options),
-        KvCommand::Count(args) => point::count(&args.pool),
+        KvCommand::Count(args) => point::count(args),
         KvCommand::Export(export) => scan::export(export, options.json),
         KvCommand::Scan(scan) => scan::scan(scan, options.json),
     }
@@ -71,9 +73,13 @@ fn close_after<T>(store: Store, done: Result<T, KvError>) -> Result<T, KvError> 
     done.and_then(|done| closed.map(|()| done))
 }
 
-/// Opens a store for reading, in use by another process or not.
-fn open_to_read(path: &Path, what: &'static str) -> Result<StoreReader, Failure> {
-    StoreReader::open(path).map_err(Failure::of_pool(what, path))
+/// Opens what is to be read, in use by another process or not: a pool with one tree, or the chosen tree of a store.
+fn open_to_read(path: &Path, tree: &TreeArgs, what: &'static str) -> Result<StoreReader, Failure> {
+    let opened = match tree.name()? {
+        None => StoreReader::open(path),
+        Some(name) => StoreReader::open_tree(path, &name),
+    };
+    opened.map_err(Failure::of_pool(what, path))
 }
 
 /// Adds a field for bytes: `name` if they are UTF-8, otherwise `name_b64` with base64.

@@ -2,12 +2,13 @@
 
 use crate::durability::DurabilityOption;
 use crate::failure::Failure;
+use crate::kv::tree::TreeArgs;
 use crate::kv::{NOT_FOUND, close_after, open_to_read, open_to_write, with_bytes};
 use crate::output::Output;
 use clap::Args;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 pub(crate) const PUT_FIELDS: &[(&str, &str)] = &[("replaced", "whether the key had a value before")];
 pub(crate) const GET_FIELDS: &[(&str, &str)] = &[
@@ -54,12 +55,16 @@ pub(crate) struct Get {
     /// Prove that an absent key is absent: read the whole tree, and exit with 3 if it is damaged
     #[arg(long)]
     verify: bool,
+    #[command(flatten)]
+    tree: TreeArgs,
 }
 
 #[derive(Args, Debug)]
-pub(crate) struct PoolArgs {
+pub(crate) struct Count {
     /// The pool's file or device
-    pub(crate) pool: PathBuf,
+    pool: PathBuf,
+    #[command(flatten)]
+    tree: TreeArgs,
 }
 
 pub(crate) fn put(put: &Put, durability: DurabilityOption) -> Result<Output, Failure> {
@@ -70,10 +75,11 @@ pub(crate) fn put(put: &Put, durability: DurabilityOption) -> Result<Output, Fai
     Ok(Output::empty().with("replaced", replaced))
 }
 
-pub(crate) fn get(Get { pool, key, verify }: &Get) -> Result<Output, Failure> {
+pub(crate) fn get(Get { pool, key, verify, tree }: &Get) -> Result<Output, Failure> {
     let what = "getting a key";
-    let mut store = open_to_read(pool, what)?;
-    let found = if *verify { store.get_proven(key.as_bytes()) } else { store.get(key.as_bytes()) };
+    let key = tree.bytes(key)?;
+    let store = open_to_read(pool, tree, what)?;
+    let found = if *verify { store.get_proven(&key) } else { store.get(&key) };
     match found.map_err(Failure::of_pool(what, pool))? {
         None => Ok(Output::empty().with("found", false).with_exit_code(NOT_FOUND)),
         Some(value) => {
@@ -83,9 +89,9 @@ pub(crate) fn get(Get { pool, key, verify }: &Get) -> Result<Output, Failure> {
     }
 }
 
-pub(crate) fn count(pool: &Path) -> Result<Output, Failure> {
+pub(crate) fn count(Count { pool, tree }: &Count) -> Result<Output, Failure> {
     let what = "counting keys";
-    let mut store = open_to_read(pool, what)?;
+    let store = open_to_read(pool, tree, what)?;
     let count = store.count_proven().map_err(Failure::of_pool(what, pool))?;
     Ok(Output::text(format!("{count}\n")).with("count", count))
 }

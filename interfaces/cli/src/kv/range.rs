@@ -2,9 +2,11 @@
 
 use clap::Args;
 use lode_index::prefix_end;
-use std::ffi::OsString;
+use lode_kv::KeyRange;
+use std::convert::Infallible;
+use std::ffi::{OsStr, OsString};
 use std::ops::Bound;
-use std::os::unix::ffi::OsStringExt;
+use std::os::unix::ffi::OsStrExt;
 
 /// A range of keys: those that lie in all of the three.
 #[derive(Args, Clone, Debug, Default)]
@@ -26,15 +28,21 @@ impl RangeArgs {
         self.prefix.is_none() && self.from.is_none() && self.to.is_none()
     }
 
-    /// Returns the bounds of the keys.
-    pub(crate) fn bounds(&self) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
-        let bytes = |text: &Option<OsString>| text.clone().map(OsString::into_vec);
-        let prefix = bytes(&self.prefix).unwrap_or_default();
-        let to = match (prefix_end(&prefix), bytes(&self.to)) {
+    /// Returns the bounds of the keys, which are taken byte for byte.
+    pub(crate) fn bounds(&self) -> KeyRange {
+        let Ok(bounds) = self.bounds_as(|text| Ok::<_, Infallible>(text.as_bytes().to_vec()));
+        bounds
+    }
+
+    /// Returns the bounds of the keys, whose bytes `bytes` reads from the arguments.
+    pub(crate) fn bounds_as<E>(&self, bytes: impl Fn(&OsStr) -> Result<Vec<u8>, E>) -> Result<KeyRange, E> {
+        let bytes = |text: &Option<OsString>| text.as_deref().map(&bytes).transpose();
+        let prefix = bytes(&self.prefix)?.unwrap_or_default();
+        let to = match (prefix_end(&prefix), bytes(&self.to)?) {
             (Some(end), Some(to)) => Some(end.min(to)),
             (end, to) => end.or(to),
         };
-        let from = bytes(&self.from).unwrap_or_default().max(prefix);
-        (Bound::Included(from), to.map_or(Bound::Unbounded, Bound::Excluded))
+        let from = bytes(&self.from)?.unwrap_or_default().max(prefix);
+        Ok((Bound::Included(from), to.map_or(Bound::Unbounded, Bound::Excluded)))
     }
 }

@@ -4,11 +4,12 @@ use crate::failure::Failure;
 use crate::hint::store_hint;
 use crate::kv::open_to_read;
 use crate::kv::range::RangeArgs;
+use crate::kv::tree::TreeArgs;
 use crate::output::Output;
 use crate::progress::Progress;
 use clap::{Args, ValueEnum};
 use lode_index::{Direction, Entry};
-use lode_kv::{Format, KvError, StoreReader, escape};
+use lode_kv::{Format, KeyRange, KvError, StoreReader, escape};
 use serde_json::json;
 use std::io::{self, BufWriter, StdoutLock, Write};
 use std::path::PathBuf;
@@ -45,6 +46,8 @@ pub(crate) struct Export {
     /// Format of a line
     #[arg(long, default_value = "tsv")]
     format: ExportFormat,
+    #[command(flatten)]
+    tree: TreeArgs,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -70,6 +73,8 @@ pub(crate) struct Scan {
     /// Prove that no key is missing: read all nodes of the tree, and exit with 3 if they do not reach all keys
     #[arg(long)]
     verify: bool,
+    #[command(flatten)]
+    tree: TreeArgs,
 }
 
 /// The output of a scan, and the damage found on the way.
@@ -90,8 +95,8 @@ struct Printer<'a> {
 
 pub(crate) fn export(export: &Export, json: bool) -> Result<Output, Failure> {
     let jsonl = json || export.format == ExportFormat::Jsonl;
-    let (pool, range) = (export.pool.clone(), RangeArgs::default());
-    let whole = Scan { pool, range, reverse: false, limit: None, verify: false };
+    let (pool, tree, range) = (export.pool.clone(), export.tree.clone(), RangeArgs::default());
+    let whole = Scan { pool, range, reverse: false, limit: None, verify: false, tree };
     print(&whole, jsonl, json, "exporting")
 }
 
@@ -100,7 +105,8 @@ pub(crate) fn scan(scan: &Scan, json: bool) -> Result<Output, Failure> {
 }
 
 fn print(scan: &Scan, jsonl: bool, json: bool, what: &'static str) -> Result<Output, Failure> {
-    let mut store = open_to_read(&scan.pool, what)?;
+    let bounds = scan.range.bounds_as(|key| scan.tree.bytes(key))?;
+    let store = open_to_read(&scan.pool, &scan.tree, what)?;
     let mut printer = Printer {
         scan,
         what,
@@ -112,7 +118,7 @@ fn print(scan: &Scan, jsonl: bool, json: bool, what: &'static str) -> Result<Out
         pending: Vec::new(),
         damages: 0,
     };
-    let is_whole = printer.print_range(&store, json)?;
+    let is_whole = printer.print_range(&store, bounds, json)?;
     printer.out.flush().map_err(Failure::stdout)?;
     let Printer { count, damages, .. } = printer;
     let pool = scan.pool.display();
@@ -137,14 +143,14 @@ fn print(scan: &Scan, jsonl: bool, json: bool, what: &'static str) -> Result<Out
 
 impl Printer<'_> {
     /// Prints the entries of the range. Returns true if it went through the whole tree.
-    fn print_range(&mut self, store: &StoreReader, json: bool) -> Result<bool, Failure> {
+    fn print_range(&mut self, store: &StoreReader, bounds: KeyRange, json: bool) -> Result<bool, Failure> {
         let limit = self.scan.limit.unwrap_or(u64::MAX);
         if limit == 0 {
             return Ok(false);
         }
         let mut printed = Ok(());
         let direction = if self.scan.reverse { Direction::Backward } else { Direction::Forward };
-        let is_end = store.scan(self.scan.range.bounds(), direction, |entry| {
+        let is_end = store.scan(bounds, direction, |entry| {
             match entry {
                 Ok(entry) => printed = self.print_entry(entry, json),
                 Err(error) => {

@@ -7,8 +7,7 @@ use crate::output::Output;
 use crate::pool::size;
 use crate::progress::Progress;
 use clap::Args;
-use lode_kv::{CopyError, CopyEvents, Store};
-use lode_pool::{Access, OpenOptions};
+use lode_kv::{CopyError, CopyEvents, CopySource};
 use std::path::PathBuf;
 
 pub(crate) const FIELDS: &[(&str, &str)] = &[
@@ -16,7 +15,7 @@ pub(crate) const FIELDS: &[(&str, &str)] = &[
     ("size_before", "its size in bytes"),
     ("copy", "path of the copy"),
     ("size", "the size of the copy in bytes"),
-    ("keys", "keys in the copy"),
+    ("keys", "keys in the copy, in all trees"),
 ];
 
 #[derive(Args, Debug)]
@@ -47,16 +46,15 @@ pub(crate) fn run(copy: &Copy, durability: DurabilityOption) -> Result<Output, F
     let what = "copying a pool";
     let Copy { source, target } = copy;
     let interrupt = Interrupt::listen()?;
-    let store =
-        Store::open(source, &OpenOptions::new(Access::ReadOnly)).map_err(Failure::of_pool(what, source))?;
-    let count = store.count().map_err(Failure::of_pool(what, source))?;
+    let pool = CopySource::open(source).map_err(Failure::of_pool(what, source))?;
+    let count = pool.count().map_err(Failure::of_pool(what, source))?;
     let reporter = Reporter { progress: Progress::of_items("keys copied", count), interrupt };
-    let copied = store.copy_to(target, durability.forced(), &reporter).map_err(|error| match error {
+    let copied = pool.copy_to(target, durability.forced(), &reporter).map_err(|error| match error {
         CopyError::Source(error) => Failure::of_pool(what, source)(error),
         CopyError::Target(error) => Failure::of_pool(what, target)(error),
         _ => Failure::interrupted(format!("{what}: interrupted; {} was not made", target.display())),
     })?;
-    let before = store.pool().header().geometry.size();
+    let before = pool.size();
     drop(reporter);
     let text = format!(
         "{}: a copy of {} with {} keys, {} instead of {}\n",

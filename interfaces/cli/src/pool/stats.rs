@@ -7,7 +7,8 @@ use crate::progress::Progress;
 use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, Table};
 use lode_follow::{BlockClass, Followed, PoolStats};
-use lode_kv::{LAYOUT_NAME, StoreReader};
+use lode_index::NamedTree;
+use lode_kv::{KvError, LAYOUT_NAME, NamedTrees, StoreReader, escape};
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -20,7 +21,11 @@ pub(crate) const FIELDS: &[(&str, &str)] = &[
     ("huge_count", "objects that have chunks of their own"),
     ("huge_bytes", "bytes of those chunks"),
     ("classes", "for each block size: {block_size, superblocks, blocks, used}"),
-    ("keys", "keys in it; null where its layout is not kv"),
+    ("keys", "keys in it, in all trees; null where its layout is neither kv nor store"),
+    (
+        "trees",
+        "with the layout store: {name, keys, key_type, value_type} for each tree; null where it is another",
+    ),
     ("load", "the progress of a load: {lines, offset}, or null"),
 ];
 
@@ -29,11 +34,15 @@ pub(crate) fn run(path: &Path) -> Result<Output, Failure> {
     let _progress = Progress::spinner("counting");
     let pool = Followed::open(path, None).map_err(|error| failure()(error.into()))?;
     let stats = pool.stats().map_err(|error| failure()(error.into()))?;
-    let (mut keys, mut load) = (None, None);
+    let (mut keys, mut load, mut trees) = (None, None, None);
     if pool.layout().as_str() == LAYOUT_NAME {
         let store = StoreReader::new(pool).map_err(failure())?;
         keys = Some(store.count().map_err(failure())?);
         load = store.load_progress().map_err(failure())?;
+    } else if pool.layout() == NamedTrees::layout_name() {
+        let counted = counted_trees(&NamedTrees::new(pool)).map_err(failure())?;
+        keys = Some(counted.iter().map(|tree| tree.keys).sum());
+        trees = Some(counted);
     }
     let mut text = format!("{}: {}\n", path.display(), size(stats.size));
     text += &format!("free     {}, longest run {}\n", size(stats.free), size(stats.largest_free));
@@ -43,6 +52,9 @@ pub(crate) fn run(path: &Path) -> Result<Output, Failure> {
     }
     if let Some(load) = load {
         text += &format!("load     {} lines, {}\n", load.lines, size(load.offset));
+    }
+    if let Some(trees) = trees.as_ref().filter(|trees| !trees.is_empty()) {
+        text += &format!("{}\n", tree_table(trees).trim_fmt());
     }
     text += &format!("{}\n", occupancy(&stats));
     Ok(Output::text(text)
@@ -55,7 +67,44 @@ pub(crate) fn run(path: &Path) -> Result<Output, Failure> {
         .with("huge_bytes", stats.huge_bytes)
         .with("classes", classes(&stats))
         .with("keys", keys)
+        .with("trees", trees.map(tree_fields))
         .with("load", load.map(|load| json!({ "lines": load.lines, "offset": load.offset }))))
+}
+
+/// A tree of a store.
+struct CountedTree {
+    name: String,
+    keys: u64,
+    types: NamedTree,
+}
+
+fn counted_trees(trees: &NamedTrees) -> Result<Vec<CountedTree>, KvError> {
+    let mut counted = Vec::new();
+    for name in trees.names()? {
+        if let Some((types, reader)) = trees.get(&name)? {
+            counted.push(CountedTree { name, keys: reader.count()?, types });
+        }
+    }
+    Ok(counted)
+}
+
+fn tree_table(trees: &[CountedTree]) -> Table {
+    let mut table = Table::new();
+    table.load_style(NOTHING).set_header(["keys", "tree", "type of keys", "type of values"]);
+    for CountedTree { name, keys, types } in trees {
+        let [name, key_type, value_type] =
+            [name, &types.key_type, &types.value_type].map(|text| escape(text.as_bytes()));
+        table.add_row([keys.to_string(), name, key_type, value_type]);
+    }
+    if let Some(keys) = table.column_mut(0) {
+        keys.set_cell_alignment(CellAlignment::Right);
+    }
+    table
+}
+
+fn tree_fields(trees: Vec<CountedTree>) -> Value {
+    let fields = |CountedTree { name, keys, types }: CountedTree| json!({ "name": name, "keys": keys, "key_type": types.key_type, "value_type": types.value_type });
+    trees.into_iter().map(fields).collect()
 }
 
 fn occupancy(stats: &PoolStats) -> Table {

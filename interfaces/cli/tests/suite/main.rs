@@ -30,6 +30,7 @@ mod ranges_are_deleted;
 mod real_machine_listings;
 mod real_machine_plans;
 mod real_machines_are_rehearsed;
+mod stores_are_read;
 mod sysfs_captures;
 mod typed_pools_are_printed;
 mod typed_pools_are_repaired;

@@ -2,9 +2,10 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use lode_fsck::check_pool;
-use lode_heap::{Access, CreateOptions, Durability, OpenOptions};
-use lode_index::IndexError;
-use lode_kv::{CopyError, CopyEvents, KvError, LAYOUT, Store};
+use lode_heap::{Access, CreateOptions, Durability, OpenOptions, Pool};
+use lode_index::{IndexError, Tree, Trees};
+use lode_kv::{CopyError, CopyEvents, CopySource, KvError, LAYOUT, NamedTrees, Store, StoreReader};
+use lode_layout::{PoolOffset, TREE_CELLS_OFF};
 use lode_pool::map_unchecked;
 use lode_testing::{SmallDisk, scaled};
 use std::cell::Cell;
@@ -172,4 +173,74 @@ fn copy_to_full_disk_leaves_nothing() {
     let CopyError::Target(KvError::Pool(error)) = &full else { panic!("{full:?}") };
     assert!(error.to_string().contains("no space") || error.to_string().contains("space left"), "{error}");
     assert!(names(disk.folder()).iter().all(|name| name == "lost+found"), "{:?}", names(disk.folder()));
+}
+
+/// Makes a pool of two named trees of three keys each. `change` gets the offsets of the table of trees and of a tree.
+fn make_named(path: &Path, change: impl FnOnce(&Pool, [PoolOffset; 2])) {
+    let options = CreateOptions {
+        durability: Some(Durability::Commit),
+        ..CreateOptions::new(256 << 10, NamedTrees::layout_name())
+    };
+    let pool = Pool::create(path, &options).unwrap();
+    let heap = pool.heap();
+    let table = heap.run(Trees::create).unwrap();
+    let trees = Trees::open(heap, table).unwrap();
+    let mut roots = [table; 2];
+    for name in ["left", "right"] {
+        let made: Result<PoolOffset, IndexError> = heap.run(|tx| {
+            let root = trees.create_in(tx, name, "u8", "bytes")?.root;
+            let tree = Tree::open_in(heap, tx, root)?;
+            (0..3).try_for_each(|key| tree.insert_in(tx, &[key], name.as_bytes()).map(drop))?;
+            Ok(root)
+        });
+        roots[1] = made.unwrap();
+    }
+    change(&pool, roots);
+    pool.close().unwrap();
+}
+
+#[test]
+fn named_trees_are_copied() {
+    let folder = tempfile::tempdir().unwrap();
+    let [path, copy] = ["pool", "copy"].map(|name| folder.path().join(name));
+    make_named(&path, |_, _| {});
+    let source = CopySource::open(&path).unwrap();
+    assert_eq!(source.count().unwrap(), 6);
+    let events = Events::new(u64::MAX);
+    let report = source.copy_to(&copy, Some(Durability::Commit), &events).unwrap();
+    assert_eq!((report.keys, events.copied.get()), (6, 6));
+    let trees = NamedTrees::open(&copy).unwrap();
+    assert_eq!(trees.names().unwrap(), ["left", "right"]);
+    let (tree, reader) = trees.get("right").unwrap().unwrap();
+    assert_eq!((&*tree.key_type, &*tree.value_type, reader.count_proven().unwrap()), ("u8", "bytes", 3));
+    assert_eq!(reader.get_proven(&[2]).unwrap().as_deref(), Some(&b"right"[..]));
+    assert_eq!((reader.get_proven(&[3]).unwrap(), reader.load_progress().unwrap()), (None, None));
+    assert!(matches!(StoreReader::open(&copy), Err(KvError::TreeNeeded { .. })));
+}
+
+/// A tree, or the table of trees, that leads to fewer keys than it has counted is not copied.
+#[test]
+fn named_trees_without_a_key_are_not_copied() {
+    for (place, damaged) in
+        ["the number of trees in the table of trees", "the number of keys of a tree"].into_iter().enumerate()
+    {
+        let folder = tempfile::tempdir().unwrap();
+        let [path, copy] = ["pool", "copy"].map(|name| folder.path().join(name));
+        make_named(&path, |pool, roots| {
+            let cell = roots[place].plus(TREE_CELLS_OFF);
+            let changed: Result<(), IndexError> = pool.heap().run(|tx| {
+                tx.lock(cell)?;
+                tx.store8(cell, 9);
+                Ok(())
+            });
+            changed.unwrap();
+        });
+        let source = CopySource::open(&path).unwrap();
+        let failed = source.copy_to(&copy, Some(Durability::Commit), &Events::new(u64::MAX));
+        let Err(CopyError::Source(KvError::Index(IndexError::Corrupt { what, .. }))) = &failed else {
+            panic!("{failed:?}");
+        };
+        assert_eq!(*what, damaged);
+        assert_eq!(names(folder.path()), ["pool"]);
+    }
 }
