@@ -4,7 +4,7 @@
 use lode_fsck::RepairError;
 use lode_heap::{GrowthRefusal, HeapError, InDoubtCause, OpenError};
 use lode_index::{IndexError, StoreLayout};
-use lode_kv::KvError;
+use lode_kv::{KvError, LAYOUT_NAME};
 use lode_log::pmdk::{PmemLogError, PmemLogPoolError};
 use lode_log::{AppendLogError, LogPoolError};
 use lode_platform::goal::GoalError;
@@ -23,6 +23,10 @@ use lode_volume::{Occupant, VolumeError};
 /// The hint for damage whose extent the error does not tell.
 pub(crate) const CHECK_POOL: &str = "; `lode pool check` shows how far";
 
+/// The hint where a pool holds neither keys nor a store.
+const DUMP_TYPED: &str =
+    "; `lode pool dump --typed` prints typed data, with the trees beside it, which these commands don't read";
+
 /// The hint where no log is.
 const NO_LOG: &str = "; make one with `lode log create`";
 /// The step after a full log, for a user without a program of their own.
@@ -31,7 +35,15 @@ const FULL_LOG: &str = " in a program, or go on in another one";
 /// Returns the hint that follows the message of an error of a store.
 pub(crate) fn store_hint(error: &KvError) -> &'static str {
     match error {
-        KvError::Pool(OpenError::Pool(error)) => pool_hint(error),
+        KvError::Pool(OpenError::Pool(error)) => match error.cause() {
+            PoolError::Layout { found, .. }
+                if ![StoreLayout::NAME, LAYOUT_NAME].contains(&found.as_str()) =>
+            {
+                DUMP_TYPED
+            }
+            _ => pool_hint(error),
+        },
+        KvError::NotCopied { .. } => DUMP_TYPED,
         KvError::Pool(OpenError::Heap { error, .. }) => heap_hint(error),
         KvError::Index(error) | KvError::Unproven(error) | KvError::Refused { error, .. } => {
             index_hint(error)
@@ -41,6 +53,7 @@ pub(crate) fn store_hint(error: &KvError) -> &'static str {
         KvError::TreeNeeded { names } | KvError::NoTree { names, .. } if !names.is_empty() => {
             " with --tree; `lode pool stats` lists them"
         }
+        KvError::InTree { error, .. } => store_hint(error),
         KvError::NoNames => " (leave out --tree)",
         KvError::Line { .. } => " with --on-error skip",
         KvError::InputTruncated { .. } => ", as any `lode kv put` does",

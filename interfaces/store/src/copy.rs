@@ -18,7 +18,8 @@ impl Store {
     /// an identity of its own, and grows by itself.
     ///
     /// # Errors
-    /// Those of [`snapshot`](Store::snapshot) and of reads of a [`ReadTree`](crate::ReadTree);
+    /// Those of [`snapshot`](Store::snapshot) and of reads of a [`ReadTree`](crate::ReadTree). A store that has lost keys or
+    /// trees, which are fewer than it has counted, is refused with [`is_damage`](Error::is_damage).
     /// [`is_already_exists`](Error::is_already_exists), [`is_volatile`](Error::is_volatile),
     /// [`is_out_of_space`](Error::is_out_of_space), or an error of the system. No file is left then.
     ///
@@ -26,8 +27,8 @@ impl Store {
     /// The copy and its name are durable on return. A crash before that leaves no file or a whole copy.
     ///
     /// # Cost
-    /// A transaction for every 65,536 keys or 1 MiB. What others replace meanwhile is kept in memory, as for each
-    /// [snapshot](crate::Snapshot).
+    /// A transaction for each tree, and one for every 65,536 keys or 1 MiB of it. What others replace meanwhile is kept in
+    /// memory, as for each [snapshot](crate::Snapshot).
     ///
     /// # Example
     /// ```

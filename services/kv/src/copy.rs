@@ -1,8 +1,9 @@
 //! A compact copy of a pool of keys and values, in a new pool.
 
 use crate::STORE_SIZE_MIN;
+use crate::counted::CountedTrees;
 use crate::error::KvError;
-use crate::layouts::{named, open_either};
+use crate::layouts::{found, named, open_either};
 use crate::store::{Store, make_tree};
 use lode_heap::{Heap, HeapError, OpenError, Pool, Snapshot};
 use lode_index::{IndexError, Tree, TreeSnapshot, Trees, TreesSnapshot};
@@ -104,13 +105,17 @@ impl CopySource {
     /// Opens the pool at `path`.
     ///
     /// # Errors
-    /// [`KvError::Pool`], also for a pool of another layout.
+    /// [`KvError::NotCopied`] for a pool of another layout; [`KvError::Pool`].
     pub fn open(path: &Path) -> Result<CopySource, KvError> {
         let open = |layout| {
             let options = OpenOptions { layout: Some(layout), ..OpenOptions::new(Access::ReadOnly) };
             Pool::open(path, &options)
         };
-        Ok(CopySource { pool: open_either(Store::layout_name(), open)? })
+        let pool = open_either(Store::layout_name(), open).map_err(|error| match found(&error) {
+            Some(layout) => KvError::NotCopied { layout: *layout },
+            None => error,
+        })?;
+        Ok(CopySource { pool })
     }
 
     /// Returns the size of the pool in bytes.
@@ -121,7 +126,7 @@ impl CopySource {
     /// Returns the number of keys, of all trees, as they have counted them. It is not proved.
     ///
     /// # Errors
-    /// [`KvError::Index`].
+    /// [`KvError::Index`]; [`KvError::InTree`] for the first tree that can't be read.
     pub fn count(&self) -> Result<u64, KvError> {
         Content::of(self.pool.heap(), self.pool.layout())?.count()
     }
@@ -167,13 +172,8 @@ impl<'h, M: Medium> Content<'h, M> {
             return Ok(TreeSnapshot::open(&self.snapshot, self.root)?.count()?);
         }
         let trees = TreesSnapshot::open(&self.snapshot, self.root)?;
-        let mut count = 0;
-        for name in trees.names()? {
-            if let Some(tree) = trees.get(&name)? {
-                count += trees.open_tree(&tree)?.count()?;
-            }
-        }
-        Ok(count)
+        let named = trees.all_named()?.into_iter().map(Ok);
+        Ok(CountedTrees::count(named, |tree| Ok(trees.open_tree(tree)?.count()?))?.keys)
     }
 
     fn copy_to(
@@ -215,7 +215,14 @@ impl<'h, M: Medium> Content<'h, M> {
         if self.layout == named() {
             let source = TreesSnapshot::open(&self.snapshot, self.root).map_err(source_error)?;
             let trees = Trees::open(heap, heap.run(Trees::create)?)?;
-            return trees.copy_from(&source, |_, error| source_error(error), before);
+            let located = |name: Option<&str>, error| {
+                let error = KvError::from(error);
+                CopyError::Source(match name {
+                    Some(name) => error.in_tree(name),
+                    None => error,
+                })
+            };
+            return trees.copy_from(&source, located, before);
         }
         let source = TreeSnapshot::open(&self.snapshot, self.root).map_err(source_error)?;
         let tree = Tree::open(heap, heap.run(make_tree).map_err(CopyError::Target)?)?;

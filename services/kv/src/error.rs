@@ -6,7 +6,7 @@ use crate::line_error::LineError;
 use lode_follow::FollowError;
 use lode_heap::{HeapError, OpenError};
 use lode_index::IndexError;
-use lode_layout::PoolOffset;
+use lode_layout::{LayoutName, PoolOffset};
 use std::{fmt, io};
 
 /// Largest number of trees that an error names.
@@ -68,6 +68,23 @@ pub enum KvError {
         name: Vec<u8>,
         /// The names of the trees, sorted.
         names: Vec<String>,
+    },
+    /// The pool has another layout than those of keys and values, so there is no way to copy it.
+    #[error(
+        "the pool holds the layout \"{layout}\", and pools of the layouts \"kv\" and \"store\" are copied; check the path"
+    )]
+    NotCopied {
+        /// The layout of the pool.
+        layout: LayoutName,
+    },
+    /// A tree with a name can't be read.
+    #[error("the tree \"{}\": {error}", escape(name.as_bytes()))]
+    InTree {
+        /// The name of the tree.
+        name: String,
+        /// The error of the tree.
+        #[source]
+        error: Box<KvError>,
     },
     /// The pool has one tree, and a name was given.
     #[error("the pool holds the layout \"kv\", whose one tree has no name; give none")]
@@ -144,6 +161,11 @@ impl fmt::Display for Trees<'_> {
 }
 
 impl KvError {
+    /// Adds the name of the tree in which the error is.
+    pub(crate) fn in_tree(self, name: &str) -> KvError {
+        KvError::InTree { name: name.to_owned(), error: Box::new(self) }
+    }
+
     /// Returns true for damage: something on the medium is not as it was written, or can't be read.
     pub fn is_damage(&self) -> bool {
         match self {
@@ -151,6 +173,7 @@ impl KvError {
             KvError::Index(error) | KvError::Refused { error, .. } => error.is_damage(),
             KvError::Pool(error) => error.is_damage(),
             KvError::Follow(error) => error.is_damage(),
+            KvError::InTree { error, .. } => error.is_damage(),
             _ => false,
         }
     }

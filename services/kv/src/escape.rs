@@ -2,7 +2,8 @@
 
 use crate::line_error::LineError;
 
-/// Returns `bytes` as text: `\t`, `\n`, `\\`, and `\xHH` for other control characters and bytes that are not UTF-8.
+/// Returns `bytes` as text: `\t`, `\n`, `\\`, and `\xHH` for each byte of other control characters and for bytes that are
+/// not UTF-8.
 pub fn escape(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
@@ -11,7 +12,7 @@ pub fn escape(bytes: &[u8]) -> String {
                 '\t' => text.push_str("\\t"),
                 '\n' => text.push_str("\\n"),
                 '\\' => text.push_str("\\\\"),
-                char if char.is_ascii_control() => push_hex(&mut text, char as u8),
+                char if char.is_control() => push_char_hex(&mut text, char),
                 char => text.push(char),
             }
         }
@@ -20,6 +21,29 @@ pub fn escape(bytes: &[u8]) -> String {
         }
     }
     text
+}
+
+/// Returns `bytes` as [`escape`] does, with `\xHH` for white space at both ends, too: it can't be told from what is
+/// beside the text.
+pub fn escape_word(bytes: &[u8]) -> String {
+    let text = escape(bytes);
+    let inner = text.trim();
+    let start = text.len() - text.trim_start().len();
+    let mut word = String::with_capacity(text.len());
+    for char in text[..start].chars() {
+        push_char_hex(&mut word, char);
+    }
+    word.push_str(inner);
+    for char in text[start + inner.len()..].chars() {
+        push_char_hex(&mut word, char);
+    }
+    word
+}
+
+fn push_char_hex(text: &mut String, char: char) {
+    for byte in char.encode_utf8(&mut [0; 4]).bytes() {
+        push_hex(text, byte);
+    }
 }
 
 fn push_hex(text: &mut String, byte: u8) {
@@ -77,6 +101,23 @@ mod test {
         }
         assert_eq!(escape("étude\tä\\".as_bytes()), "étude\\tä\\\\");
         assert_eq!(escape(b"\xFF\x01"), "\\xff\\x01");
+    }
+
+    #[test]
+    fn escaped_characters_round_trip() {
+        for char in ('\0'..='\u{2100}').chain(['\u{3000}', '\u{10FFFF}']) {
+            for text in [format!("{char}"), format!(" {char} x {char}{char}"), format!("\\{char}4")] {
+                for escaped in [escape(text.as_bytes()), escape_word(text.as_bytes())] {
+                    assert!(!escaped.contains(char::is_control), "{escaped:?}");
+                    assert_eq!(unescape(escaped.as_bytes()), Ok(text.clone().into_bytes()), "{escaped:?}");
+                }
+                let word = escape_word(text.as_bytes());
+                assert_eq!(word, word.trim());
+            }
+        }
+        assert_eq!(escape("a\u{85}".as_bytes()), "a\\xc2\\x85");
+        assert_eq!(escape_word(" a b\u{3000}".as_bytes()), "\\x20a b\\xe3\\x80\\x80");
+        assert_eq!(escape_word(b"  "), "\\x20\\x20");
     }
 
     #[test]

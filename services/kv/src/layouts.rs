@@ -29,7 +29,7 @@ pub(crate) fn named() -> LayoutName {
 }
 
 /// Returns the layout that was found in place of the expected one.
-fn found(error: &KvError) -> Option<&LayoutName> {
+pub(crate) fn found(error: &KvError) -> Option<&LayoutName> {
     match error {
         KvError::Pool(OpenError::Pool(error)) => match error.cause() {
             PoolError::Layout { found, .. } => Some(found),

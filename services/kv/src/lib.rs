@@ -45,6 +45,7 @@
 #![forbid(unsafe_code)]
 
 mod copy;
+mod counted;
 mod delete;
 mod error;
 mod escape;
@@ -62,9 +63,10 @@ mod snapshot;
 mod store;
 
 pub use copy::{CopyError, CopyEvents, CopyReport, CopySource};
+pub use counted::{CountedTree, CountedTrees};
 pub use delete::KeyRange;
 pub use error::KvError;
-pub use escape::{escape, unescape};
+pub use escape::{escape, escape_word, unescape};
 pub use format::{Format, Pair};
 pub use input::Input;
 pub use line_error::LineError;

@@ -1,5 +1,6 @@
 //! The named trees of a pool of the layout `store`, for reading.
 
+use crate::counted::CountedTrees;
 use crate::error::KvError;
 use crate::layouts::{named, open_either};
 use crate::reader::StoreReader;
@@ -70,31 +71,61 @@ impl NamedTrees {
         named()
     }
 
-    /// Returns the names of all trees, sorted.
+    /// Returns the names of all trees, sorted. It is proved that damage hides no tree.
     ///
     /// # Errors
-    /// [`KvError::Index`] and [`KvError::Follow`].
+    /// [`KvError::Index`] and [`KvError::Follow`]. [`KvError::Count`] if the table of trees leads to more or fewer than it
+    /// has counted.
+    ///
+    /// # Cost
+    /// Each entry of the table of trees is read, and transferred if it is served.
     pub fn names(&self) -> Result<Vec<String>, KvError> {
-        match &*self.pool {
-            Followed::Opened(pool) => in_table(pool, |trees| trees.names()),
-            Followed::Served(served) => Ok(served.tree_names()?),
-        }
+        let names = match &*self.pool {
+            Followed::Opened(pool) => in_table(pool, |trees| trees.names())?,
+            Followed::Served(served) => served.tree_names()?,
+        };
+        StoreReader::of_root(Arc::clone(&self.pool))?.prove()?;
+        Ok(names)
     }
 
-    /// Returns the tree `name` with the names of its types, and its reader, if there is one.
+    /// Returns all trees with their types and numbers of keys, sorted by name. It is proved that damage hides no tree; the
+    /// numbers of keys are not proved.
     ///
     /// # Errors
-    /// [`KvError::Index`] and [`KvError::Follow`].
+    /// As [`names`](NamedTrees::names); [`KvError::InTree`] for the first tree that can't be read.
+    ///
+    /// # Cost
+    /// As [`names`](NamedTrees::names), and two requests for each tree if it is served.
+    pub fn counted(&self) -> Result<CountedTrees, KvError> {
+        let names = self.names()?;
+        let at = StoreReader::of_root(Arc::clone(&self.pool))?.root();
+        let lost = IndexError::Corrupt { what: "the table of trees", at };
+        let named = names.into_iter().map(|name| match self.find(&name)? {
+            Some(tree) => Ok((name, tree)),
+            None => Err(KvError::from(lost.clone()).in_tree(&name)),
+        });
+        CountedTrees::count(named, |tree| StoreReader::at(Arc::clone(&self.pool), tree.root)?.count())
+    }
+
+    /// Returns the tree `name` with the names of its types, and its reader, if there is one. `None` is not proved;
+    /// [`names`](NamedTrees::names) proves it.
+    ///
+    /// # Errors
+    /// [`KvError::Index`] and [`KvError::Follow`]. [`KvError::InTree`] if there is a tree of this name and it can't be
+    /// opened.
     pub fn get(&self, name: &str) -> Result<Option<(NamedTree, StoreReader)>, KvError> {
-        let found = match &*self.pool {
-            Followed::Opened(pool) => in_table(pool, |trees| trees.get(name))?,
-            Followed::Served(served) => served.tree(name)?,
-        };
         let opened = |tree: NamedTree| {
-            let reader = StoreReader::at(Arc::clone(&self.pool), tree.root)?;
-            Ok((tree, reader))
+            let reader = StoreReader::at(Arc::clone(&self.pool), tree.root);
+            Ok((tree, reader.map_err(|error| error.in_tree(name))?))
         };
-        found.map(opened).transpose()
+        self.find(name)?.map(opened).transpose()
+    }
+
+    fn find(&self, name: &str) -> Result<Option<NamedTree>, KvError> {
+        match &*self.pool {
+            Followed::Opened(pool) => in_table(pool, |trees| trees.get(name)),
+            Followed::Served(served) => Ok(served.tree(name)?),
+        }
     }
 }
 

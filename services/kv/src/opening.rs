@@ -26,13 +26,15 @@ impl StoreReader {
     /// Opens the tree `name` of the pool of the layout `store` at `path`, as [`open`](StoreReader::open) does.
     ///
     /// # Errors
-    /// [`KvError::NoTree`] if there is no tree of this name, which may be any bytes; as [`NamedTrees::open`].
+    /// [`KvError::NoTree`] if there is no tree of this name, which may be any bytes, and it is proved that damage hides
+    /// none; as [`NamedTrees::open`], [`NamedTrees::get`] and [`NamedTrees::names`].
     pub fn open_tree(path: &Path, name: &[u8]) -> Result<StoreReader, KvError> {
         let trees = NamedTrees::open(path)?;
         // All names are UTF-8.
         let found = std::str::from_utf8(name).map_or(Ok(None), |name| trees.get(name))?;
         match found {
             Some((_, reader)) => Ok(reader),
+            // The names are proved: damage that hides a tree is an error here.
             None => Err(KvError::NoTree { name: name.to_vec(), names: trees.names()? }),
         }
     }

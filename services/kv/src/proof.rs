@@ -1,7 +1,7 @@
 //! Proofs that a tree hides no key: the reasons are in docs/decisions/proof-of-absence.md.
 
 use crate::error::KvError;
-use lode_index::{Finding, Tree};
+use lode_index::{Finding, IndexError, Tree};
 use lode_layout::TREE_CELLS_OFF;
 use lode_pmem::Medium;
 
@@ -16,16 +16,26 @@ use lode_pmem::Medium;
 pub(crate) fn get_proven<M: Medium>(tree: &Tree<'_, M>, key: &[u8]) -> Result<Option<Vec<u8>>, KvError> {
     let found = tree.get(key)?;
     if found.is_none() {
-        let mut damage = None;
-        tree.check(|finding| match finding {
-            Finding::Damage(error) => drop(damage.get_or_insert(error)),
-            Finding::Object(_) => {}
-        });
-        if let Some(error) = damage {
-            return Err(KvError::Unproven(error));
-        }
+        prove(tree).map_err(KvError::Unproven)?;
     }
     Ok(found)
+}
+
+/// Proves that the tree hides no key: it has no damage, and leads to as many keys as it has counted. No thread may change
+/// the tree meanwhile.
+///
+/// # Errors
+/// The first damage.
+///
+/// # Cost
+/// That of [`Tree::check`].
+pub(crate) fn prove<M: Medium>(tree: &Tree<'_, M>) -> Result<(), IndexError> {
+    let mut damage = None;
+    tree.check(|finding| match finding {
+        Finding::Damage(error) => drop(damage.get_or_insert(error)),
+        Finding::Object(_) => {}
+    });
+    damage.map_or(Ok(()), Err)
 }
 
 /// Returns the number of keys that the tree has counted, after a comparison with those to which it leads. No thread may

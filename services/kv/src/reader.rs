@@ -26,11 +26,16 @@ impl StoreReader {
     /// # Errors
     /// [`KvError::Index`] if there is no tree at the root of the pool.
     pub fn new(pool: Followed) -> Result<StoreReader, KvError> {
-        let root = match &pool {
+        StoreReader::of_root(Arc::new(pool))
+    }
+
+    /// Returns the reader of the tree at the root of the pool: in a pool of the layout `store`, the table of trees.
+    pub(crate) fn of_root(pool: Arc<Followed>) -> Result<StoreReader, KvError> {
+        let root = match &*pool {
             Followed::Opened(pool) => pool.heap().root()?,
             Followed::Served(served) => served.root(),
         };
-        StoreReader::at(Arc::new(pool), root)
+        StoreReader::at(pool, root)
     }
 
     /// Returns the reader of the tree whose root object is at `root`.
@@ -39,6 +44,11 @@ impl StoreReader {
             tree_at(pool.heap(), root)?;
         }
         Ok(StoreReader { pool, root })
+    }
+
+    /// Returns the offset of the root object of the tree.
+    pub(crate) fn root(&self) -> PoolOffset {
+        self.root
     }
 
     /// Returns true if another process serves the store.
@@ -110,6 +120,14 @@ impl StoreReader {
             Some(error) => Err(error),
             None if found != counted => Err(KvError::Count { counted, found, at }),
             None => Ok(counted),
+        }
+    }
+
+    /// Proves that the tree hides no key. Each entry is read, and transferred if it is served.
+    pub(crate) fn prove(&self) -> Result<(), KvError> {
+        match &*self.pool {
+            Followed::Opened(pool) => Ok(proof::prove(&tree_at(pool.heap(), self.root)?)?),
+            Followed::Served(_) => self.count_proven().map(drop),
         }
     }
 

@@ -57,8 +57,12 @@ impl<'s, 'h, M: Medium> TreesSnapshot<'s, 'h, M> {
         self.table.of_same_snapshot(tree.root)
     }
 
-    /// Returns all trees with their names, sorted. Their number is the one that the table has counted.
-    fn all_named(&self) -> Result<Vec<(String, NamedTree)>, IndexError> {
+    /// Returns all trees with their names, sorted. Their number, with those that are dropped and not reclaimed, is the one
+    /// that the table has counted.
+    ///
+    /// # Errors
+    /// As [`RangeAt`](crate::RangeAt); [`IndexError::Corrupt`] if the table leads to more or fewer trees than it has counted.
+    pub fn all_named(&self) -> Result<Vec<(String, NamedTree)>, IndexError> {
         let (mut named, mut found) = (Vec::new(), 0);
         for entry in self.table.iter() {
             let entry = entry?;

@@ -10,8 +10,9 @@ use std::os::unix::ffi::OsStrExt;
 const ABOUT: &str = "\
 A pool with the layout `store`, which a program makes with the library `lodestone`, has trees with names: --tree chooses one, \
 and `lode pool stats` lists them with the types of their keys and values. These are read as the bytes that are stored. Those of \
-keys sort as the keys do: integers are big-endian, signed ones with their sign bit flipped, and text is itself, with two zero \
-bytes after it where another part of the key follows. Numbers that are values are little-endian. Commands change no store.";
+keys sort as the keys do: integers are big-endian, signed ones with their sign bit flipped. Text and bytes are stored as they \
+are; where another part of the key follows, two zero bytes are after them, and each zero byte in them is stored as 00 FF. \
+Numbers that are values are little-endian. Commands change no store.";
 
 /// Returns the text of a command that reads, with a paragraph about the trees of stores.
 pub(crate) fn about(command: &str) -> String {

@@ -55,7 +55,8 @@ pub(crate) enum PoolCommand {
     /// Print how full a pool is, by kind and size of its objects, also of one that another process has open
     ///
     /// The trees of the layout store are listed, each with its name, as `lode kv` takes it with --tree and --escaped, its number
-    /// of keys as it has counted them, and the types that the program gave it.
+    /// of keys as it has counted them, and the types that the program gave it. White space at the ends of a name is escaped,
+    /// too.
     #[command(after_long_help = fields::help(stats::FIELDS))]
     Stats(PoolArgs),
     /// Print the types of a pool of typed data: its structs and enums, with the offset of each field
@@ -89,7 +90,8 @@ pub(crate) enum PoolCommand {
     /// Pools of the layouts kv and store are copied, the latter with all trees and their types. The copy has an identity of its
     /// own, grows by itself, and has no progress of a load. It gets its name when it is whole: a copy that is killed or fails
     /// leaves no file. All that is copied is verified; a pool with damage is not copied. `lode kv export` prints what is left
-    /// of it.
+    /// of it. The size of the copy is reckoned from the space in use. Trees that were dropped count until the
+    /// program has given their space back, which it does with its later commits; `lode pool shrink` makes the copy smaller.
     #[command(after_long_help = fields::help(copy::FIELDS))]
     Copy(copy::Copy),
 }

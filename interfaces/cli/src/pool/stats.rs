@@ -7,8 +7,7 @@ use crate::progress::Progress;
 use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, Table};
 use lode_follow::{BlockClass, Followed, PoolStats};
-use lode_index::NamedTree;
-use lode_kv::{KvError, LAYOUT_NAME, NamedTrees, StoreReader, escape};
+use lode_kv::{CountedTree, LAYOUT_NAME, NamedTrees, StoreReader, escape_word};
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -40,9 +39,9 @@ pub(crate) fn run(path: &Path) -> Result<Output, Failure> {
         keys = Some(store.count().map_err(failure())?);
         load = store.load_progress().map_err(failure())?;
     } else if pool.layout() == NamedTrees::layout_name() {
-        let counted = counted_trees(&NamedTrees::new(pool)).map_err(failure())?;
-        keys = Some(counted.iter().map(|tree| tree.keys).sum());
-        trees = Some(counted);
+        let counted = NamedTrees::new(pool).counted().map_err(failure())?;
+        keys = Some(counted.keys);
+        trees = Some(counted.trees);
     }
     let mut text = format!("{}: {}\n", path.display(), size(stats.size));
     text += &format!("free     {}, longest run {}\n", size(stats.free), size(stats.largest_free));
@@ -71,29 +70,12 @@ pub(crate) fn run(path: &Path) -> Result<Output, Failure> {
         .with("load", load.map(|load| json!({ "lines": load.lines, "offset": load.offset }))))
 }
 
-/// A tree of a store.
-struct CountedTree {
-    name: String,
-    keys: u64,
-    types: NamedTree,
-}
-
-fn counted_trees(trees: &NamedTrees) -> Result<Vec<CountedTree>, KvError> {
-    let mut counted = Vec::new();
-    for name in trees.names()? {
-        if let Some((types, reader)) = trees.get(&name)? {
-            counted.push(CountedTree { name, keys: reader.count()?, types });
-        }
-    }
-    Ok(counted)
-}
-
 fn tree_table(trees: &[CountedTree]) -> Table {
     let mut table = Table::new();
     table.load_style(NOTHING).set_header(["keys", "tree", "type of keys", "type of values"]);
-    for CountedTree { name, keys, types } in trees {
+    for CountedTree { name, keys, tree } in trees {
         let [name, key_type, value_type] =
-            [name, &types.key_type, &types.value_type].map(|text| escape(text.as_bytes()));
+            [name, &tree.key_type, &tree.value_type].map(|text| escape_word(text.as_bytes()));
         table.add_row([keys.to_string(), name, key_type, value_type]);
     }
     if let Some(keys) = table.column_mut(0) {
@@ -103,7 +85,7 @@ fn tree_table(trees: &[CountedTree]) -> Table {
 }
 
 fn tree_fields(trees: Vec<CountedTree>) -> Value {
-    let fields = |CountedTree { name, keys, types }: CountedTree| json!({ "name": name, "keys": keys, "key_type": types.key_type, "value_type": types.value_type });
+    let fields = |CountedTree { name, keys, tree }: CountedTree| json!({ "name": name, "keys": keys, "key_type": tree.key_type, "value_type": tree.value_type });
     trees.into_iter().map(fields).collect()
 }
 

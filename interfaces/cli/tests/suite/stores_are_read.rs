@@ -3,12 +3,14 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use crate::program::{PoolFixture, lode, lode_with_stdin, text};
+use lode_kv::NamedTrees;
 use lodestone::{Durability, Store, TreeDef};
 use serde_json::json;
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use tempfile::TempDir;
@@ -282,7 +284,10 @@ fn other_layouts_have_no_trees() {
     lode(["kv", "count", text(&other)]).failure(1, &["\"other\", not \"kv\""]);
     lode(["kv", "count", text(&other), "--tree", "stones"]).failure(1, &["\"other\", not \"store\""]);
     assert_eq!(lode(["pool", "stats", text(&other), "--json"]).json()["trees"], json!(null));
-    lode(["pool", "copy", text(&other), &empty.pool()]).failure(1, &["\"other\", not \"kv\""]);
+    let dump = "`lode pool dump --typed`";
+    lode(["kv", "count", text(&other), "--tree", "stones"]).failure(1, &[dump]);
+    lode(["pool", "copy", text(&other), &empty.pool()])
+        .failure(1, &[text(&other), "\"other\"", "\"kv\" and \"store\" are copied", dump]);
 }
 
 /// Damage in the table of trees is reported, and ends no command in another way. A tree that the damage does not hide is read.
@@ -305,19 +310,29 @@ fn damaged_table_is_reported() {
         lode(words).failure(3, &[pool, "damaged", "`lode pool check`"]);
     }
     assert!(!copy.exists());
+    fs::write(fixture.path(), &whole).unwrap();
+    let undamaged = |words: &[&str]| lode(words).success();
+    let stats = undamaged(&["pool", "stats", pool]);
     for name in ["accounts", "größe", "empty"] {
+        let export = ["kv", "export", pool, "--tree", name];
+        let count = ["kv", "count", pool, "--tree", name];
+        fs::write(fixture.path(), &whole).unwrap();
+        let (exported, counted) = (undamaged(&export), undamaged(&count));
         for from in (-256..=256).step_by(64) {
             fs::write(fixture.path(), &whole).unwrap();
             fixture.damage(name, from);
-            for words in [
-                &["kv", "export", pool, "--tree", name][..],
-                &["kv", "count", pool, "--tree", name],
-                &["pool", "stats", pool],
-                &["pool", "copy", pool, text(&copy), "--durability", "none"],
+            for (words, whole) in [
+                (&export[..], Some(&exported)),
+                (&count, Some(&counted)),
+                (&["pool", "stats", pool], Some(&stats)),
+                (&["pool", "copy", pool, text(&copy), "--durability", "none"], None),
             ] {
                 let run = lode(words);
-                assert!(matches!(run.code, Some(0 | 1 | 3)), "{name} {from}: {run:?}");
                 assert!(!run.err.contains("panicked"), "{name} {from}: {run:?}");
+                match run.code {
+                    Some(0) => assert!(whole.is_none_or(|whole| run.out == *whole), "{name} {from}: {run:?}"),
+                    code => assert_eq!(code, Some(3), "{name} {from}: {run:?}"),
+                }
             }
             // A copy is whole, or not there.
             if copy.exists() {
@@ -326,6 +341,52 @@ fn damaged_table_is_reported() {
             }
         }
     }
+}
+
+/// A tree that damage hides from lookups is no tree that is absent: in a closed store, and as the writer serves it.
+#[test]
+fn hidden_tree_is_reported() {
+    let fixture = StoreFixture::closed();
+    let pool = &fixture.pool();
+    let whole = fs::read(fixture.path()).unwrap();
+    let file = fs::OpenOptions::new().write(true).open(fixture.path()).unwrap();
+    let zero = |at: usize| file.write_all_at(&[0; 8], at as u64).unwrap();
+    let restore = |at: usize| file.write_all_at(&whole[at..at + 8], at as u64).unwrap();
+    let words = (0..whole.len()).step_by(8).filter(|at| whole[*at..at + 8] != [0; 8]);
+    let hiding: Vec<_> = words
+        .filter(|at| {
+            zero(*at);
+            let hides = NamedTrees::open(&fixture.path())
+                .is_ok_and(|trees| matches!(trees.get("accounts"), Ok(None)));
+            restore(*at);
+            hides
+        })
+        .collect();
+    assert!(!hiding.is_empty());
+    let mut served = 0;
+    for writer in [None, Some(())] {
+        let store = writer.map(|()| fixture.open());
+        for at in &hiding {
+            // The writer has changed words since, such as those that say that the store is in use.
+            if fs::read(fixture.path()).unwrap()[*at..at + 8] != whole[*at..at + 8] {
+                continue;
+            }
+            zero(*at);
+            for words in [
+                &["kv", "get", pool, "key", "--verify", "--tree", "accounts"][..],
+                &["kv", "count", pool, "--tree", "accounts"],
+                &["pool", "stats", pool],
+            ] {
+                let run = lode(words);
+                served += usize::from(store.is_some() && run.code == Some(3));
+                // The writer has read the root of the pool before.
+                let is_read = store.is_some() && run.code == Some(0);
+                assert!(is_read || run.code == Some(3), "{at:#x}: {run:?}");
+            }
+            restore(*at);
+        }
+    }
+    assert!(served >= 3);
 }
 
 /// Damage in a tree is skipped by scans, which end with 3, as in the layout kv.
