@@ -2,7 +2,8 @@
 //! words.
 
 use lode_fsck::{check_pool, repair_pool};
-use lode_index::{IndexError, StoreLayout, Tree, Trees};
+use lode_heap::Heap;
+use lode_index::{IndexError, StoreLayout, Tree, Trees, TreesSnapshot};
 use lode_layout::{PoolOffset, TreeEntry, TreeTableKey};
 use lode_pmem::{Mapping, Medium};
 use lode_testing::{kv, memory};
@@ -87,6 +88,7 @@ fn use_store(medium: &Arc<Mapping>) -> Result<(), String> {
         tree.insert(b"another key", b"its value").map_err(text)?;
     }
     if !root.is_null() {
+        let copied = copy(&heap, root);
         if let Some(name) = names.first() {
             heap.run(|tx| trees.drop_in(tx, name)).map_err(text)?;
         }
@@ -96,7 +98,34 @@ fn use_store(medium: &Arc<Mapping>) -> Result<(), String> {
                 break;
             }
         }
+        copied?;
     }
+    Ok(())
+}
+
+/// Copies all trees to another store. A copy that is made has what the store has.
+fn copy(heap: &Heap<Arc<Mapping>>, root: PoolOffset) -> Result<(), String> {
+    let text = |error: IndexError| error.to_string();
+    let snapshot = heap.snapshot().map_err(|error| error.to_string())?;
+    let source = TreesSnapshot::open(&snapshot, root).map_err(text)?;
+    let target = kv::create_empty(4 * POOL_LEN, StoreLayout::NAME);
+    let trees = target.run(Trees::create).and_then(|table| Trees::open(&target, table)).map_err(text)?;
+    let keys = trees.copy_from(&source, |_, error| error, |_| Ok(())).map_err(text)?;
+    let mut copied = 0;
+    for (name, tree) in source.all_named().map_err(text)? {
+        let made = trees.get(&name).map_err(text)?.expect("a copied tree");
+        assert_eq!((&made.key_type, &made.value_type), (&tree.key_type, &tree.value_type));
+        let made = Tree::open(&target, made.root).map_err(text)?;
+        let (made, from) = (made.reader(), source.open_tree(&tree).map_err(text)?);
+        let mut entries = made.iter();
+        for entry in from.iter() {
+            let (made, from) = (entries.next().expect("as many keys").map_err(text)?, entry.map_err(text)?);
+            assert_eq!((made.key, made.value), (from.key, from.value));
+            copied += 1;
+        }
+        assert!(entries.next().is_none(), "no more keys");
+    }
+    assert_eq!(copied, keys);
     Ok(())
 }
 
