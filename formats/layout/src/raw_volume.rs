@@ -168,6 +168,16 @@ impl RawVolume {
         *self == RawVolume { block_count: self.block_count, ..*other }
     }
 
+    /// Returns true if `bytes` are a copy of this header, of any number of blocks, whose store has not ended: it has no magic yet.
+    pub fn is_unfinished(&self, bytes: &[u8]) -> bool {
+        let copy = RawVolumeBytes::ref_from_prefix(bytes);
+        copy.is_ok_and(|(copy, _)| {
+            let mut want = self.to_bytes();
+            (want.magic, want.block_count, want.crc) = ([0; 8], copy.block_count, copy.crc);
+            want.as_bytes() == copy.as_bytes()
+        })
+    }
+
     /// Returns the offset of copy B of the header in a new file of `len` bytes: that of its last whole 4096 bytes.
     pub fn last_copy_at(len: u64) -> u64 {
         align_down(len, BLOCK).saturating_sub(BLOCK)
@@ -209,6 +219,10 @@ impl RawVolume {
 
     /// Returns the bytes of a copy of the header.
     pub fn encode(&self) -> [u8; LEN] {
+        zerocopy::transmute!(self.to_bytes())
+    }
+
+    fn to_bytes(self) -> RawVolumeBytes {
         let mut raw = RawVolumeBytes::new_zeroed();
         raw.magic = MAGIC;
         raw.major = MAJOR.into();
@@ -222,7 +236,7 @@ impl RawVolume {
         raw.data_off = self.data_off.into();
         raw.block_count = self.block_count.into();
         raw.crc = raw.checksum().into();
-        zerocopy::transmute!(raw)
+        raw
     }
 }
 
@@ -301,6 +315,20 @@ mod test {
             damaged[bit / 8] ^= 1 << (bit % 8);
             assert!(RawVolume::decode(&damaged).is_err(), "bit {bit}");
         }
+    }
+
+    #[test]
+    fn copy_without_magic_is_unfinished() {
+        let volume = sample(VolumeClass::Block);
+        let mut copy = volume.grown(96 << 20).expect("a larger file").encode();
+        assert!(!volume.is_unfinished(&copy));
+        copy[..8].fill(0);
+        assert!(volume.is_unfinished(&copy) && !volume.is_unfinished(&copy[1..]));
+        // A crash mixes the words of the old copy and of the new one.
+        copy[0xffc..].copy_from_slice(&volume.encode()[0xffc..]);
+        assert!(volume.is_unfinished(&copy));
+        let other = RawVolume { uuid: Uuid::from_u128(2), ..volume };
+        assert!(!other.is_unfinished(&copy) && !volume.is_unfinished(&[0; LEN]));
     }
 
     #[test]

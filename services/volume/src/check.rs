@@ -2,11 +2,12 @@
 
 use crate::error::VolumeError;
 use crate::format::VolumeFormat;
-use crate::recognise::{Found, RawHeader, pool_header, recognise};
+use crate::raw_headers::{RawCopy, RawHeaders};
+use crate::recognise::{Found, pool_header, recognise};
 use crate::volume::map;
 use lode_blocks::Damage as BlocksDamage;
 use lode_btt::{BttError, Finding as TableFinding};
-use lode_layout::{RawVolume, RawVolumeError};
+use lode_layout::RawVolumeError;
 use lode_pmem::{Fault, FaultKind, Medium};
 use lode_pool::{Access, Damage as PoolDamage, check_headers};
 use std::path::Path;
@@ -104,7 +105,7 @@ pub fn check(path: &Path) -> Result<(Option<VolumeFormat>, Vec<VolumeFinding>), 
 pub(crate) fn findings<M: Medium>(medium: &M, found: &Found) -> Vec<VolumeFinding> {
     match found {
         Found::Table(_) => lode_btt::check(medium).into_iter().map(VolumeFinding::Table).collect(),
-        Found::Raw(header, copies) => header_findings(header, copies),
+        Found::Raw(headers) => header_findings(headers),
         Found::Pool => pool_findings(medium),
     }
 }
@@ -119,13 +120,11 @@ fn pool_findings<M: Medium>(medium: &M) -> Vec<VolumeFinding> {
     headers.chain(blocks.into_iter().map(VolumeFinding::Blocks)).collect()
 }
 
-fn header_findings(header: &RawVolume, copies: &[RawHeader; 2]) -> Vec<VolumeFinding> {
-    let unusable = header
-        .copies()
-        .into_iter()
-        .zip(copies)
-        .filter_map(|(at, copy)| copy.err().map(|error| VolumeFinding::Header { at, error }));
-    // A growth that stopped between the copies is no damage: the first one has the size.
-    let differ = matches!(copies, [Ok(first), Ok(second)] if !first.is_grown(second));
-    unusable.chain(differ.then_some(VolumeFinding::HeadersDiffer)).collect()
+fn header_findings(headers: &RawHeaders) -> Vec<VolumeFinding> {
+    let finding = |(at, copy)| match copy {
+        RawCopy::Whole | RawCopy::Unfinished => None,
+        RawCopy::Differs => Some(VolumeFinding::HeadersDiffer),
+        RawCopy::Unusable(error) => Some(VolumeFinding::Header { at, error }),
+    };
+    headers.header.copies().into_iter().zip(headers.copies).filter_map(finding).collect()
 }

@@ -3,7 +3,7 @@
 use crate::error::VolumeError;
 use crate::format::VolumeFormat;
 use crate::info::{VolumeInfo, info};
-use crate::raw_headers::{clear_last_copy, store_header};
+use crate::raw_headers::{RawHeaders, clear_last_copy, store_header};
 use crate::recognise::{Found, pool_header, recognise};
 use crate::volume::{map, map_locked};
 use lode_blocks::BlockPool;
@@ -51,7 +51,7 @@ pub fn grow(
                 let closed = pool.close();
                 grown.and(closed)?;
             }
-            Found::Raw(header, _) => {
+            Found::Raw(RawHeaders { header, .. }) => {
                 drop(medium);
                 grow_raw(&lock, path, &header, size, durability)?;
             }

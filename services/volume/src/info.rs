@@ -2,6 +2,7 @@
 
 use crate::error::VolumeError;
 use crate::format::VolumeFormat;
+use crate::raw_headers::RawHeaders;
 use crate::recognise::{Found, pool_header, recognise};
 use crate::volume::map_locked;
 use lode_layout::VolumeClass;
@@ -107,7 +108,7 @@ pub(crate) fn describe_medium(
                 holder,
             }
         }
-        Found::Raw(header, _) => VolumeInfo {
+        Found::Raw(RawHeaders { header, .. }) => VolumeInfo {
             format,
             class: header.class,
             uuid: header.uuid,

@@ -1,8 +1,43 @@
 //! The two headers of a raw volume on its medium.
 
 use crate::error::VolumeError;
-use lode_layout::{PoolOffset, RawVolume, WORD};
+use lode_layout::{PoolOffset, RawVolume, RawVolumeError, WORD};
 use lode_pmem::{FaultScope, Medium};
+
+/// The header of a raw volume that was found, and the state of each copy of it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RawHeaders {
+    /// The header that counts.
+    pub(crate) header: RawVolume,
+    /// The states of the copies at 0 and at the end.
+    pub(crate) copies: [RawCopy; 2],
+}
+
+/// The state of a copy of the header of a raw volume.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RawCopy {
+    /// It is the header that counts.
+    Whole,
+    /// A growth or a repair that stopped was storing it, or has stored it before the other one. No damage.
+    Unfinished,
+    /// It is whole, and another header.
+    Differs,
+    /// It is none.
+    Unusable(RawVolumeError),
+}
+
+impl RawHeaders {
+    /// Finishes the growth that a crash stopped: at the size of the header that counts.
+    ///
+    /// # Errors
+    /// As [`store_headers`].
+    ///
+    /// # Durability
+    /// Both copies are durable on return if one was unfinished.
+    pub(crate) fn finish<M: Medium>(&self, medium: &M) -> Result<(), VolumeError> {
+        if self.copies.contains(&RawCopy::Unfinished) { store_headers(medium, &self.header) } else { Ok(()) }
+    }
+}
 
 /// Stores both copies of the header of a raw volume.
 ///
@@ -31,18 +66,28 @@ pub(crate) fn store_header<M: Medium>(medium: &M, at: u64, header: &RawVolume) -
         // ORDER: durable before the other copy is touched. The bytes are the same, so a crash leaves them.
         return Ok(medium.drain()?);
     }
-    let signature = bytes[..WORD as usize].try_into().map(u64::from_le_bytes).expect("a word");
+    let magic = bytes[..WORD as usize].try_into().map(u64::from_le_bytes).expect("a word");
     bytes[..WORD as usize].fill(0);
+    if medium.memory().reading(|memory| memory.load8(at)) != Ok(0) {
+        store_magic(medium, at, 0)?;
+        // ORDER: the magic is gone before the rest changes. Stop here: the copy is absent, and no torn one.
+        medium.drain()?;
+    }
     let stored = FaultScope::run(|| medium.copy(at, &bytes));
     stored.map_err(|fault| VolumeError::Format { error: fault.into() })?;
-    // ORDER: the rest of the copy is durable before its signature. Stop here: the copy is absent, and no torn one.
+    // ORDER: the rest of the copy is durable before its magic. Stop here: the copy is absent, and no torn one.
     medium.drain()?;
-    FaultScope::run(|| medium.store8(at, signature))
-        .map_err(|fault| VolumeError::Format { error: fault.into() })?;
-    medium.flush(at, WORD);
+    store_magic(medium, at, magic)?;
     // ORDER: the copy is durable before the other one is touched, and before a new file has its name. Stop here: the copy that is
     // there serves.
     Ok(medium.drain()?)
+}
+
+fn store_magic<M: Medium>(medium: &M, at: PoolOffset, magic: u64) -> Result<(), VolumeError> {
+    FaultScope::run(|| medium.store8(at, magic))
+        .map_err(|fault| VolumeError::Format { error: fault.into() })?;
+    medium.flush(at, WORD);
+    Ok(())
 }
 
 /// Zeros the place of the old last copy, which becomes a part of a block.
@@ -81,6 +126,8 @@ pub(crate) fn grow_headers<M: Medium>(
 #[cfg(test)]
 mod test {
     use super::*;
+    use crate::check::findings;
+    use crate::recognise::{Found, recognise};
     use lode_layout::VolumeClass;
     use lode_pmem::Mapping;
     use lode_testing::{KilledMedium, memory};
@@ -104,7 +151,8 @@ mod test {
         headers.map(of).into_iter().max().unwrap_or(0)
     }
 
-    /// Kills `change` before each of its stores, with one of the two copies damaged before. One is always whole.
+    /// Kills `change` before each of its stores, with one of the two copies damaged before. One is always whole, and a check
+    /// without damage finds none.
     fn one_copy_stays(headers: [&RawVolume; 2], change: impl Fn(&KilledMedium) -> Result<(), VolumeError>) {
         for damaged in [Some(0), Some(1), None] {
             let mut stores = 0;
@@ -120,6 +168,13 @@ mod test {
                     whole(&medium, headers) > 0,
                     "copy {damaged:?} was damaged, killed before store {stores}"
                 );
+                if damaged.is_none() {
+                    let found = recognise(&medium).unwrap();
+                    assert!(findings(&medium, &found).is_empty(), "killed before store {stores}: {found:?}");
+                    let Found::Raw(found) = found else { panic!("{found:?}") };
+                    found.finish(&*medium).unwrap();
+                    assert_eq!(whole(&medium, headers), 2, "killed before store {stores}");
+                }
                 if ended.is_ok_and(|changed| changed.is_ok()) {
                     assert_eq!(whole(&medium, headers), 2);
                     break;

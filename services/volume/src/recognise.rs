@@ -2,6 +2,7 @@
 
 use crate::error::VolumeError;
 use crate::format::VolumeFormat;
+use crate::raw_headers::{RawCopy, RawHeaders};
 use lode_blocks::BlockPool;
 use lode_btt::{BttError, Description, TableFormat, describe};
 use lode_layout::{BLOCK, Header, PoolOffset, RawVolume, RawVolumeError};
@@ -10,7 +11,7 @@ use lode_pmem::Medium;
 use lode_pool::{HeaderCopy, Headers};
 
 /// A copy of the header of a raw volume, or the reason why it is none.
-pub(crate) type RawHeader = Result<RawVolume, RawVolumeError>;
+type RawHeader = Result<RawVolume, RawVolumeError>;
 
 /// The volume of a medium.
 #[derive(Clone, Copy, Debug)]
@@ -19,8 +20,8 @@ pub(crate) enum Found {
     Table(Description),
     /// A pool, whatever its layout.
     Pool,
-    /// A raw volume, its header, and both copies of it.
-    Raw(RawVolume, [RawHeader; 2]),
+    /// A raw volume.
+    Raw(RawHeaders),
 }
 
 impl Found {
@@ -72,10 +73,25 @@ pub(crate) fn recognise<M: Medium>(medium: &M) -> Result<Found, VolumeError> {
     if header.end() > len {
         return Err(VolumeError::CutShort { end: header.end(), len });
     }
-    let second = RawVolume::decode(&read(medium, header.copies()[1]));
+    let copies = [blocks[0].clone(), read(medium, header.copies()[1])].map(|copy| state(&header, &copy));
     // A growth that stops before it stores the first copy leaves the second one at the new end.
-    let is_growing = second.is_err() && last.is_ok_and(|last| header.is_grown(&last));
-    Ok(Found::Raw(header, [first, if is_growing { last } else { second }]))
+    let is_growing = last.is_ok_and(|last| header.is_grown(&last));
+    let copies = match copies {
+        [first, RawCopy::Unusable(_)] if is_growing => [first, RawCopy::Unfinished],
+        copies => copies,
+    };
+    Ok(Found::Raw(RawHeaders { header, copies }))
+}
+
+/// Returns the state of a copy of this header in `bytes`.
+fn state(header: &RawVolume, bytes: &[u8]) -> RawCopy {
+    match RawVolume::decode(bytes) {
+        Ok(copy) if copy == *header => RawCopy::Whole,
+        Ok(copy) if header.is_grown(&copy) => RawCopy::Unfinished,
+        Ok(_) => RawCopy::Differs,
+        Err(_) if header.is_unfinished(bytes) => RawCopy::Unfinished,
+        Err(error) => RawCopy::Unusable(error),
+    }
 }
 
 /// Returns the header of a pool of atomic blocks.

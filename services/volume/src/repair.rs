@@ -2,7 +2,7 @@
 
 use crate::check::{VolumeFinding, findings};
 use crate::error::VolumeError;
-use crate::raw_headers::store_headers;
+use crate::raw_headers::{RawCopy, store_headers};
 use crate::recognise::{Found, pool_header, recognise};
 use crate::volume::map;
 use lode_blocks::{BlockPoolError, Damage, random_log_epoch};
@@ -61,9 +61,9 @@ pub fn repair(
         let repairs = match &found {
             Found::Table(_) => lode_btt::repair(&medium)?.into_iter().map(VolumeRepair::Table).collect(),
             Found::Pool => repair_pool(&medium)?,
-            Found::Raw(_, _) if findings(&medium, &found).is_empty() => Vec::new(),
-            Found::Raw(header, _) => {
-                store_headers(&medium, header)?;
+            Found::Raw(headers) if headers.copies == [RawCopy::Whole; 2] => Vec::new(),
+            Found::Raw(headers) => {
+                store_headers(&medium, &headers.header)?;
                 vec![VolumeRepair::Headers]
             }
         };

@@ -54,7 +54,10 @@ impl Volume {
             let medium = Arc::new(medium);
             let device: Box<dyn Device> = match recognise(&medium)? {
                 Found::Table(_) => Box::new(Btt::open(medium)?),
-                Found::Raw(header, _) => Box::new(Raw::new(medium, header)),
+                Found::Raw(headers) => {
+                    headers.finish(&*medium)?;
+                    Box::new(Raw::new(medium, headers.header))
+                }
                 Found::Pool => {
                     pool_header(&medium)?;
                     drop((medium, lock));
