@@ -163,7 +163,7 @@ impl<M: Medium> Blocks<M> {
     pub fn write(&self, lba: u64, from: &[u8]) -> Result<(), BlocksError> {
         self.check_range(lba, 1)?;
         self.check_length(from.len())?;
-        self.log.check_accepts_records()?;
+        self.log.begin_epoch()?;
         self.write_one(lba, from)?;
         self.log.checkpoint_if_due();
         Ok(())
@@ -206,7 +206,7 @@ impl<M: Medium> Blocks<M> {
             self.check_range(*lba, 1)?;
             change.map_or(Ok(()), |from| self.check_length(from.len()))?;
         }
-        self.log.check_accepts_records()?;
+        self.log.begin_epoch()?;
         let mut last = Vec::with_capacity(changes.len());
         for (lba, change) in last_of_each(changes) {
             if change.is_some() || !self.is_zero(lba)? {
@@ -230,7 +230,7 @@ impl<M: Medium> Blocks<M> {
     /// That of a batch of the blocks that are not zeros, without contents.
     pub fn zero(&self, first: u64, count: u64) -> Result<(), BlocksError> {
         self.check_range(first, count)?;
-        self.log.check_accepts_records()?;
+        self.log.begin_epoch()?;
         let mut lbas = Vec::new();
         for lba in first..first + count {
             if !self.is_zero(lba)? {
@@ -255,7 +255,7 @@ impl<M: Medium> Blocks<M> {
         if self.log.is_read_only() {
             return Ok(());
         }
-        self.log.check_accepts_records()?;
+        self.log.check_not_failed()?;
         #[cfg(lode_bugs)]
         if bugs::FLUSH_OF_OWN_WRITES.is_active() {
             return Ok(self.log.write_back_to(crate::record::LAST_OWN.get())?);

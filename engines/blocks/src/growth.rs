@@ -33,7 +33,7 @@ impl<M: Medium> Blocks<M> {
     /// # Cost
     /// Writes the map of the new blocks. One drain.
     pub fn begin_growth(&self, geometry: &Geometry) -> Result<Growth, BlocksError> {
-        self.log.check_accepts_records()?;
+        self.log.begin_epoch()?;
         let next = self.segments.plan_next(geometry)?;
         for segment in &next {
             if !bugs::NEW_MAP_NOT_CLEARED.is_active() {

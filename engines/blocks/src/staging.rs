@@ -28,7 +28,7 @@ impl<M: Medium> Blocks<M> {
     /// # Cost
     /// A checkpoint, for all data blocks that were freed since the last one. At durability `commit` a flush before it.
     pub(crate) fn take(&self) -> Result<u32, BlocksError> {
-        self.log.check_accepts_records()?;
+        self.log.begin_epoch()?;
         match self.try_take() {
             Some(block) => Ok(block),
             None => self.reclaim(),
@@ -59,7 +59,7 @@ impl<M: Medium> Blocks<M> {
             if let Some(block) = self.try_take() {
                 return Ok(block);
             }
-            self.log.check_accepts_records()?;
+            self.log.begin_epoch()?;
             self.flush()?;
             if self.spares.has_retired(self.medium()) {
                 self.log.checkpoint()?;

@@ -285,7 +285,7 @@ impl<M: Medium> Heap<M> {
     pub(crate) fn reclaim(&self) -> bool {
         let session = self.session();
         // A transaction that is in doubt must not be run again: the answer would be that nothing has changed.
-        if !session.starved().get() || self.log.check_accepts_records().is_err() {
+        if !session.starved().get() || self.log.begin_epoch().is_err() {
             return false;
         }
         let has_freed = self.finish_all();

@@ -158,7 +158,7 @@ impl<M: Medium> Heap<M> {
         if self.in_transaction() {
             return Err(HeapError::InTransaction);
         }
-        self.log().check_accepts_records()?;
+        self.log().begin_epoch()?;
         // Fetching blocks may make a superblock, which is a transaction of its own. A block that a failed one has
         // fetched is not given back before the pool is opened again: its superblock may be gone.
         let (place, at) = self.run(|tx| {
@@ -341,7 +341,7 @@ impl Reserved<'_> {
 
 impl<M: Medium> Drop for Reservation<'_, M> {
     fn drop(&mut self) {
-        if self.heap.log().check_accepts_records().is_err() {
+        if self.heap.log().check_not_failed().is_err() {
             // A commit that panicked may have published it.
             return;
         }

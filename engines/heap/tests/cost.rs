@@ -45,10 +45,12 @@ impl Bench<'_> {
         result
     }
 
-    /// Opens the heap, with a line for it.
+    /// Opens the heap, and begins its log epoch, with a line for each.
     fn open(&mut self, name: &str, log_epoch: u64) -> PoolHeap {
         let (medium, geometry) = (Arc::clone(&self.medium), self.geometry);
-        self.measure(name, || Heap::open(medium, &geometry, UUID, [log_epoch; 2]).unwrap().0).0
+        let (heap, _) = self.measure(name, || Heap::open(medium, &geometry, UUID, [log_epoch; 2]).unwrap().0);
+        self.measure(&format!("{name}-epoch"), || heap.log().begin_epoch().unwrap());
+        heap
     }
 }
 

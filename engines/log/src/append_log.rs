@@ -101,7 +101,7 @@ impl<M: Medium> AppendLog<M> {
         if self.has_failed() {
             return Err(AppendLogError::Poisoned);
         }
-        Ok(self.redo.check_accepts_records()?)
+        Ok(self.redo.begin_epoch()?)
     }
 
     pub(crate) fn has_failed(&self) -> bool {

@@ -138,6 +138,7 @@ impl Subject for LogSubject {
 
     fn recover(&self, medium: Arc<SimMedium>) -> Result<Self::Contents, LogError> {
         let (log, _) = Log::recover(medium, self.area(), UUID, [4, 4])?;
+        log.begin_epoch()?;
         let registers = |memory: &Readable| {
             (0..REGISTERS).map(|register| (register, memory.load8(self.target(register)))).collect()
         };

@@ -63,6 +63,8 @@ pub struct Log<M: Medium> {
     next_sequence: CachePadded<AtomicU64>,
     checkpointed: AtomicU64,
     checkpointer: SpinMutex<Checkpointer>,
+    /// True while the log takes no records: before its epoch has begun, and once it has failed.
+    refuses: AtomicBool,
     /// Set once the log accepts no more records.
     failed: AtomicBool,
     /// True if the log refuses records because its medium must not be changed.
@@ -82,6 +84,8 @@ struct Checkpointer {
     /// Number of rings.
     rings: u32,
     dirty: DirtyLines,
+    /// True once the slot of the log epoch is durable.
+    has_begun: bool,
 }
 
 impl<M: Medium> Log<M> {
@@ -101,7 +105,15 @@ impl<M: Medium> Log<M> {
         )
     }
 
-    pub(crate) fn from_slot(medium: M, area: LogArea, uuid: [u8; 16], slot: &CheckpointSlot) -> Log<M> {
+    /// Returns the log of a medium on which `dirty` is to be flushed before its epoch begins. `slot` is the first one of the epoch,
+    /// apart from its generation, which is that of the last slot of the epoch before.
+    pub(crate) fn recovered(
+        medium: M,
+        area: LogArea,
+        uuid: [u8; 16],
+        slot: &CheckpointSlot,
+        dirty: DirtyLines,
+    ) -> Log<M> {
         let ring_len = align_down(area.len / u64::from(slot.rings), BLOCK);
         let grouped = medium.durability() == Durability::Commit;
         // A log that moves may get more rings. The model checker explores no such log.
@@ -132,8 +144,10 @@ impl<M: Medium> Log<M> {
             checkpointer: SpinMutex::new(Checkpointer {
                 generation: slot.generation,
                 rings: slot.rings,
-                dirty: DirtyLines::new(),
+                dirty,
+                has_begun: false,
             }),
+            refuses: AtomicBool::new(true),
             failed: AtomicBool::new(false),
             is_read_only: false,
             medium,
@@ -169,11 +183,63 @@ impl<M: Medium> Log<M> {
         if self.is_read_only { Err(LogError::ReadOnly) } else { Ok(()) }
     }
 
+    /// Begins the log epoch if it has not begun. A caller does so before its first store to space that is free: a record of the
+    /// epoch before may lead there, and recovery reads it until that epoch has ended. The caller holds no lane.
+    ///
+    /// # Errors
+    /// [`LogError::ReadOnly`]; [`LogError::Poisoned`] if the log accepts no more records, or if a sync of the beginning failed.
+    ///
+    /// # Durability
+    /// What recovery has written back is durable on return, and so is the log epoch.
+    ///
+    /// # Cost
+    /// Two drains the first time, then none.
+    #[inline]
+    pub fn begin_epoch(&self) -> Result<(), LogError> {
+        // ORDER: acquires the durable slot of the epoch. None for a failure: a transaction that depends on the failed one sees the
+        // flag with the locks that it acquires, and a checkpoint with the lanes. Any other commit is sound by itself.
+        if self.refuses.load(Ordering::Acquire) { self.begin_or_refuse() } else { Ok(()) }
+    }
+
+    #[cold]
+    fn begin_or_refuse(&self) -> Result<(), LogError> {
+        self.check_not_failed()?;
+        self.begin_epoch_in(&mut self.wait_for_checkpointer())
+    }
+
+    /// Begins the log epoch if it has not begun.
+    fn begin_epoch_in(&self, checkpointer: &mut Checkpointer) -> Result<(), LogError> {
+        self.check_not_failed()?;
+        if checkpointer.has_begun {
+            return Ok(());
+        }
+        if !bugs::RECOVERY_SLOT_BEFORE_DRAIN.is_active() {
+            // ORDER: the write-backs of recovery are durable before the slot says that the old records are not needed. Stop here:
+            // the old slot counts, and recovery does the same again.
+            let scope = FaultScope::open();
+            let persisted = self.persist_write_backs(&scope, &checkpointer.dirty);
+            let _ = scope.close();
+            persisted?;
+            checkpointer.dirty.clear();
+        }
+        if !bugs::EPOCH_NOT_DRAINED.is_active() {
+            // ORDER: the slot ends the old log epoch before records of the new one are written, and before free space is used.
+            // Stop here: as above.
+            self.write_slot(checkpointer, self.checkpointed(), false)?;
+        }
+        checkpointer.has_begun = true;
+        // ORDER: releases the slot. One order with `fail`, which stores to the flags the other way round: a failure stays.
+        self.refuses.store(false, Ordering::SeqCst);
+        if self.failed.load(Ordering::SeqCst) {
+            self.refuses.store(true, Ordering::SeqCst);
+        }
+        self.check_not_failed()
+    }
+
     /// Returns an error if the log accepts no more records.
     #[inline]
-    pub fn check_accepts_records(&self) -> Result<(), LogError> {
-        // ORDER: none: a transaction that depends on the failed one sees the flag with the locks that it acquires, and
-        // a checkpoint with the lanes. Any other commit is sound by itself.
+    pub fn check_not_failed(&self) -> Result<(), LogError> {
+        // ORDER: none, as for a failure in `begin_epoch`.
         if self.failed.load(Ordering::Relaxed) { Err(self.refusal()) } else { Ok(()) }
     }
 
@@ -307,7 +373,7 @@ impl<M: Medium> Log<M> {
         hooks: &mut impl CommitHooks,
     ) -> Result<Option<u64>, LogError> {
         debug_assert!(record.len() <= self.record_words_max());
-        self.check_accepts_records()?;
+        self.begin_epoch()?;
         let result = if self.group.is_some() {
             self.commit_grouped(scope, record, continued, hooks)
         } else {
@@ -605,7 +671,7 @@ impl<M: Medium> Log<M> {
         mut checkpointer: SpinMutexGuard<'_, Checkpointer>,
         closed: bool,
     ) -> Result<(), LogError> {
-        self.check_accepts_records()?;
+        self.begin_epoch_in(&mut checkpointer)?;
         let (sequence, heads) = {
             let (mut lanes, written) = match bugs::CHECKPOINT_OVER_WAITING.is_active() {
                 true => (self.lanes.claim_all(&self.medium), Ok(())),
@@ -640,7 +706,7 @@ impl<M: Medium> Log<M> {
     ) -> Result<(), LogError> {
         // ORDER: asked after all lanes were held: a commit whose write-backs met lost memory called `fail` before it
         // released its lane. Stop here: the old slot counts, and the record is replayed.
-        self.check_accepts_records()?;
+        self.check_not_failed()?;
         if let Some(group) = &self.group
             && !bugs::DEFERRED_NOT_WRITTEN_BACK.is_active()
         {
@@ -698,6 +764,7 @@ impl<M: Medium> Log<M> {
         area: LogArea,
         publish: impl FnOnce() -> Result<(), E>,
     ) -> Result<(), E> {
+        self.begin_epoch()?;
         if !bugs::LOG_MOVED_WITH_RECORDS.is_active() {
             // Makes most write-backs durable while other threads still commit.
             self.checkpoint()?;
@@ -824,8 +891,9 @@ impl<M: Medium> Log<M> {
     /// Makes the log refuse all further records.
     #[cold]
     pub fn fail(&self) {
-        // ORDER: none: see `check_accepts_records`.
-        self.failed.store(true, Ordering::Relaxed);
+        // ORDER: see `begin_epoch_in`.
+        self.failed.store(true, Ordering::SeqCst);
+        self.refuses.store(true, Ordering::SeqCst);
     }
 }
 

@@ -6,8 +6,11 @@ use crate::error::LogError;
 use crate::log::{Log, LogArea, SEQUENCE_GAP, ring_count};
 use crate::scan::{LogScan, Ranges, ReplayRecord};
 use crate::{apply, slots};
-use lode_layout::{CHECKPOINT_SLOTS_OFF, CheckpointSlot, PoolOffset};
-use lode_pmem::{Durability, FaultScope, Medium, store_again};
+use lode_layout::{CHECKPOINT_SLOTS_OFF, CheckpointSlot, PoolOffset, align_down, align_up};
+use lode_pmem::{Durability, FaultScope, Medium};
+
+/// Bytes that are written again at once.
+const PART: u64 = 64 << 10;
 
 /// The result of recovery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,8 +34,9 @@ pub enum OnCorruption {
 }
 
 impl<M: Medium> Log<M> {
-    /// Opens the log in `area` of the pool `uuid`: replays the records of the last log epoch, and begins the log epoch
-    /// `log_epoch`, a random number. A second recovery of the result changes no word of the heap.
+    /// Opens the log in `area` of the pool `uuid`: replays the records of the last log epoch. The log epoch `log_epoch`, a random
+    /// number, begins with the first record, or before by [`begin_epoch`](Log::begin_epoch). A second recovery of the result
+    /// changes no word of the heap.
     ///
     /// # Errors
     /// [`LogError::Corrupt`] when no checkpoint slot can be read, when a record has entries that no writer wrote,
@@ -41,7 +45,11 @@ impl<M: Medium> Log<M> {
     /// next recovery repeats.
     ///
     /// # Durability
-    /// Every transaction that had returned is written back durably, and the new log epoch is durable.
+    /// Every transaction that had returned is durable, and written back. The write-backs become durable when the new log epoch
+    /// begins.
+    ///
+    /// # Cost
+    /// Reads the log, and a synced write of what nothing proves durable; else one drain.
     pub fn recover(
         medium: M,
         area: LogArea,
@@ -87,12 +95,11 @@ impl<M: Medium> Log<M> {
         if !bugs::REPLAYED_BEFORE_DRAIN.is_active() {
             make_durable(&medium, &records, on_corruption)?;
         }
-        if !bugs::RECOVERY_SLOT_BEFORE_DRAIN.is_active() {
-            replay(&medium, &records, on_corruption)?;
-        }
+        let dirty = replay(&medium, &records, on_corruption)?;
+        check_generation(newest.generation)?;
         let last = records.last().map_or(newest.sequence, |record| record.sequence);
         let slot = CheckpointSlot {
-            generation: next_generation(newest.generation)?,
+            generation: newest.generation,
             sequence: if bugs::EPOCH_NOT_IN_CHECKSUM.is_active() {
                 newest.sequence
             } else {
@@ -102,24 +109,16 @@ impl<M: Medium> Log<M> {
             rings: ring_count(medium.durability(), area),
             closed: false,
         };
-        // ORDER: records are durable, then write-backs (replay drained), then the slot ends the old log epoch, then records of the
-        // new one may be written. Stop here: the old slot counts, and recovery does the same again.
-        if !bugs::EPOCH_NOT_DRAINED.is_active() {
-            slots::write(&medium, &uuid, &slot)?;
-        }
-        if bugs::RECOVERY_SLOT_BEFORE_DRAIN.is_active() {
-            replay(&medium, &records, on_corruption)?;
-        }
         let recovery =
             Recovery { was_closed: newest.closed, replayed: records.len() as u64, suspect_records };
-        Ok((Log::from_slot(medium, area, uuid, &slot), recovery))
+        Ok((Log::recovered(medium, area, uuid, &slot, dirty), recovery))
     }
 }
 
-fn next_generation(generation: u64) -> Result<u64, LogError> {
+fn check_generation(generation: u64) -> Result<(), LogError> {
     let exhausted =
         LogError::Corrupt { what: "the generation of the checkpoint slot", at: CHECKPOINT_SLOTS_OFF };
-    generation.checked_add(1).filter(|next| *next < u64::MAX / 2).ok_or(exhausted)
+    if generation < u64::MAX / 2 - 1 { Ok(()) } else { Err(exhausted) }
 }
 
 /// Returns a number above all that a log epoch can have assigned if `last` was its greatest number with a record.
@@ -130,38 +129,46 @@ pub(crate) fn after_gap(last: u64) -> Result<u64, LogError> {
 }
 
 /// Makes durable what a killed process may have left in memory only: records and their contents. After a failed sync some of it
-/// may lie in clean pages, which a further sync passes over, so what nothing proves durable is stored again.
+/// may lie in clean pages, which a further sync passes over, so what nothing proves durable is written again.
 fn make_durable<M: Medium>(
     medium: &M,
     records: &[ReplayRecord],
     on_corruption: OnCorruption,
 ) -> Result<(), LogError> {
-    if records.is_empty() {
-        return Ok(());
+    // ORDER: records and contents are durable before the first write-back, as in a commit: a killed process may not have drained
+    // them. Stop here: the same records are replayed again, or fewer of those that no flush covered.
+    if medium.durability() != Durability::Commit || bugs::LEFT_IN_CLEAN_PAGES.is_active() {
+        return if records.is_empty() { Ok(()) } else { medium.drain().map_err(LogError::from) };
     }
-    if medium.durability() == Durability::Commit && !bugs::LEFT_IN_CLEAN_PAGES.is_active() {
-        let mut ranges = Ranges::default();
-        let unproven = records.iter().filter(|record| !record.is_proven);
-        unproven.flat_map(ReplayRecord::ranges).for_each(|range| ranges.add(range));
-        for range in ranges.iter() {
-            let stored = store_again(medium, PoolOffset::new(range.start), range.end - range.start);
-            if let (Err(lost), OnCorruption::Refuse) = (stored, on_corruption) {
-                return Err(lost.into());
+    let block = medium.log_block();
+    let mut blocks = Ranges::default();
+    let unproven = records.iter().filter(|record| !record.is_proven);
+    for range in unproven.flat_map(ReplayRecord::ranges) {
+        blocks.add(align_down(range.start, block)..align_up(range.end, block));
+    }
+    let mut bytes = Vec::new();
+    for range in blocks.iter() {
+        for from in range.clone().step_by(PART as usize) {
+            bytes.resize(PART.min(range.end - from) as usize, 0);
+            let at = PoolOffset::new(from);
+            let read = medium.memory().reading(|memory| memory.read(at, &mut bytes));
+            match (read, on_corruption) {
+                (Ok(()), _) => medium.log_write(at, &bytes)?,
+                (Err(lost), OnCorruption::Refuse) => return Err(lost.into()),
+                (Err(_), OnCorruption::Continue) => {}
             }
         }
     }
-    // ORDER: records and contents are durable before the first write-back, as in a commit: a killed process may not have drained
-    // them. Stop here: the same records are replayed again, or fewer of those that no flush covered.
-    medium.drain().map_err(LogError::from)
+    Ok(())
 }
 
-/// Repeats the write-backs of `records`, in their order, and makes them durable. Stores to lost memory are an error,
-/// or are left out if recovery is to go on.
-pub(crate) fn replay<M: Medium>(
+/// Repeats the write-backs of `records`, in their order. Returns the lines that they change, to be flushed. Stores to lost memory are
+/// an error, or are left out if recovery is to go on.
+fn replay<M: Medium>(
     medium: &M,
     records: &[ReplayRecord],
     on_corruption: OnCorruption,
-) -> Result<(), LogError> {
+) -> Result<DirtyLines, LogError> {
     let in_order = records.is_sorted_by_key(|record| record.sequence);
     debug_assert!(in_order || bugs::REPLAY_BY_RING.is_active(), "records are replayed by number");
     let mut dirty = DirtyLines::new();
@@ -178,12 +185,8 @@ pub(crate) fn replay<M: Medium>(
             );
         }
     }
-    for (at, len) in dirty.ranges() {
-        medium.flush(at, len);
+    match (scope.close(), on_corruption) {
+        (Err(lost), OnCorruption::Refuse) => Err(lost.into()),
+        _ => Ok(dirty),
     }
-    if let (Err(lost), OnCorruption::Refuse) = (scope.close(), on_corruption) {
-        return Err(lost.into());
-    }
-    // ORDER: write-backs are durable before the new slot says that the old records are not needed.
-    medium.drain().map_err(LogError::from)
 }

@@ -160,8 +160,9 @@ impl Allocations {
         key: Key,
         align: u64,
     ) -> Result<Option<(Key, Block)>, HeapError> {
-        // No cache of a read-only heap holds a block, so each allocation comes here, or to `find_huge`.
-        allocator.log().check_writable()?;
+        // No cache holds a block before the log epoch has begun, nor one of a read-only heap: the first allocation comes here, or to
+        // `find_huge`.
+        allocator.log().begin_epoch()?;
         // Only the transaction knows a superblock that it makes, so its blocks are found here only.
         if let Some(block) = self.new_spans.take_block(key) {
             return Ok(Some((key, block)));

@@ -175,7 +175,7 @@ impl<'a, M: Medium> Allocator<'a, M> {
 
     /// Returns a span for a huge object, and the object's offset in the span.
     pub(super) fn find_huge(self, size: u64, align: u64) -> Result<(Span, u64), HeapError> {
-        self.log.check_writable()?;
+        self.log.begin_epoch()?;
         let data_off = align_up(SPAN_HEADER, align);
         let out_of_space = || self.out_of_space(size);
         let len = size.checked_add(data_off + CHUNK - 1).ok_or_else(out_of_space)?;

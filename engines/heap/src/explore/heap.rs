@@ -303,7 +303,9 @@ impl HeapSubject {
         if let Some(damage) = report.findings.iter().find(|finding| finding.severity == Severity::Damage) {
             return Err(HeapError::Corrupt { what: damage.what, at: damage.at });
         }
-        Ok(Heap::open(medium, geometry, UUID, log_epoch(4))?.0)
+        let (heap, _) = Heap::open(medium, geometry, UUID, log_epoch(4))?;
+        heap.log().begin_epoch()?;
+        Ok(heap)
     }
 
     pub(super) fn contents(heap: &Heap<Arc<SimMedium>>, geometry: &Geometry) -> Result<Contents, HeapError> {

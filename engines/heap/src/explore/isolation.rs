@@ -76,7 +76,7 @@ pub fn look_noted<T: Clone + Default, E: From<HeapError> + fmt::Display>(
             actor.returned(ticket);
         }
         Err(error) => {
-            assert!(heap.log().check_accepts_records().is_err(), "a snapshot failed: {error}");
+            assert!(heap.log().check_not_failed().is_err(), "a snapshot failed: {error}");
             actor.refused(ticket);
         }
     }

@@ -156,7 +156,7 @@ impl Engine {
                 actor.returned(ticket);
             }
             Err(error) => {
-                assert!(self.heap.log().check_accepts_records().is_err(), "a read failed: {error}");
+                assert!(self.heap.log().check_not_failed().is_err(), "a read failed: {error}");
                 actor.refused(ticket);
             }
         }

@@ -92,7 +92,7 @@ impl<M: Medium> Heap<M> {
         let mut add = |number| {
             if !self.is_read_only() {
                 // With all lanes held: a transaction in doubt may be written back in part.
-                self.log().check_accepts_records()?;
+                self.log().check_not_failed()?;
             }
             Ok::<_, HeapError>(list.add(number))
         };

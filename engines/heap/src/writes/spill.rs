@@ -30,7 +30,7 @@ pub(crate) fn commit_spilled<M: Medium>(
     hooks: &mut impl CommitHooks,
 ) -> Result<Option<u64>, HeapError> {
     let log = allocator.log();
-    log.check_accepts_records()?;
+    log.begin_epoch()?;
     let mut spill = Spill {
         allocator,
         part: Record::new(),

@@ -30,6 +30,7 @@ mod read_only_heap_is_unchanged;
 mod readers_see_consistent_data;
 mod reservations_commit_or_roll_back;
 mod snapshots_keep_what_is_replaced;
+mod space_of_an_old_epoch;
 mod stores_to_lost_memory_fail;
 mod transactions_are_serializable;
 mod typed_closures_need_no_types;

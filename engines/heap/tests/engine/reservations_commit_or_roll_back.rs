@@ -241,9 +241,10 @@ fn in_doubt_transaction_keeps_space_reserved() {
 
         // The record did reach the medium. A new owner of the space would spoil the content whose checksum it holds.
         assert_eq!(heap.reserve(size, 64, TYPE).err(), Some(HeapError::Poisoned));
-        let filled = heap.run(|tx| {
-            while tx.alloc_with(&vec![0xee; size as usize / 8], 64, TYPE).is_ok() {}
-            Ok::<_, HeapError>(())
+        let filled: Result<(), HeapError> = heap.run(|tx| {
+            loop {
+                tx.alloc_with(&vec![0xee; size as usize / 8], 64, TYPE)?;
+            }
         });
         assert!(filled.is_err());
         drop(heap);

@@ -14,7 +14,9 @@ const SIZE: u64 = 256 << 10;
 const BLOCK_SIZE: u64 = 1024;
 
 fn open(medium: &StdArc<Yielding>, geometry: &Geometry, log_epoch: u64) -> Heap<StdArc<Yielding>> {
-    Heap::open(StdArc::clone(medium), geometry, UUID, [log_epoch; 2]).unwrap().0
+    let (heap, _) = Heap::open(StdArc::clone(medium), geometry, UUID, [log_epoch; 2]).unwrap();
+    heap.log().begin_epoch().unwrap();
+    heap
 }
 
 fn alloc(heap: &Heap<StdArc<Yielding>>) -> Result<PoolOffset, HeapError> {

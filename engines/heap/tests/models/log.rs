@@ -130,7 +130,9 @@ impl lode_pmem::Layer for Watched {
 fn open(durability: Durability) -> Arc<Log<Watched>> {
     let medium = Watched::new(durability);
     Log::format(&medium, AREA, &UUID, [1; 2]).unwrap();
-    Arc::new(Log::recover(medium, AREA, UUID, [2; 2]).unwrap().0)
+    let (log, _) = Log::recover(medium, AREA, UUID, [2; 2]).unwrap();
+    log.begin_epoch().unwrap();
+    Arc::new(log)
 }
 
 /// Runs transaction `index`; it returns when its record is durable and its word is written back.
