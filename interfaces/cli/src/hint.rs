@@ -213,6 +213,7 @@ fn namespace_hint(error: &NamespaceError) -> String {
         NamespaceError::Module(error) => module_hint(error).to_owned(),
         NamespaceError::UnknownRegion { .. } => "; `lode ndctl list -R` lists them".to_owned(),
         NamespaceError::UnknownNamespace { .. } => "; `lode ndctl list -Ni` lists them".to_owned(),
+        NamespaceError::ModuleDisabled { .. } => " with `lode ndctl enable-dimm`".to_owned(),
         NamespaceError::RegionDisabled { region } => {
             format!(" with `lode ndctl enable-region region{region}`")
         }

@@ -31,6 +31,7 @@ pub mod machine;
 pub mod media_error;
 pub mod namespace;
 pub mod ndctl;
+pub mod nmem;
 pub mod picture;
 pub mod plan;
 pub mod region;

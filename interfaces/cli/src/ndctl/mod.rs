@@ -1,9 +1,11 @@
 //! `lode ndctl` and `lode daxctl`: the commands of ndctl and daxctl, on an emulated machine. On a real machine they
 //! only list; every other command is left to those tools.
 
+mod base;
 mod labels;
 mod list;
 mod media;
+mod modules;
 mod namespace;
 mod region;
 
@@ -17,13 +19,19 @@ use serde_json::Value;
 
 const OUTPUT: (&str, &str) =
     ("output", "the JSON that is printed without --json; an empty array if nothing is printed");
+const COUNT: (&str, &str) = ("count", "how many were changed or checked");
 const COMMANDS: (&str, &str) = ("commands", "instead, if the machine is a real one: the commands to run");
 /// The fields of listings.
 const LIST_FIELDS: &[(&str, &str)] = &[OUTPUT];
 /// The fields of commands that print the things that they made or found.
 const OUTPUT_FIELDS: &[(&str, &str)] = &[OUTPUT, COMMANDS];
 /// The fields of commands that act on several things.
-const COUNT_FIELDS: &[(&str, &str)] = &[("count", "how many were changed or checked"), COMMANDS];
+const COUNT_FIELDS: &[(&str, &str)] = &[COUNT, COMMANDS];
+/// The fields of commands that read things and act on several.
+const READ_FIELDS: &[(&str, &str)] = &[COUNT, ("output", "what was read, as with -j"), COMMANDS];
+/// The fields of commands that skip the things that they refuse.
+const SKIPPED_FIELDS: &[(&str, &str)] =
+    &[COUNT, ("skipped", "why others were skipped, a text for each"), COMMANDS];
 
 /// Arguments of `lode ndctl`.
 #[derive(Args, Debug)]
@@ -66,9 +74,18 @@ enum NdctlCommand {
     InitLabels(labels::Init),
     /// Erase the label areas of modules
     #[command(after_long_help = fields::help(COUNT_FIELDS))]
-    ZeroLabels(labels::ModuleNames),
+    ZeroLabels(labels::Zero),
+    /// Check that the label areas of modules have an index block
+    #[command(after_long_help = fields::help(SKIPPED_FIELDS))]
+    CheckLabels(modules::ModuleNames),
+    /// Enable modules
+    #[command(after_long_help = fields::help(SKIPPED_FIELDS))]
+    EnableDimm(modules::ModuleNames),
+    /// Disable modules until the next start
+    #[command(after_long_help = fields::help(SKIPPED_FIELDS))]
+    DisableDimm(modules::ModuleNames),
     /// Read the label areas of modules
-    #[command(after_long_help = fields::help(COUNT_FIELDS))]
+    #[command(after_long_help = fields::help(READ_FIELDS))]
     ReadLabels(labels::Read),
     /// Replace the label area of a module
     #[command(after_long_help = fields::help(COUNT_FIELDS))]
@@ -112,7 +129,10 @@ pub(crate) fn run(ndctl: &Ndctl) -> Result<Output, Failure> {
         NdctlCommand::EnableRegion(regions) => regions.set_enabled(location, true),
         NdctlCommand::DisableRegion(regions) => regions.set_enabled(location, false),
         NdctlCommand::InitLabels(init) => init.run(location),
-        NdctlCommand::ZeroLabels(modules) => modules.zero(location),
+        NdctlCommand::ZeroLabels(zero) => zero.run(location),
+        NdctlCommand::CheckLabels(modules) => modules.check_labels(location),
+        NdctlCommand::EnableDimm(modules) => modules.set_enabled(location, true),
+        NdctlCommand::DisableDimm(modules) => modules.set_enabled(location, false),
         NdctlCommand::ReadLabels(read) => read.run(location),
         NdctlCommand::WriteLabels(write) => write.run(location),
         NdctlCommand::InjectError(inject) => inject.run(location),
@@ -163,7 +183,8 @@ pub(crate) fn listing_value(listing: &str) -> Value {
 
 /// Returns the line that counts the changed things, as ndctl prints it.
 fn count_text(done: &str, count: usize, thing: &str) -> String {
-    let plural = if count == 1 { "" } else { "s" };
+    // ndctl takes no module for one.
+    let plural = if count == 1 || (count == 0 && thing == "nmem") { "" } else { "s" };
     format!("{done} {count} {thing}{plural}\n")
 }
 

@@ -79,6 +79,8 @@ fn real_machine_changes_print_tool_commands() {
         ("ndctl", "disable-region region1", None),
         ("ndctl", "init-labels -f nmem0", None),
         ("ndctl", "read-labels nmem0", None),
+        ("ndctl", "disable-dimm nmem0", None),
+        ("ndctl", "check-labels -v all", None),
         ("ndctl", "check-namespace all", None),
         ("ndctl", "inject-error namespace0.0 -B 8 -n 8", None),
         ("ndctl", "inject-error namespace0.0 -B 8 -n 8 --clear", Some("ndctl clear-errors namespace0.0")),

@@ -28,6 +28,14 @@ pub enum NamespaceError {
         /// Its number.
         region: u32,
     },
+    /// A module of the region is disabled, so the region can't be enabled.
+    #[error("region{region} stays disabled: its module {module} is disabled; enable the module first")]
+    ModuleDisabled {
+        /// The region's number.
+        region: u32,
+        /// The module.
+        module: Handle,
+    },
     /// The namespace is disabled, so it has no device.
     #[error("{name} is disabled; enable it first")]
     NamespaceDisabled {
@@ -149,6 +157,21 @@ pub enum NamespaceError {
         size: u64,
         /// Bytes that were given.
         found: u64,
+    },
+    /// The label area does not have the requested part.
+    #[error(
+        "the label area of module {module} has {size} bytes, so there are no {len} from {off} on; choose a smaller \
+         size or offset"
+    )]
+    LabelExtent {
+        /// The module.
+        module: Handle,
+        /// Bytes of the area.
+        size: u64,
+        /// Offset of the part in bytes.
+        off: u64,
+        /// Its length in bytes.
+        len: u64,
     },
     /// The module does not exist, or can't be used.
     #[error(transparent)]

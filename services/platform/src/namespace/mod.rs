@@ -25,7 +25,7 @@ pub(crate) use find::{free_number, info_block_locations, region_labels};
 pub use find::{has_labels, labelled_names};
 pub use found::{Namespace, Personality};
 pub(crate) use labels::{format_labels, labels_of, put_labels, remove_labels, replace_labels};
-pub use labels::{init_labels, write_labels};
+pub use labels::{init_labels, label_extent, write_labels};
 pub use mode::{MapLocation, Mode};
 pub use parameters::CreateNamespace;
 pub(crate) use size::{SizeRules, size_rules};

@@ -66,7 +66,7 @@ fn nd_module(platform: &Platform, number: u32, module: &Module) -> NdModule {
         id: module.identity.map(|identity| identity.to_string()),
         handle: Some(module.handle.0.into()),
         physical_id: Some(module.physical_id.into()),
-        enabled: module.usable(),
+        enabled: platform.is_enabled(module),
         security: module.security.kernel_str().filter(|_| has_security).map(str::to_owned),
         health: Some(NdHealth::Known {
             state: module.health.smart_str(),
@@ -96,13 +96,16 @@ fn nd_region(platform: &Platform, region: &Region) -> NdRegion {
         length: share,
         position: Some(position),
     });
+    // The kernel reads the free space from the labels of the modules that it uses.
+    let has_disabled = region.members().iter().any(|member| platform.state.is_disabled(member.module));
+    let available = |bytes: u64| lists_free.then_some(if has_disabled { 0 } else { bytes });
     NdRegion {
         number: region.number,
         base: Some(region.base),
         size: Some(region.size),
         align: region_align(platform, region).filter(|_| profile.ndctl >= ALIGN_SINCE),
-        available: lists_free.then(|| free(platform, region)),
-        largest_available: lists_free.then(|| largest_free(platform, region)),
+        available: available(free(platform, region)),
+        largest_available: available(largest_free(platform, region)),
         numa_node: Some(region.socket.into()),
         target_node: Some(target_node(platform, region)),
         has_labels: has_labels(platform, region),

@@ -110,7 +110,7 @@ impl ListRequest {
 
 impl ListFilter {
     fn matches_bus(&self, bus: &NdBus) -> bool {
-        let called = |asked: &String| *asked == bus.provider || has_name(asked, "ndbus", bus.number);
+        let called = |asked: &String| bus.is_called(asked);
         let has = |asked: &String| bus.modules.iter().any(|module| has_name(asked, "nmem", module.number));
         self.bus.as_ref().is_none_or(called)
             && self.module.as_ref().is_none_or(|asked| asked == "all" || has(asked))
@@ -210,6 +210,11 @@ impl Inventory {
 }
 
 impl NdBus {
+    /// Returns true if `asked` is its provider, its name or its number, or `all`.
+    pub fn is_called(&self, asked: &str) -> bool {
+        asked == self.provider || has_name(asked, "ndbus", self.number)
+    }
+
     fn fields(&self) -> Vec<(&'static str, Json)> {
         let mut fields = Fields::default();
         fields.add("provider", Json::text(&self.provider));

@@ -5,6 +5,7 @@ mod device;
 mod device_number;
 mod emulated;
 pub(crate) mod inventory;
+mod label_area;
 mod list;
 mod media_errors;
 pub(crate) mod order;
@@ -16,4 +17,5 @@ pub use inventory::{
     BadBlocks, DaxDevice, DaxMode, DaxRegion, Inventory, NdBus, NdCapabilities, NdHealth, NdMapping,
     NdModule, NdNamespace, NdPageMap, NdPersonality, NdRegion, SECTOR,
 };
+pub use label_area::{LabelAreaBytes, index_area_len, label_areas};
 pub use list::{Included, ListFilter, ListRequest};

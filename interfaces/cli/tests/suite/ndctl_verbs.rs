@@ -1,0 +1,91 @@
+//! The commands of ndctl for modules, labels, media errors and info blocks, with its options and messages.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use crate::program::{RunResult, documented_fields, json_fields, lode, lode_with_stdin, text};
+use std::fs;
+use std::path::PathBuf;
+use tempfile::TempDir;
+
+/// A machine in a directory, whose two modules are interleaved.
+struct Emulated {
+    folder: TempDir,
+    state: PathBuf,
+}
+
+impl Emulated {
+    fn new() -> Emulated {
+        let folder = TempDir::new().unwrap();
+        let state = folder.path().join("state");
+        lode(["platform", "init", "lab-pair", "--state", text(&state)]).success();
+        lode(["ipmctl", "--state", text(&state), "create", "-f", "-goal"]).success();
+        lode(["platform", "reboot", "--state", text(&state)]).success();
+        Emulated { folder, state }
+    }
+
+    fn ndctl(&self, words: &str) -> RunResult {
+        lode(["ndctl", "--state", text(&self.state)].into_iter().chain(words.split(' ')))
+    }
+
+    /// Checks that the documented fields of a command are those that it prints.
+    #[track_caller]
+    fn check_fields(&self, verb: &str, words: &str) {
+        let nothing = TempDir::new().unwrap();
+        let on = |location: [&str; 2]| {
+            let words = words.split(' ').filter(|word| !word.is_empty());
+            lode(["--json", "ndctl"].into_iter().chain(location).chain([verb]).chain(words)).json_lines()
+        };
+        let mut found = json_fields(&on(["--state", text(&self.state)]));
+        found.extend(json_fields(&on(["--sysfs", text(nothing.path())])));
+        assert_eq!(found, documented_fields(&["ndctl", verb]), "{verb}");
+    }
+}
+
+/// A command on several modules does its work on those that take it, and says which do not.
+#[test]
+fn modules_are_disabled_and_enabled() {
+    let machine = Emulated::new();
+    let refused = machine.ndctl("disable-dimm nmem0");
+    assert_eq!(refused.out, "disabled 0 nmem\n");
+    refused.failure(1, &["part of region0, which is in use", "disable-region region0"]);
+    machine.ndctl("disable-region region0").success();
+    assert_eq!(machine.ndctl("disable-dimm nmem0 nmem1").success(), "disabled 2 nmems\n");
+    assert_eq!(machine.ndctl("list -D").success(), "");
+    assert_eq!(machine.ndctl("list -Di").success().matches("\"state\":\"disabled\"").count(), 2);
+    machine.ndctl("enable-region region0").failure(1, &["its module 0x0001 is disabled", "enable-dimm"]);
+    let partly = machine.ndctl("enable-dimm -v -b ACPI.NFIT nmem0 nmem9").success();
+    assert_eq!(partly, "there is no module nmem9, skipping...\nenabled 1 nmem\n");
+    machine.ndctl("enable-dimm -b e820 nmem1").failure(1, &["there is no bus e820", "list -B"]);
+    machine.ndctl("enable-dimm all").success();
+    machine.check_fields("enable-dimm", "all");
+    machine.check_fields("disable-dimm", "all");
+    machine.check_fields("check-labels", "all");
+}
+
+#[test]
+fn labels_are_read_in_parts_and_as_json() {
+    let machine = Emulated::new();
+    let area = machine.folder.path().join("area");
+    machine.ndctl(&format!("read-labels nmem0 -o {}", text(&area))).success();
+    let area = fs::read(area).unwrap();
+    let part = machine.ndctl("read-labels nmem0 -s 16 -O 256").success();
+    assert_eq!(part.as_bytes(), &area[256..272]);
+    assert_eq!(machine.ndctl("read-labels all -I").success().len(), 1024);
+    machine.ndctl("read-labels nmem0 -s 1 -O 1G").failure(1, &["the label area of module 0x0001", "from"]);
+    machine.ndctl("read-labels nmem0 -j -s 8").failure(2, &["incompatible with --json"]);
+    machine.ndctl("read-labels nmem0 -I -s 8").failure(2, &["not both"]);
+    let listed = machine.ndctl("read-labels nmem0 nmem1 -I -j").success();
+    assert!(listed.starts_with("[\n  {\n    \"dev\":\"nmem0\",\n    \"index\":["), "{listed}");
+    assert!(listed.contains("\"dev\":\"nmem1\"") && !listed.contains("\"label\":"), "{listed}");
+    assert!(machine.ndctl("read-labels nmem0 -u").success().contains("\"flags\":\"0\""));
+    machine.check_fields("read-labels", "nmem0");
+    machine.ndctl("disable-region all").success();
+    assert_eq!(machine.ndctl("zero-labels nmem0 -s 512").success(), "zeroed 1 nmem\n");
+    let blank = machine.ndctl("check-labels nmem0");
+    assert_eq!(blank.out, "successfully verified 0 nmem label\n");
+    blank.failure(1, &["the label area is not initialized"]);
+    assert!(machine.ndctl("check-labels all").success().ends_with("successfully verified 1 nmem label\n"));
+    let words = ["ndctl", "--state", text(&machine.state), "write-labels", "nmem0", "-s", "512"];
+    assert_eq!(lode_with_stdin(words, &area).success(), "wrote 1 nmem\n");
+    assert_eq!(machine.ndctl("check-labels all").success(), "successfully verified 2 nmem labels\n");
+}
