@@ -14,7 +14,7 @@ use crate::fields;
 use crate::output::Output;
 use crate::platform::{MachineLocation, real};
 use clap::{Args, Subcommand};
-use lode_platform::ndctl;
+use lode_platform::{Purpose, ndctl};
 use serde_json::Value;
 
 const OUTPUT: (&str, &str) =
@@ -27,8 +27,11 @@ const LIST_FIELDS: &[(&str, &str)] = &[OUTPUT];
 const OUTPUT_FIELDS: &[(&str, &str)] = &[OUTPUT, COMMANDS];
 /// The fields of commands that act on several things.
 const COUNT_FIELDS: &[(&str, &str)] = &[COUNT, COMMANDS];
-/// The fields of commands that read things and act on several.
-const READ_FIELDS: &[(&str, &str)] = &[COUNT, ("output", "what was read, as with -j"), COMMANDS];
+/// The fields of commands that act on several things and print them.
+const READ_FIELDS: &[(&str, &str)] = &[COUNT, ("output", "the JSON of what was read or changed"), COMMANDS];
+/// The fields of the version.
+const VERSION_FIELDS: &[(&str, &str)] =
+    &[("version", "the version of ndctl whose output the machine has, as 76"), COMMANDS];
 /// The fields of commands that skip the things that they refuse.
 const SKIPPED_FIELDS: &[(&str, &str)] =
     &[COUNT, ("skipped", "why others were skipped, a text for each"), COMMANDS];
@@ -93,12 +96,18 @@ enum NdctlCommand {
     /// Inject media errors into a namespace, or remove them
     #[command(after_long_help = fields::help(OUTPUT_FIELDS))]
     InjectError(media::Inject),
+    /// Clear the media errors in the data of a namespace; the content of these sectors is lost
+    #[command(after_long_help = fields::help(READ_FIELDS))]
+    ClearErrors(media::Clear),
     /// Search modules for media errors
     #[command(after_long_help = fields::help(OUTPUT_FIELDS))]
     StartScrub(media::BusNames),
     /// Wait until the search of modules has ended
     #[command(after_long_help = fields::help(OUTPUT_FIELDS))]
     WaitScrub(media::BusNames),
+    /// Print the version of ndctl that the machine has
+    #[command(after_long_help = fields::help(VERSION_FIELDS))]
+    Version,
 }
 
 impl NdctlCommand {
@@ -136,9 +145,17 @@ pub(crate) fn run(ndctl: &Ndctl) -> Result<Output, Failure> {
         NdctlCommand::ReadLabels(read) => read.run(location),
         NdctlCommand::WriteLabels(write) => write.run(location),
         NdctlCommand::InjectError(inject) => inject.run(location),
+        NdctlCommand::ClearErrors(clear) => clear.run(location),
         NdctlCommand::StartScrub(buses) => buses.scrub(location),
         NdctlCommand::WaitScrub(buses) => buses.wait(location),
+        NdctlCommand::Version => version(location),
     }
+}
+
+/// Prints the version of the tool that the machine emulates.
+fn version(location: &MachineLocation) -> Result<Output, Failure> {
+    let version = location.open(Purpose::ReadOnly)?.platform().machine.profile.ndctl;
+    Ok(Output::text(format!("{version}\n")).with("version", version))
 }
 
 /// Arguments of `lode daxctl`.

@@ -89,3 +89,25 @@ fn labels_are_read_in_parts_and_as_json() {
     assert_eq!(lode_with_stdin(words, &area).success(), "wrote 1 nmem\n");
     assert_eq!(machine.ndctl("check-labels all").success(), "successfully verified 2 nmem labels\n");
 }
+
+#[test]
+fn errors_are_cleared_in_data() {
+    let machine = Emulated::new();
+    machine.ndctl("create-namespace -m fsdax -s 128M").success();
+    machine.ndctl("create-namespace -m sector -s 64M").success();
+    machine.ndctl("inject-error namespace0.0 -B 7 -n 10").success();
+    machine.ndctl("inject-error namespace0.0 -B 70 -n 1 -N").success();
+    machine.ndctl("clear-errors namespace0.1").failure(1, &["namespace0.1 is in mode sector", "raw"]);
+    machine.ndctl("clear-errors namespace0.1 -r region1").failure(1, &["not in the selected region"]);
+    machine.ndctl("clear-errors namespace0.9").failure(1, &["no namespace namespace0.9", "list -Ni"]);
+    let cleared = machine.ndctl("clear-errors all -r region0 -b ndbus0").success();
+    assert!(cleared.contains("\"dev\":\"namespace0.0\"") && !cleared.contains("badblock"), "{cleared}");
+    assert!(cleared.ends_with("}\ncleared 1 namespace\n"), "{cleared}");
+    let latent = machine.ndctl("inject-error namespace0.0 -t").success();
+    assert!(latent.contains("\"block\":70"), "the kernel did not know of it: {latent}");
+    machine.ndctl("clear-errors --scrub all").success();
+    assert_eq!(machine.ndctl("inject-error namespace0.0 -t").success(), "");
+    machine.check_fields("clear-errors", "all");
+    assert_eq!(machine.ndctl("version").success(), "76\n");
+    machine.check_fields("version", "");
+}

@@ -84,6 +84,8 @@ fn real_machine_changes_print_tool_commands() {
         ("ndctl", "check-namespace all", None),
         ("ndctl", "inject-error namespace0.0 -B 8 -n 8", None),
         ("ndctl", "inject-error namespace0.0 -B 8 -n 8 --clear", Some("ndctl clear-errors namespace0.0")),
+        ("ndctl", "clear-errors -s all", None),
+        ("ndctl", "version", None),
         ("ndctl", "start-scrub", None),
         ("ipmctl", "create -goal MemoryMode=100", None),
         ("ipmctl", "delete -goal", None),

@@ -22,7 +22,7 @@ pub(crate) use create::usable;
 pub use destroy::{destroy, enable, reconfigure};
 pub use error::NamespaceError;
 pub(crate) use find::{free_number, info_block_locations, region_labels};
-pub use find::{has_labels, labelled_names};
+pub use find::{has_labels, labelled_names, names};
 pub use found::{Namespace, Personality};
 pub(crate) use labels::{format_labels, labels_of, put_labels, remove_labels, replace_labels};
 pub use labels::{init_labels, label_extent, write_labels};
