@@ -223,6 +223,7 @@ fn namespace_hint(error: &NamespaceError) -> String {
         }
         NamespaceError::NoLabels { .. } => " with `lode ndctl init-labels`".to_owned(),
         NamespaceError::NoSlots { .. } => " with `lode ndctl destroy-namespace`".to_owned(),
+        NamespaceError::Autolabel { .. } => " with --no-autolabel".to_owned(),
         NamespaceError::NamespaceActive { .. } => " with -f".to_owned(),
         NamespaceError::LabelsExist { .. } => "; -f does it".to_owned(),
         NamespaceError::Misaligned { fitting, .. } => format!(" (--size={fitting})"),

@@ -51,6 +51,11 @@ impl NamespaceFilter {
 }
 
 impl BaseOptions {
+    /// Returns true if a bus is selected.
+    pub(super) fn is_limited(&self) -> bool {
+        self.bus.is_some()
+    }
+
     /// Returns the selected buses.
     pub(super) fn buses(&self, platform: &Platform) -> Result<Vec<NdBus>, Failure> {
         let mut buses = ndctl::inventory(platform).buses;

@@ -111,3 +111,46 @@ fn errors_are_cleared_in_data() {
     assert_eq!(machine.ndctl("version").success(), "76\n");
     machine.check_fields("version", "");
 }
+
+/// A namespace is made in each region that takes one.
+#[test]
+fn namespaces_are_created_in_all_regions() {
+    let folder = TempDir::new().unwrap();
+    let state = folder.path().join("state");
+    let machine = Emulated { folder, state };
+    lode(["platform", "init", "fujitsu-primergy", "--state", text(&machine.state)]).success();
+    machine.ndctl("create-namespace -c").failure(1, &["creating a namespace", "region"]);
+    lode(["ipmctl", "--state", text(&machine.state), "create", "-f", "-goal"]).success();
+    lode(["platform", "reboot", "--state", text(&machine.state)]).success();
+    machine.ndctl("create-namespace -b e820").failure(1, &["has no labels"]);
+    let first = machine.ndctl("create-namespace -b ACPI.NFIT -s 1G").success();
+    assert!(first.starts_with("{\n  \"dev\":\"namespace1.0\""), "{first}");
+    let all = machine.ndctl("create-namespace --continue -m devdax").success();
+    assert_eq!(all.matches("  \"dev\":\"namespace").count(), 2, "{all}");
+    assert!(all.ends_with("}\ncreated 2 namespaces\n"), "{all}");
+    machine.ndctl("create-namespace -c").failure(1, &["not free"]);
+    machine.ndctl("destroy-namespace -f all").success();
+    // The second one has the UUID of the first.
+    let uuid = "-s 1G -u 6a2f9a3e-71d5-4d07-9f0a-0f0d9f3c6a11";
+    let refused = machine.ndctl(&format!("create-namespace -c {uuid}"));
+    assert!(refused.out.ends_with("created 1 namespace\n"), "{refused:?}");
+    refused.failure(1, &["there is a namespace 6a2f9a3e"]);
+    machine.ndctl("destroy-namespace -f all").success();
+    machine.check_fields("create-namespace", "-c");
+}
+
+#[test]
+fn regions_without_labels_get_them_unless_refused() {
+    let machine = Emulated::new();
+    machine.ndctl("disable-region all").success();
+    machine.ndctl("zero-labels all").success();
+    machine.ndctl("enable-region all").success();
+    let without = machine.ndctl("create-namespace -f -e namespace0.0 -m sector --no-autolabel").success();
+    assert!(without.contains("\"mode\":\"sector\""), "{without}");
+    machine.ndctl("create-namespace -e namespace0.0 -L -R").failure(1, &["in use"]);
+    machine.ndctl("create-namespace -f -e namespace0.0 -s 1G").failure(1, &["leave the size out"]);
+    let labelled = machine.ndctl("create-namespace -f -e namespace0.0 -m fsdax -n data").success();
+    assert!(labelled.contains("\"name\":\"data\""), "{labelled}");
+    machine.ndctl("destroy-namespace -f all").success();
+    machine.ndctl("create-namespace -s 1G --no-autorecover").success();
+}

@@ -59,6 +59,25 @@ pub enum NamespaceError {
         /// Its number.
         region: u32,
     },
+    /// The region has no labels that could divide it.
+    #[error("region{region} has no labels, so its namespace has its size; leave the size out")]
+    Undivided {
+        /// Its number.
+        region: u32,
+    },
+    /// Labels for a region would change another active region with the same module.
+    #[error(
+        "region{region} gets no labels: its module {module} is also part of region{other}, which is in use; disable \
+         that region first, or go on without labels"
+    )]
+    Autolabel {
+        /// The region's number.
+        region: u32,
+        /// The module.
+        module: Handle,
+        /// Number of the other region.
+        other: u32,
+    },
     /// The region's label areas have no free slot for another namespace.
     #[error("the labels of region{region} have no room for another namespace; destroy one first")]
     NoSlots {
@@ -176,6 +195,19 @@ pub enum NamespaceError {
     /// The module does not exist, or can't be used.
     #[error(transparent)]
     Module(#[from] ModuleError),
+}
+
+impl NamespaceError {
+    /// Returns true if the region can't take a new namespace, while another region may take it.
+    pub fn is_of_region(&self) -> bool {
+        use NamespaceError::{Labels, NoLabels, NoSpace, RegionDisabled};
+        let unlabelled = LabelError::Blank;
+        match self {
+            NoSpace { .. } | RegionDisabled { .. } | NoLabels { .. } => true,
+            Labels { error, .. } => *error == unlabelled || matches!(error, LabelError::NoIndex { .. }),
+            _ => false,
+        }
+    }
 }
 
 fn place(region: Option<u32>) -> String {

@@ -16,9 +16,10 @@ mod mode;
 mod parameters;
 mod size;
 mod space;
+mod unlabelled;
 
-pub use create::create;
 pub(crate) use create::usable;
+pub use create::{candidates, create};
 pub use destroy::{destroy, enable, reconfigure};
 pub use error::NamespaceError;
 pub(crate) use find::{free_number, info_block_locations, region_labels};
