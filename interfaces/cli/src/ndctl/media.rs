@@ -101,7 +101,7 @@ pub(super) struct Clear {
 }
 
 impl Clear {
-    /// Clears the errors of each namespace. Skips those in mode sector if all namespaces are selected.
+    /// Clears the errors of each namespace. If all are selected, skips those in mode sector and those in RAM.
     pub(super) fn run(&self, location: &MachineLocation) -> Result<Output, Failure> {
         let mut directory = location.open(Purpose::Change)?;
         let names = self.filter.names(directory.platform(), &self.name)?;
@@ -109,7 +109,8 @@ impl Clear {
         for name in names {
             match directory.change(|platform| media_error::clear(platform, &name, self.scrub)) {
                 Ok(_) => cleared.push(name),
-                Err(PlatformError::Media(MediaFault::SectorMode { .. })) if self.name == "all" => {}
+                Err(PlatformError::Media(MediaFault::SectorMode { .. } | MediaFault::NoModules { .. }))
+                    if self.name == "all" => {}
                 Err(error) => failures.push(failed("clearing media errors")(error)),
             }
         }

@@ -93,7 +93,7 @@ pub(super) struct Create {
     #[arg(short, long)]
     force: bool,
     /// Create a namespace in each region that has the space, up to the first failure; with -f up to the last region
-    #[arg(short, long = "continue")]
+    #[arg(short = 'c', long = "continue")]
     greedy: bool,
     /// Give a region without labels labels before its namespace is reconfigured, if its modules have label areas; the
     /// default
@@ -166,7 +166,7 @@ impl Create {
                     }
                 }
                 Err(PlatformError::Namespace(error)) if error.is_of_region() => {
-                    full = Some(failed(CREATING)(error));
+                    full.get_or_insert_with(|| failed(CREATING)(error));
                 }
                 Err(error) => {
                     failures.push(failed(CREATING)(error));

@@ -154,3 +154,31 @@ fn regions_without_labels_get_them_unless_refused() {
     machine.ndctl("destroy-namespace -f all").success();
     machine.ndctl("create-namespace -s 1G --no-autorecover").success();
 }
+
+#[test]
+fn listings_are_filtered() {
+    let machine = Emulated::new();
+    machine.ndctl("create-namespace -m devdax -s 64M").success();
+    machine.ndctl("disable-namespace namespace0.0").success();
+    assert_eq!(machine.ndctl("list").success(), "");
+    assert!(machine.ndctl("list -c").success().contains("namespace0.0"));
+    assert!(machine.ndctl("list --configured -m RAW").success().contains("namespace0.0"));
+    assert!(machine.ndctl("list -RC").success().contains("\"capabilities\""));
+    assert!(machine.ndctl("list -DF").success().contains("\"can_update\":true"));
+    for (filter, listed) in [
+        ("-t pmem", true),
+        ("-t blk", false),
+        ("-U 0", true),
+        ("-U 0x1", false),
+        ("-U all", true),
+        ("-U -1", false),
+    ] {
+        assert_eq!(
+            machine.ndctl(&format!("list -R {filter}")).success().contains("region0"),
+            listed,
+            "{filter}"
+        );
+    }
+    machine.ndctl("list -U node0").failure(2, &["invalid numa_node: 'node0'"]);
+    machine.ndctl("list -t dram").failure(2, &["pmem", "blk"]);
+}
