@@ -26,6 +26,7 @@ pub mod discovery;
 pub mod e820;
 pub mod goal;
 pub mod image;
+pub mod info_block;
 pub mod ipmctl;
 pub mod machine;
 pub mod media_error;

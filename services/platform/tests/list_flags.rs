@@ -110,7 +110,7 @@ fn firmware_is_listed_as_modules_report_it() {
     assert!(new.contains("\"scrub_state\":\"idle\",\n    \"firmware\":{},\n    \"dimms\""), "{new}");
     let module =
         "\"firmware\":{\n          \"current_version\":8623494483,\n          \"can_update\":true\n        }";
-    assert_eq!((new.matches(module).count(), 0x02_02_00_1553_u64), (2, 8_623_494_483), "{new}");
+    assert_eq!((new.matches(module).count(), 0x0002_0200_1553_u64), (2, 8_623_494_483), "{new}");
     let old = firmware(&|text| text.replacen("ndctl = 76", "ndctl = 68", 1));
     assert!(!old.contains("can_update") && !old.contains("{}") && old.contains("current_version"), "{old}");
     let unknown = firmware(&|text| text.replace("02.02.00.1553", "beta"));

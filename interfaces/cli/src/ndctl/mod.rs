@@ -2,6 +2,7 @@
 //! only list; every other command is left to those tools.
 
 mod base;
+mod info_block;
 mod labels;
 mod list;
 mod media;
@@ -93,6 +94,12 @@ enum NdctlCommand {
     /// Replace the label area of a module
     #[command(after_long_help = fields::help(COUNT_FIELDS))]
     WriteLabels(labels::Write),
+    /// Read the info blocks of namespaces, which state their modes
+    #[command(after_long_help = fields::help(READ_FIELDS))]
+    ReadInfoblock(info_block::Read),
+    /// Write the info block of an fsdax or devdax namespace, valid or not
+    #[command(after_long_help = fields::help(COUNT_FIELDS))]
+    WriteInfoblock(info_block::Write),
     /// Inject media errors into a namespace, or remove them
     #[command(after_long_help = fields::help(OUTPUT_FIELDS))]
     InjectError(media::Inject),
@@ -115,6 +122,8 @@ impl NdctlCommand {
     fn tool_command(&self) -> Option<String> {
         match self {
             NdctlCommand::List(_) => None,
+            NdctlCommand::ReadInfoblock(read) if read.is_of_file() => None,
+            NdctlCommand::WriteInfoblock(write) if write.is_of_file() => None,
             NdctlCommand::InjectError(media::Inject { clear: true, name, .. }) => {
                 Some(real::command("ndctl", ["clear-errors".to_owned(), name.clone()]))
             }
@@ -144,6 +153,8 @@ pub(crate) fn run(ndctl: &Ndctl) -> Result<Output, Failure> {
         NdctlCommand::DisableDimm(modules) => modules.set_enabled(location, false),
         NdctlCommand::ReadLabels(read) => read.run(location),
         NdctlCommand::WriteLabels(write) => write.run(location),
+        NdctlCommand::ReadInfoblock(read) => read.run(location),
+        NdctlCommand::WriteInfoblock(write) => write.run(location),
         NdctlCommand::InjectError(inject) => inject.run(location),
         NdctlCommand::ClearErrors(clear) => clear.run(location),
         NdctlCommand::StartScrub(buses) => buses.scrub(location),

@@ -43,11 +43,20 @@ impl ModeOption {
 
 /// The value of `--map`.
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum MapOption {
+pub(super) enum MapOption {
     /// In DRAM
     Mem,
     /// In the namespace
     Dev,
+}
+
+impl MapOption {
+    pub(super) fn location(self) -> MapLocation {
+        match self {
+            MapOption::Mem => MapLocation::Mem,
+            MapOption::Dev => MapLocation::Dev,
+        }
+    }
 }
 
 /// The value of `--type`.
@@ -120,7 +129,7 @@ impl Create {
             region,
             mode: self.mode.map_or(Mode::Fsdax, ModeOption::mode),
             size: self.size,
-            map: if matches!(self.map, Some(MapOption::Mem)) { MapLocation::Mem } else { MapLocation::Dev },
+            map: self.map.map(MapOption::location).unwrap_or_default(),
             align: self.align,
             sector_size: self.sector_size,
             name: self.name.clone(),

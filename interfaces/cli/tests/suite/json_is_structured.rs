@@ -9,7 +9,7 @@ use std::fs;
 use std::path::Path;
 
 /// A run of each command, in this order, on one machine and one folder: `@name` is a file in it.
-const RUNS: [&str; 85] = [
+const RUNS: [&str; 87] = [
     "platform init lab-pair",
     "platform template",
     "platform e820 @map --plan 1G",
@@ -52,6 +52,8 @@ const RUNS: [&str; 85] = [
     "ndctl wait-scrub",
     "ndctl check-namespace -f namespace0.2",
     "ndctl disable-namespace all",
+    "ndctl read-infoblock all",
+    "ndctl write-infoblock -o @infoblock -s 1G",
     "ndctl enable-namespace all",
     "ndctl destroy-namespace -f all",
     "ndctl disable-region all",

@@ -182,3 +182,77 @@ fn listings_are_filtered() {
     machine.ndctl("list -U node0").failure(2, &["invalid numa_node: 'node0'"]);
     machine.ndctl("list -t dram").failure(2, &["pmem", "blk"]);
 }
+
+#[test]
+fn info_blocks_of_namespaces_are_read_and_written() {
+    let machine = Emulated::new();
+    machine.ndctl("create-namespace -m sector -s 64M").success();
+    machine.ndctl("create-namespace -m fsdax -s 64M").success();
+    let enabled = machine.ndctl("read-infoblock namespace0.0 -j");
+    assert_eq!(enabled.out, "read 0 infoblocks\n");
+    enabled.failure(1, &["namespace0.0 is enabled", "disable-namespace namespace0.0"]);
+    machine.ndctl("write-infoblock namespace0.0").failure(1, &["namespace0.0 is enabled"]);
+    machine.ndctl("disable-namespace all").success();
+    let listed = machine.ndctl("read-infoblock all -j -V").success();
+    assert_eq!((listed.matches("BTT_ARENA_INFO").count(), listed.matches("NVDIMM_PFN_INFO").count()), (1, 1));
+    let uuid = "6a2f9a3e-71d5-4d07-9f0a-0f0d9f3c6a11";
+    let other = format!("write-infoblock namespace0.0 -m DEVDAX -a 2M -M mem -u {uuid} -p {uuid}");
+    assert_eq!(machine.ndctl(&other).success(), "wrote 1 infoblock\n");
+    let stranger = machine.ndctl("read-infoblock namespace0.0 -j -V");
+    assert_eq!(stranger.out, "[]\n");
+    stranger.failure(1, &["NVDIMM_DAX_INFO is of the namespace 6a2f9a3e", "the kernel ignores it"]);
+    machine
+        .ndctl("write-infoblock namespace0.0 -s 4K -a 2M")
+        .failure(1, &["not a multiple of the alignment"]);
+    machine.ndctl(&format!("write-infoblock namespace0.0 -m devdax -a 2M -u {uuid}")).success();
+    machine.ndctl("enable-namespace all").success();
+    let list = machine.ndctl("list -n namespace0.0").success();
+    assert!(list.contains("\"mode\":\"devdax\"") && list.contains(uuid), "{list}");
+    machine.ndctl("disable-namespace all").success();
+    machine.check_fields("read-infoblock", "all");
+    machine.check_fields("write-infoblock", "all");
+}
+
+/// Files need no machine.
+#[test]
+fn info_blocks_of_files_are_read_and_written() {
+    let folder = TempDir::new().unwrap();
+    let file = folder.path().join("image");
+    let infoblock = |words: &str| lode(["ndctl"].into_iter().chain(words.split(' ')));
+    let at = text(&file);
+    infoblock(&format!("write-infoblock -o {at}")).failure(1, &["no info block fits 0 bytes"]);
+    assert!(!file.exists());
+    fs::write(&file, vec![7; 16384]).unwrap();
+    assert_eq!(
+        infoblock(&format!("write-infoblock -o {at} -s 1G -m devdax")).success(),
+        "wrote 1 infoblock\n"
+    );
+    let bytes = fs::read(&file).unwrap();
+    assert_eq!((bytes.len(), bytes[0], bytes[8192]), (16384, 0, 7));
+    let listed = infoblock(&format!("read-infoblock -i {at} -u -V")).success();
+    assert!(
+        listed.contains("\"signature\":\"NVDIMM_DAX_INFO\"") && listed.contains("\"0x200000\""),
+        "{listed}"
+    );
+    let piped = lode_with_stdin(["ndctl", "read-infoblock", "-j"], &bytes).success();
+    assert!(piped.contains("\"file\":\"<stdin>\""), "{piped}");
+    let copy = folder.path().join("copy");
+    assert_eq!(
+        infoblock(&format!("read-infoblock -i {at} -o {}", text(&copy))).success(),
+        "read 1 infoblock\n"
+    );
+    assert_eq!(fs::read(&copy).unwrap(), bytes[..8192]);
+    let mut damaged = bytes.clone();
+    damaged[8191] ^= 1;
+    let refused = lode_with_stdin(["ndctl", "read-infoblock", "-jV"], &damaged);
+    refused.failure(1, &["<stdin>: the info block NVDIMM_DAX_INFO is damaged"]);
+    lode_with_stdin(["ndctl", "read-infoblock"], &bytes[..8191]).failure(1, &["<stdin> has 8191 bytes"]);
+    for words in
+        ["write-infoblock", "write-infoblock -c", "write-infoblock -c -s 1G -o x", "write-infoblock -m raw x"]
+    {
+        infoblock(words).failure(2, &[]);
+    }
+    for align in ["6K", "2K", "1T"] {
+        infoblock(&format!("write-infoblock -c -s 16G -a {align}")).failure(1, &["align"]);
+    }
+}

@@ -86,6 +86,8 @@ fn real_machine_changes_print_tool_commands() {
         ("ndctl", "inject-error namespace0.0 -B 8 -n 8 --clear", Some("ndctl clear-errors namespace0.0")),
         ("ndctl", "clear-errors -s all", None),
         ("ndctl", "version", None),
+        ("ndctl", "read-infoblock -V namespace0.0", None),
+        ("ndctl", "write-infoblock -m devdax namespace0.0", None),
         ("ndctl", "start-scrub", None),
         ("ipmctl", "create -goal MemoryMode=100", None),
         ("ipmctl", "delete -goal", None),

@@ -25,6 +25,7 @@ pub use error::NamespaceError;
 pub(crate) use find::{free_number, info_block_locations, region_labels};
 pub use find::{has_labels, labelled_names, names};
 pub use found::{Namespace, Personality};
+pub(crate) use info::write_at;
 pub(crate) use labels::{format_labels, labels_of, put_labels, remove_labels, replace_labels};
 pub use labels::{init_labels, label_extent, write_labels};
 pub use mode::{MapLocation, Mode};

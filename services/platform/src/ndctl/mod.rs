@@ -4,6 +4,7 @@ mod dax;
 mod device;
 mod device_number;
 mod emulated;
+mod info_block;
 pub(crate) mod inventory;
 mod label_area;
 mod list;
@@ -13,6 +14,7 @@ pub(crate) mod order;
 pub use dax::DaxRequest;
 pub use device_number::device_number;
 pub use emulated::{describe, inventory};
+pub use info_block::info_blocks;
 pub use inventory::{
     BadBlocks, DaxDevice, DaxMode, DaxRegion, Inventory, NdBus, NdCapabilities, NdFirmware, NdHealth,
     NdMapping, NdModule, NdNamespace, NdPageMap, NdPersonality, NdRegion, SECTOR,
