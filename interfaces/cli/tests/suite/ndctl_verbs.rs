@@ -70,7 +70,9 @@ fn labels_are_read_in_parts_and_as_json() {
     let area = fs::read(area).unwrap();
     let part = machine.ndctl("read-labels nmem0 -s 16 -O 256").success();
     assert_eq!(part.as_bytes(), &area[256..272]);
-    assert_eq!(machine.ndctl("read-labels all -I").success().len(), 1024);
+    let index = machine.folder.path().join("index");
+    machine.ndctl(&format!("read-labels all -I -o {}", text(&index))).success();
+    assert_eq!(fs::read(index).unwrap().len(), 1024);
     machine.ndctl("read-labels nmem0 -s 1 -O 1G").failure(1, &["the label area of module 0x0001", "from"]);
     machine.ndctl("read-labels nmem0 -j -s 8").failure(2, &["incompatible with --json"]);
     machine.ndctl("read-labels nmem0 -I -s 8").failure(2, &["not both"]);
