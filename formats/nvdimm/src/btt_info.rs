@@ -356,6 +356,68 @@ pub struct BttInfo {
     pub geometry: BttGeometry,
 }
 
+/// The fields of the info block of an arena as they are stored, valid or not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StoredBtt {
+    /// The signature.
+    pub sig: [u8; 16],
+    /// UUID of the table.
+    pub uuid: [u8; 16],
+    /// UUID of the namespace.
+    pub parent_uuid: [u8; 16],
+    /// Flags.
+    pub flags: u32,
+    /// The major number of the format.
+    pub major: u16,
+    /// The minor number of the format.
+    pub minor: u16,
+    /// Bytes of a sector, and number of sectors.
+    pub external: [u32; 2],
+    /// Bytes of a block, and number of blocks.
+    pub internal: [u32; 2],
+    /// Number of free blocks.
+    pub nfree: u32,
+    /// Bytes of the info block.
+    pub infosize: u32,
+    /// Offset of the next arena; 0 for the last one. All offsets are in bytes.
+    pub nextoff: u64,
+    /// Offset of the blocks.
+    pub dataoff: u64,
+    /// Offset of the map.
+    pub mapoff: u64,
+    /// Offset of the flog.
+    pub flogoff: u64,
+    /// Offset of the copy of the info block.
+    pub infooff: u64,
+    /// True if the checksum is that of the other bytes.
+    pub is_intact: bool,
+}
+
+impl StoredBtt {
+    /// Reads the fields at the start of `bytes`; `None` if the bytes are too few or begin with another signature.
+    pub fn read(bytes: &[u8]) -> Option<StoredBtt> {
+        let (raw, _) = BttBytes::ref_from_prefix(bytes).ok()?;
+        (raw.sig == SIG).then(|| StoredBtt {
+            sig: raw.sig,
+            uuid: raw.uuid,
+            parent_uuid: raw.parent_uuid,
+            flags: raw.flags.get(),
+            major: raw.major.get(),
+            minor: raw.minor.get(),
+            external: [raw.external_lbasize.get(), raw.external_nlba.get()],
+            internal: [raw.internal_lbasize.get(), raw.internal_nlba.get()],
+            nfree: raw.nfree.get(),
+            infosize: raw.infosize.get(),
+            nextoff: raw.nextoff.get(),
+            dataoff: raw.dataoff.get(),
+            mapoff: raw.mapoff.get(),
+            flogoff: raw.flogoff.get(),
+            infooff: raw.infooff.get(),
+            is_intact: raw.checksum() == raw.checksum.get(),
+        })
+    }
+}
+
 impl BttInfo {
     /// The first word of an info block. A block without it is none.
     pub const SIG_WORD: u64 = u64::from_le_bytes(*b"BTT_AREN");

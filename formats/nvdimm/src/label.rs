@@ -85,6 +85,62 @@ struct LabelBytes12 {
 const _: () = assert!(size_of::<LabelBytes11>() == LabelFormat::V1_1.label_len() as usize);
 const _: () = assert!(size_of::<LabelBytes12>() == LabelFormat::V1_2.label_len() as usize);
 
+/// The fields of a namespace label as they are stored, valid or not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StoredLabel {
+    /// UUID of the namespace.
+    pub uuid: [u8; 16],
+    /// Name of the namespace, up to its first zero byte.
+    pub name: [u8; LabelName::LEN],
+    /// Flags.
+    pub flags: u32,
+    /// Number of labels of the namespace.
+    pub label_count: u16,
+    /// Position of the module in its interleave set.
+    pub position: u16,
+    /// Cookie of the interleave set.
+    pub set_cookie: u64,
+    /// Sector size in bytes; 0 stands for 512.
+    pub lba_size: u64,
+    /// Offset of the range on the module, in bytes.
+    pub dpa: u64,
+    /// Length of the range, in bytes.
+    pub raw_size: u64,
+    /// Number of the label's slot.
+    pub slot: u32,
+    /// GUIDs of type and abstraction; `None` for labels 1.1.
+    pub guids: Option<[[u8; 16]; 2]>,
+}
+
+impl StoredLabel {
+    /// Reads the fields at the start of `bytes`, which are a slot of a label of `format`. Returns `None` if the bytes
+    /// are too few.
+    pub fn read(bytes: &[u8], format: LabelFormat) -> Option<StoredLabel> {
+        // Labels 1.2 begin with the fields of labels 1.1.
+        let (head, _) = LabelBytes11::ref_from_prefix(bytes).ok()?;
+        let guids = match format {
+            LabelFormat::V1_1 => None,
+            LabelFormat::V1_2 | LabelFormat::V2_1 => {
+                let (label, _) = LabelBytes12::ref_from_prefix(bytes).ok()?;
+                Some([label.type_guid, label.abstraction])
+            }
+        };
+        Some(StoredLabel {
+            uuid: head.uuid,
+            name: head.name,
+            flags: head.flags.get(),
+            label_count: head.label_count.get(),
+            position: head.position.get(),
+            set_cookie: head.set_cookie.get(),
+            lba_size: head.lba_size.get(),
+            dpa: head.dpa.get(),
+            raw_size: head.raw_size.get(),
+            slot: head.slot.get(),
+            guids,
+        })
+    }
+}
+
 /// A module's part of a namespace, in labels 1.1 and 1.2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NamespaceLabel {

@@ -281,6 +281,38 @@ impl LabelIndex {
     }
 }
 
+/// The fields of an index block as they are stored, valid or not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StoredIndex {
+    /// The signature.
+    pub sig: [u8; 16],
+    /// The major number of the label format.
+    pub major: u16,
+    /// The minor number of the label format.
+    pub minor: u16,
+    /// The code of the label length, which is 128 bytes shifted by it.
+    pub label_size: u8,
+    /// The sequence number.
+    pub sequence: u32,
+    /// The number of slots.
+    pub slot_count: u32,
+}
+
+impl StoredIndex {
+    /// Reads the fields at the start of `bytes`; `None` if the bytes are too few.
+    pub fn read(bytes: &[u8]) -> Option<StoredIndex> {
+        let (head, _) = IndexBytes::ref_from_prefix(bytes).ok()?;
+        Some(StoredIndex {
+            sig: head.sig,
+            major: head.major.get(),
+            minor: head.minor.get(),
+            label_size: head.label_size,
+            sequence: head.sequence.get(),
+            slot_count: head.slot_count.get(),
+        })
+    }
+}
+
 /// Returns the sequence number after `sequence`. The numbers 1, 2 and 3 repeat; 0 is none.
 const fn after(sequence: u8) -> u8 {
     sequence % 3 + 1

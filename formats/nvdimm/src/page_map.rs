@@ -207,6 +207,52 @@ impl PageMapInfo {
         })
     }
 
+    /// Plans the info block that `ndctl write-infoblock` makes for an image of `size` bytes whose first byte has the
+    /// address `start`. The block need not be one that a kernel takes.
+    ///
+    /// # Errors
+    /// Fails if `align` is not a power of two, or is below 4096 or too large for its field. Fails if the image has no
+    /// room for the map and a page of data.
+    pub fn plan_image(
+        user: PageMapUser,
+        location: PageMapLocation,
+        start: u64,
+        size: u64,
+        align: u64,
+    ) -> Result<PageMapInfo, InfoBlockError> {
+        Want::PowerOfTwo.check("align", 0, align)?;
+        Want::AtLeast(PAGE).check("align", 0, align)?;
+        Want::AtMost(DATA_OFF_MAX).check("start", 0, start)?;
+        Want::AtMost(DATA_OFF_MAX).check("size", 0, size)?;
+        let field_align = InvalidField::narrow("align", align)?;
+        let unit = align.max(SUBSECTION);
+        let map_len = match location {
+            PageMapLocation::Dram => 0,
+            PageMapLocation::Namespace => size.saturating_sub(RESERVED) / PAGE * PAGE_STRUCT,
+        };
+        let start_pad = align_up(start, unit) - start;
+        let end_trunc = start + size - align_down(start + size, unit);
+        let data_off = align_up(start + RESERVED + map_len, unit) - start;
+        let size_min = data_off + end_trunc + start_pad + PAGE;
+        if size < size_min {
+            return Err(InfoBlockError::TooSmall { size, size_min });
+        }
+        Ok(PageMapInfo {
+            user,
+            uuid: Uuid::nil(),
+            parent_uuid: Uuid::nil(),
+            minor: MINOR_PAGE,
+            data_off,
+            page_count: (size - data_off - end_trunc - start_pad) / PAGE,
+            location,
+            start_pad: InvalidField::narrow("start_pad", start_pad)?,
+            end_trunc: InvalidField::narrow("end_trunc", end_trunc)?,
+            align: field_align,
+            page_size: PAGE_FIELD,
+            page_struct_size: PAGE_STRUCT_FIELD,
+        })
+    }
+
     /// Returns the number of bytes that a namespace of `size` bytes offers to its user: the size that ndctl shows.
     pub fn data_len(&self, size: u64) -> u64 {
         size.saturating_sub(self.data_start()).saturating_sub(self.end_trunc.into())
@@ -285,6 +331,66 @@ impl PageMapInfo {
             rule("align", self.align.into(), AtLeast(PAGE))?;
         }
         Ok(())
+    }
+}
+
+/// The fields of the info block of a page map as they are stored, valid or not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StoredPageMap {
+    /// The signature, which names the user of the pages.
+    pub sig: [u8; 16],
+    /// UUID of the page map.
+    pub uuid: [u8; 16],
+    /// UUID of the namespace.
+    pub parent_uuid: [u8; 16],
+    /// Flags.
+    pub flags: u32,
+    /// The major number of the format.
+    pub major: u16,
+    /// The minor number of the format.
+    pub minor: u16,
+    /// Offset of the data in bytes.
+    pub data_off: u64,
+    /// Pages of the data.
+    pub page_count: u64,
+    /// Code of the location of the map.
+    pub mode: u32,
+    /// Bytes that are not used at the start.
+    pub start_pad: u32,
+    /// Bytes that are not used at the end.
+    pub end_trunc: u32,
+    /// Alignment of mappings in bytes.
+    pub align: u32,
+    /// Bytes of a page.
+    pub page_size: u32,
+    /// Bytes of the map for each page.
+    pub page_struct_size: u16,
+    /// True if the checksum is that of the other bytes.
+    pub is_intact: bool,
+}
+
+impl StoredPageMap {
+    /// Reads the fields at the start of `bytes`; `None` if the bytes are too few or begin with neither signature.
+    pub fn read(bytes: &[u8]) -> Option<StoredPageMap> {
+        let (raw, _) = PageMapBytes::ref_from_prefix(bytes).ok()?;
+        [PageMapUser::FileSystem, PageMapUser::Device].into_iter().find(|user| user.sig() == raw.sig)?;
+        Some(StoredPageMap {
+            sig: raw.sig,
+            uuid: raw.uuid,
+            parent_uuid: raw.parent_uuid,
+            flags: raw.flags.get(),
+            major: raw.major.get(),
+            minor: raw.minor.get(),
+            data_off: raw.data_off.get(),
+            page_count: raw.page_count.get(),
+            mode: raw.mode.get(),
+            start_pad: raw.start_pad.get(),
+            end_trunc: raw.end_trunc.get(),
+            align: raw.align.get(),
+            page_size: raw.page_size.get(),
+            page_struct_size: raw.page_struct_size.get(),
+            is_intact: raw.checksum() == raw.checksum.get(),
+        })
     }
 }
 
@@ -417,6 +523,39 @@ mod test {
                 other => panic!("{field}: {other:?}"),
             }
         }
+    }
+
+    /// The manual page of ndctl 76 shows this block of an image of 1 TiB.
+    #[test]
+    fn image_plan_matches_ndctl() {
+        let plan = |location, start, size, align| {
+            PageMapInfo::plan_image(PageMapUser::FileSystem, location, start, size, align)
+        };
+        let info = plan(PageMapLocation::Namespace, 0, 1 << 40, 16 << 20).unwrap();
+        assert_eq!((info.data_off, info.page_count, info.minor), (17_196_646_400, 264_237_056, 4));
+        assert_eq!((info.start_pad, info.end_trunc, info.align), (0, 0, 16 << 20));
+        let padded = plan(PageMapLocation::Dram, 4096, 64 << 20, 4096).unwrap();
+        assert_eq!((padded.start_pad, padded.end_trunc, padded.align), ((2 << 20) - 4096, 4096, 4096));
+        assert_eq!((padded.data_off, padded.page_count), ((2 << 20) - 4096, (60 << 20) / 4096 + 1));
+        for (size, align) in [(0, 4096), (8192, 4096), (2 << 20, 4096), (64 << 20, 6144), (64 << 20, 2048)] {
+            assert!(plan(PageMapLocation::Namespace, 0, size, align).is_err(), "{size} {align}");
+        }
+        assert!(plan(PageMapLocation::Dram, u64::MAX, 64 << 20, 4096).is_err());
+        assert!(plan(PageMapLocation::Dram, 0, 1 << 50, 1 << 40).is_err());
+    }
+
+    #[test]
+    fn stored_fields_are_read_without_validation() {
+        let info = plan(PageMapRule::Pages, 1 << 30, 1 << 21).unwrap();
+        let mut bytes = info.encode();
+        let stored = StoredPageMap::read(&bytes).unwrap();
+        assert!(stored.is_intact && &stored.sig == b"NVDIMM_PFN_INFO\0");
+        assert_eq!((stored.data_off, stored.align, stored.mode), (info.data_off, info.align, 2));
+        bytes[0x48] = 9;
+        let stored = StoredPageMap::read(&bytes).unwrap();
+        assert!(!stored.is_intact && stored.mode == 9);
+        bytes[0] = 0;
+        assert_eq!((StoredPageMap::read(&bytes), StoredPageMap::read(&bytes[1..])), (None, None));
     }
 
     proptest! {

@@ -9,6 +9,7 @@ use lode_log::pmdk::{PmemLogError, PmemLogPoolError};
 use lode_log::{AppendLogError, LogPoolError};
 use lode_platform::goal::GoalError;
 use lode_platform::image::{ImageError, ImageErrorKind};
+use lode_platform::info_block::InfoBlockFault;
 use lode_platform::ipmctl::ShowError;
 use lode_platform::machine::ModuleError;
 use lode_platform::media_error::MediaFault;
@@ -173,6 +174,10 @@ pub(crate) fn platform_hint(error: &PlatformError) -> String {
         PlatformError::Namespace(error)
         | PlatformError::Media(MediaFault::Namespace(error))
         | PlatformError::Plan(PlanError::Rule(RuleError::Namespace(error))) => namespace_hint(error),
+        PlatformError::InfoBlock(InfoBlockFault::Enabled { name }) => {
+            format!(" with `lode ndctl disable-namespace {name}`")
+        }
+        PlatformError::InfoBlock(InfoBlockFault::Namespace(error)) => namespace_hint(error),
         PlatformError::Media(MediaFault::Poisoned { .. }) => {
             "; `lode ndctl list -RM` lists what is known to be lost".to_owned()
         }
@@ -213,6 +218,7 @@ fn namespace_hint(error: &NamespaceError) -> String {
         NamespaceError::Module(error) => module_hint(error).to_owned(),
         NamespaceError::UnknownRegion { .. } => "; `lode ndctl list -R` lists them".to_owned(),
         NamespaceError::UnknownNamespace { .. } => "; `lode ndctl list -Ni` lists them".to_owned(),
+        NamespaceError::ModuleDisabled { .. } => " with `lode ndctl enable-dimm`".to_owned(),
         NamespaceError::RegionDisabled { region } => {
             format!(" with `lode ndctl enable-region region{region}`")
         }
@@ -222,6 +228,7 @@ fn namespace_hint(error: &NamespaceError) -> String {
         }
         NamespaceError::NoLabels { .. } => " with `lode ndctl init-labels`".to_owned(),
         NamespaceError::NoSlots { .. } => " with `lode ndctl destroy-namespace`".to_owned(),
+        NamespaceError::Autolabel { .. } => " with --no-autolabel".to_owned(),
         NamespaceError::NamespaceActive { .. } => " with -f".to_owned(),
         NamespaceError::LabelsExist { .. } => "; -f does it".to_owned(),
         NamespaceError::Misaligned { fitting, .. } => format!(" (--size={fitting})"),

@@ -7,8 +7,8 @@ use crate::state::{InterleaveSet, Member, Partition};
 
 /// Reboots the machine. Firmware applies the goals: their modules leave their sets, are partitioned again, form new
 /// sets and get new label areas. The labels and namespaces on them are lost. Modules without configuration data lose
-/// their partitions and sets. Disabled regions and namespaces become enabled, namespaces are numbered by their offset,
-/// and the kernel finds all media errors. Returns the modules that were partitioned again.
+/// their partitions and sets. Disabled modules, regions and namespaces become enabled, namespaces are numbered by their
+/// offset, and the kernel finds all media errors. Returns the modules that were partitioned again.
 pub fn reboot(platform: &mut Platform) -> Vec<Handle> {
     let goals = std::mem::take(&mut platform.state.goals);
     let mut changed: Vec<Handle> = goals.iter().map(|goal| goal.module).collect();
@@ -16,6 +16,7 @@ pub fn reboot(platform: &mut Platform) -> Vec<Handle> {
     changed.extend(cleared.into_iter().filter(|module| !goals.iter().any(|goal| goal.module == *module)));
     let state = &mut platform.state;
     state.boots += 1;
+    state.disabled_modules.clear();
     state.disabled_regions.clear();
     state.namespaces.clear();
     state.known_errors.clear();

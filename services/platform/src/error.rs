@@ -6,6 +6,7 @@ use crate::file::error::FileError;
 use crate::file::progress::Cancelled;
 use crate::goal::error::GoalError;
 use crate::image::error::ImageError;
+use crate::info_block::error::InfoBlockFault;
 use crate::ipmctl::error::ShowError;
 use crate::machine::ModuleError;
 use crate::media_error::error::MediaFault;
@@ -35,6 +36,9 @@ pub enum PlatformError {
     /// Media can't be read, or an injection of media errors is invalid.
     #[error(transparent)]
     Media(#[from] MediaFault),
+    /// Info blocks can't be read, written or verified.
+    #[error(transparent)]
+    InfoBlock(#[from] InfoBlockFault),
     /// There is no plan, or a plan can't be executed.
     #[error(transparent)]
     Plan(#[from] PlanError),

@@ -66,6 +66,11 @@ impl Platform {
         })
     }
 
+    /// Returns true if the kernel uses the module: it answers, is not locked, and was not disabled.
+    pub fn is_enabled(&self, module: &Module) -> bool {
+        module.usable() && !self.state.is_disabled(module.handle)
+    }
+
     /// Returns true if DRAM is a cache of volatile memory on the modules. It is one as soon as a module gives any.
     pub fn memory_mode(&self) -> bool {
         self.state.partitions.iter().any(|partition| partition.memory > 0)

@@ -26,7 +26,7 @@ pub struct Region {
     pub socket: u16,
     /// Backing of the region.
     pub origin: Origin,
-    /// False if the region is disabled, or one of its modules is dead or locked.
+    /// False if the region is disabled, or one of its modules is disabled, dead or locked.
     pub enabled: bool,
 }
 
@@ -57,7 +57,7 @@ impl Region {
             size: set.share * set.members.len() as u64,
             socket: set.members.first().map_or(0, |member| member.module.socket()),
             origin: Origin::Set { id, share: set.share, members: set.members.clone() },
-            enabled: modules().all(|module| module.usable())
+            enabled: modules().all(|module| platform.is_enabled(module))
                 && !platform.state.disabled_regions.contains(&number),
         }
     }
@@ -153,13 +153,17 @@ impl Platform {
 /// Enables or disables a region until the next reboot. Returns true if this changed its state.
 ///
 /// # Errors
-/// Fails if the region does not exist, or can't be enabled because one of its modules is dead or locked.
+/// Fails if the region does not exist, or can't be enabled because one of its modules is disabled, dead or locked.
 pub fn enable(platform: &mut Platform, number: u32, enable: bool) -> Result<bool, NamespaceError> {
     let find = |platform: &Platform| platform.regions().into_iter().find(|region| region.number == number);
     let before = find(platform).ok_or(NamespaceError::UnknownRegion { region: number })?;
     platform.state.disabled_regions.retain(|disabled| *disabled != number);
     if !enable {
         platform.state.disabled_regions.push(number);
+    }
+    let disabled = before.members().iter().find(|member| platform.state.is_disabled(member.module));
+    if let (true, Some(member)) = (enable, disabled) {
+        return Err(NamespaceError::ModuleDisabled { region: number, module: member.module });
     }
     match find(platform) {
         Some(after) if enable && !after.enabled => Err(NamespaceError::RegionDisabled { region: number }),

@@ -31,6 +31,9 @@ pub struct State {
     /// Configured modules whose configuration data was deleted. They lose their partitions at the next reboot.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cleared: Vec<Handle>,
+    /// Modules that were disabled since the last reboot.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub disabled_modules: Vec<Handle>,
     /// Numbers of the regions that were disabled since the last reboot.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub disabled_regions: Vec<u32>,
@@ -159,6 +162,7 @@ impl State {
             sets: Vec::new(),
             goals: Vec::new(),
             cleared: Vec::new(),
+            disabled_modules: Vec::new(),
             disabled_regions: Vec::new(),
             namespaces: Vec::new(),
             media_errors: Vec::new(),
@@ -174,6 +178,11 @@ impl State {
     /// Returns true if the module has configuration data, as goals count it.
     pub fn is_configured(&self, module: Handle) -> bool {
         self.partition(module).is_some() && !self.cleared.contains(&module)
+    }
+
+    /// Returns true if the module was disabled since the last reboot.
+    pub(crate) fn is_disabled(&self, module: Handle) -> bool {
+        self.disabled_modules.contains(&module)
     }
 
     /// Returns true if the next reboot partitions the module again, or takes its partition away.

@@ -227,7 +227,7 @@ fn reconfigure_keeps_place() {
         Uuid::from_u128(next)
     };
     machine
-        .change(|platform| namespace::reconfigure(platform, "namespace0.0", &devdax, true, &mut uuids))
+        .change(|platform| namespace::reconfigure(platform, "namespace0.0", &devdax, true, true, &mut uuids))
         .unwrap();
     let list = machine.list();
     for part in ["\"mode\":\"devdax\"", "\"map\":\"mem\"", "\"name\":\"data\"", "\"chardev\":\"dax0.0\""] {

@@ -3,7 +3,7 @@
 use crate::page;
 use lode_nvdimm::{
     BttGeometry, BttInfo, BttVersion, InfoBlockError, PageMapInfo, PageMapLocation, PageMapRule, PageMapUser,
-    store_fletcher64,
+    StoredBtt, StoredPageMap, store_fletcher64,
 };
 use uuid::Uuid;
 
@@ -21,13 +21,19 @@ pub fn run(data: &[u8]) {
 }
 
 fn check(bytes: &[u8]) {
+    let stored_btt = StoredBtt::read(bytes);
+    let stored_map = StoredPageMap::read(bytes);
     match BttInfo::decode(bytes) {
-        Ok(info) => assert_eq!(BttInfo::decode(&info.encode()), Ok(info)),
+        Ok(info) => {
+            assert_eq!(BttInfo::decode(&info.encode()), Ok(info));
+            assert!(stored_btt.is_some_and(|stored| stored.is_intact));
+        }
         Err(error) => assert!(!error.to_string().is_empty()),
     }
     match PageMapInfo::decode(bytes) {
         Ok(info) => {
             assert_eq!(PageMapInfo::decode(&info.encode()), Ok(info));
+            assert!(stored_map.is_some_and(|stored| stored.is_intact && stored.data_off == info.data_off));
             let size = info.page_count;
             assert!(info.data_len(size) <= size);
         }

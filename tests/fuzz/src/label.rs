@@ -2,7 +2,7 @@
 
 use lode_nvdimm::{
     Abstraction, CxlNamespaceLabel, CxlRegionLabel, Label, LabelArea, LabelFlags, LabelFormat, LabelName,
-    LabelUpdate, NamespaceLabel, PERSISTENT_MEMORY, store_fletcher64,
+    LabelUpdate, NamespaceLabel, PERSISTENT_MEMORY, StoredIndex, StoredLabel, store_fletcher64,
 };
 use uuid::Uuid;
 
@@ -26,10 +26,17 @@ pub fn run(data: &[u8]) {
 
 /// Reads `bytes`, and changes the area if they hold one.
 fn check(bytes: &mut [u8]) {
+    let formats = [LabelFormat::V1_1, LabelFormat::V1_2];
+    assert!(formats.iter().all(|format| {
+        StoredLabel::read(bytes, *format).is_some() == (bytes.len() as u64 >= format.label_len())
+    }));
     let area = match LabelArea::read(bytes) {
         Ok(area) => area,
         Err(error) => return assert!(!error.to_string().is_empty()),
     };
+    assert!(
+        StoredIndex::read(&bytes[area.geometry().index(area.index().which()).start as usize..]).is_some()
+    );
     let labels: Vec<Label> = area.labels().map(|(_, label)| *label).collect();
     assert!(area.damaged().all(|(_, damage)| !damage.to_string().is_empty()));
     let _ = area.overlap();

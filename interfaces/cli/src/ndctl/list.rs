@@ -5,8 +5,8 @@ use super::namespace::ModeOption;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::platform::{MachineLocation, OpenedMachine};
-use clap::{ArgAction, Args};
-use lode_platform::ndctl::{self, DaxRequest, Included, Inventory, ListFilter, ListRequest};
+use clap::{ArgAction, Args, ValueEnum};
+use lode_platform::ndctl::{self, DaxRequest, Included, Inventory, ListFilter, ListRequest, RegionType};
 
 #[derive(Args, Debug)]
 pub(super) struct List {
@@ -25,6 +25,12 @@ pub(super) struct List {
     /// Include the health that modules report
     #[arg(short = 'H', long)]
     health: bool,
+    /// Include the firmware of modules; real modules tell it to root only
+    #[arg(short = 'F', long)]
+    firmware: bool,
+    /// Include the sector sizes and alignments that regions support
+    #[arg(short = 'C', long)]
+    capabilities: bool,
     /// Include character devices
     #[arg(short = 'X', long)]
     device_dax: bool,
@@ -34,6 +40,9 @@ pub(super) struct List {
     /// Include disabled devices
     #[arg(short, long)]
     idle: bool,
+    /// Include disabled devices, but for namespaces without a size
+    #[arg(short, long)]
+    configured: bool,
     /// Print sizes in human-readable form
     #[arg(short = 'u', long)]
     human: bool,
@@ -53,8 +62,41 @@ pub(super) struct List {
     #[arg(short, long, value_name = "NAMESPACE")]
     namespace: Option<String>,
     /// List only namespaces of this mode
-    #[arg(short, long, value_name = "MODE")]
+    #[arg(short, long, value_name = "MODE", ignore_case = true)]
     mode: Option<ModeOption>,
+    /// List only regions of this type, and their namespaces
+    #[arg(short = 't', long = "type", value_name = "TYPE")]
+    kind: Option<TypeOption>,
+    /// List only devices of this NUMA node, or of all
+    #[arg(short = 'U', long, value_name = "NODE", value_parser = numa_node, allow_negative_numbers = true)]
+    numa_node: Option<NumaNode>,
+}
+
+/// The value of `--type`.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum TypeOption {
+    /// Memory that is mapped
+    Pmem,
+    /// Block windows, which no kernel since 6.0 has
+    Blk,
+}
+
+/// The value of `--numa-node`.
+#[derive(Clone, Copy, Debug)]
+enum NumaNode {
+    All,
+    Node(i64),
+}
+
+/// Parses a NUMA node in the notation of C.
+fn numa_node(word: &str) -> Result<NumaNode, String> {
+    if word == "all" {
+        return Ok(NumaNode::All);
+    }
+    let (digits, sign) = word.strip_prefix('-').map_or((word, 1), |digits| (digits, -1));
+    let node = ndctl::device_number(digits, "node").filter(|_| !digits.starts_with("node"));
+    let node = node.ok_or_else(|| format!("invalid numa_node: '{word}'"))?;
+    Ok(NumaNode::Node(sign * i64::from(node)))
 }
 
 impl List {
@@ -65,9 +107,12 @@ impl List {
             regions: self.regions,
             namespaces: self.namespaces,
             health: self.health,
+            firmware: self.firmware,
+            capabilities: self.capabilities,
             dax: self.device_dax,
             media_errors: self.media_errors,
             idle: self.idle,
+            configured: self.configured,
             verbose: self.verbose,
         };
         let filter = ListFilter {
@@ -76,6 +121,14 @@ impl List {
             region: self.region.clone(),
             namespace: self.namespace.clone(),
             mode: self.mode.map(ModeOption::mode),
+            region_type: self.kind.map(|kind| match kind {
+                TypeOption::Pmem => RegionType::Pmem,
+                TypeOption::Blk => RegionType::Blk,
+            }),
+            numa_node: match self.numa_node {
+                Some(NumaNode::Node(node)) => Some(node),
+                Some(NumaNode::All) | None => None,
+            },
         };
         let request = ListRequest { included, filter, human: self.human };
         Ok(listing_output("", &inventory(location)?.list(&request)))

@@ -1,11 +1,12 @@
 //! `lode ndctl inject-error`, `start-scrub` and `wait-scrub`.
 
-use super::listing_output;
+use super::base::NamespaceFilter;
+use super::{count_text, listing_output, listing_value};
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::platform::{MachineLocation, failed};
 use clap::Args;
-use lode_platform::media_error::{self, Injection};
+use lode_platform::media_error::{self, Injection, MediaFault};
 use lode_platform::ndctl::{self, BadBlocks, Included, ListFilter, ListRequest};
 use lode_platform::{Platform, PlatformError, Purpose};
 use std::fmt::Write;
@@ -84,6 +85,45 @@ impl Inject {
                 write!(text, "{comma}\n    {{\n      \"block\":{block},\n      \"count\":{count}\n    }}");
         }
         text + "\n  ]\n}\n"
+    }
+}
+
+#[derive(Args, Debug)]
+pub(super) struct Clear {
+    /// Name of the namespace, as namespace0.0, or all
+    #[arg(value_name = "NAMESPACE")]
+    name: String,
+    /// Search the modules first, to clear errors that the kernel does not know, too
+    #[arg(short, long)]
+    scrub: bool,
+    #[command(flatten)]
+    filter: NamespaceFilter,
+}
+
+impl Clear {
+    /// Clears the errors of each namespace. If all are selected, skips those in mode sector and those in RAM.
+    pub(super) fn run(&self, location: &MachineLocation) -> Result<Output, Failure> {
+        let mut directory = location.open(Purpose::Change)?;
+        let names = self.filter.names(directory.platform(), &self.name)?;
+        let (mut cleared, mut failures) = (Vec::new(), Vec::new());
+        for name in names {
+            match directory.change(|platform| media_error::clear(platform, &name, self.scrub)) {
+                Ok(_) => cleared.push(name),
+                Err(PlatformError::Media(MediaFault::SectorMode { .. } | MediaFault::NoModules { .. }))
+                    if self.name == "all" => {}
+                Err(error) => failures.push(failed("clearing media errors")(error)),
+            }
+        }
+        let included = Included { media_errors: true, ..Included::default() };
+        let inventory = ndctl::inventory(directory.platform());
+        let listed: Vec<String> =
+            cleared.iter().map(|name| inventory.describe(name, &included, false)).collect();
+        let text = listed.concat() + &count_text("cleared", cleared.len(), "namespace");
+        let values: Vec<_> = listed.iter().map(|object| listing_value(object)).collect();
+        match Failure::join(failures) {
+            Some(failure) => Err(failure.after(text)),
+            None => Ok(Output::text(text).with("count", cleared.len()).with("output", values)),
+        }
     }
 }
 

@@ -1,9 +1,12 @@
 //! `lode ndctl` and `lode daxctl`: the commands of ndctl and daxctl, on an emulated machine. On a real machine they
 //! only list; every other command is left to those tools.
 
+mod base;
+mod info_block;
 mod labels;
 mod list;
 mod media;
+mod modules;
 mod namespace;
 mod region;
 
@@ -12,18 +15,27 @@ use crate::fields;
 use crate::output::Output;
 use crate::platform::{MachineLocation, real};
 use clap::{Args, Subcommand};
-use lode_platform::ndctl;
+use lode_platform::{Purpose, ndctl};
 use serde_json::Value;
 
 const OUTPUT: (&str, &str) =
     ("output", "the JSON that is printed without --json; an empty array if nothing is printed");
+const COUNT: (&str, &str) = ("count", "how many were changed or checked");
 const COMMANDS: (&str, &str) = ("commands", "instead, if the machine is a real one: the commands to run");
 /// The fields of listings.
 const LIST_FIELDS: &[(&str, &str)] = &[OUTPUT];
 /// The fields of commands that print the things that they made or found.
 const OUTPUT_FIELDS: &[(&str, &str)] = &[OUTPUT, COMMANDS];
 /// The fields of commands that act on several things.
-const COUNT_FIELDS: &[(&str, &str)] = &[("count", "how many were changed or checked"), COMMANDS];
+const COUNT_FIELDS: &[(&str, &str)] = &[COUNT, COMMANDS];
+/// The fields of commands that act on several things and print them.
+const READ_FIELDS: &[(&str, &str)] = &[COUNT, ("output", "the JSON of what was read or changed"), COMMANDS];
+/// The fields of the version.
+const VERSION_FIELDS: &[(&str, &str)] =
+    &[("version", "the version of ndctl whose output the machine has, as 76"), COMMANDS];
+/// The fields of commands that skip the things that they refuse.
+const SKIPPED_FIELDS: &[(&str, &str)] =
+    &[COUNT, ("skipped", "why others were skipped, a text for each"), COMMANDS];
 
 /// Arguments of `lode ndctl`.
 #[derive(Args, Debug)]
@@ -66,22 +78,43 @@ enum NdctlCommand {
     InitLabels(labels::Init),
     /// Erase the label areas of modules
     #[command(after_long_help = fields::help(COUNT_FIELDS))]
-    ZeroLabels(labels::ModuleNames),
+    ZeroLabels(labels::Zero),
+    /// Check that the label areas of modules have an index block
+    #[command(after_long_help = fields::help(SKIPPED_FIELDS))]
+    CheckLabels(modules::ModuleNames),
+    /// Enable modules
+    #[command(after_long_help = fields::help(SKIPPED_FIELDS))]
+    EnableDimm(modules::ModuleNames),
+    /// Disable modules until the next start
+    #[command(after_long_help = fields::help(SKIPPED_FIELDS))]
+    DisableDimm(modules::ModuleNames),
     /// Read the label areas of modules
-    #[command(after_long_help = fields::help(COUNT_FIELDS))]
+    #[command(after_long_help = fields::help(READ_FIELDS))]
     ReadLabels(labels::Read),
     /// Replace the label area of a module
     #[command(after_long_help = fields::help(COUNT_FIELDS))]
     WriteLabels(labels::Write),
+    /// Read the info blocks of namespaces, which state their modes
+    #[command(after_long_help = fields::help(READ_FIELDS))]
+    ReadInfoblock(info_block::Read),
+    /// Write the info block of an fsdax or devdax namespace, valid or not
+    #[command(after_long_help = fields::help(COUNT_FIELDS))]
+    WriteInfoblock(info_block::Write),
     /// Inject media errors into a namespace, or remove them
     #[command(after_long_help = fields::help(OUTPUT_FIELDS))]
     InjectError(media::Inject),
+    /// Clear the media errors in the data of a namespace; the content of these sectors is lost
+    #[command(after_long_help = fields::help(READ_FIELDS))]
+    ClearErrors(media::Clear),
     /// Search modules for media errors
     #[command(after_long_help = fields::help(OUTPUT_FIELDS))]
     StartScrub(media::BusNames),
     /// Wait until the search of modules has ended
     #[command(after_long_help = fields::help(OUTPUT_FIELDS))]
     WaitScrub(media::BusNames),
+    /// Print the version of ndctl that the machine has
+    #[command(after_long_help = fields::help(VERSION_FIELDS))]
+    Version,
 }
 
 impl NdctlCommand {
@@ -89,6 +122,8 @@ impl NdctlCommand {
     fn tool_command(&self) -> Option<String> {
         match self {
             NdctlCommand::List(_) => None,
+            NdctlCommand::ReadInfoblock(read) if read.is_of_file() => None,
+            NdctlCommand::WriteInfoblock(write) if write.is_of_file() => None,
             NdctlCommand::InjectError(media::Inject { clear: true, name, .. }) => {
                 Some(real::command("ndctl", ["clear-errors".to_owned(), name.clone()]))
             }
@@ -112,13 +147,26 @@ pub(crate) fn run(ndctl: &Ndctl) -> Result<Output, Failure> {
         NdctlCommand::EnableRegion(regions) => regions.set_enabled(location, true),
         NdctlCommand::DisableRegion(regions) => regions.set_enabled(location, false),
         NdctlCommand::InitLabels(init) => init.run(location),
-        NdctlCommand::ZeroLabels(modules) => modules.zero(location),
+        NdctlCommand::ZeroLabels(zero) => zero.run(location),
+        NdctlCommand::CheckLabels(modules) => modules.check_labels(location),
+        NdctlCommand::EnableDimm(modules) => modules.set_enabled(location, true),
+        NdctlCommand::DisableDimm(modules) => modules.set_enabled(location, false),
         NdctlCommand::ReadLabels(read) => read.run(location),
         NdctlCommand::WriteLabels(write) => write.run(location),
+        NdctlCommand::ReadInfoblock(read) => read.run(location),
+        NdctlCommand::WriteInfoblock(write) => write.run(location),
         NdctlCommand::InjectError(inject) => inject.run(location),
+        NdctlCommand::ClearErrors(clear) => clear.run(location),
         NdctlCommand::StartScrub(buses) => buses.scrub(location),
         NdctlCommand::WaitScrub(buses) => buses.wait(location),
+        NdctlCommand::Version => version(location),
     }
+}
+
+/// Prints the version of the tool that the machine emulates.
+fn version(location: &MachineLocation) -> Result<Output, Failure> {
+    let version = location.open(Purpose::ReadOnly)?.platform().machine.profile.ndctl;
+    Ok(Output::text(format!("{version}\n")).with("version", version))
 }
 
 /// Arguments of `lode daxctl`.
@@ -163,7 +211,8 @@ pub(crate) fn listing_value(listing: &str) -> Value {
 
 /// Returns the line that counts the changed things, as ndctl prints it.
 fn count_text(done: &str, count: usize, thing: &str) -> String {
-    let plural = if count == 1 { "" } else { "s" };
+    // ndctl takes no module for one.
+    let plural = if count == 1 || (count == 0 && thing == "nmem") { "" } else { "s" };
     format!("{done} {count} {thing}{plural}\n")
 }
 

@@ -1,14 +1,18 @@
 //! `lode ndctl create-namespace`, `destroy-namespace` and the like.
 
-use super::{count_output, count_text, listing_output, number};
+use super::base::BaseOptions;
+use super::{count_output, count_text, listing_output, listing_value, number};
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::platform::{MachineLocation, failed};
 use crate::size;
 use clap::{Args, ValueEnum};
 use lode_platform::namespace::{self, NamespaceError};
-use lode_platform::{CreateNamespace, MapLocation, Mode, Purpose, ndctl};
+use lode_platform::{CreateNamespace, Directory, MapLocation, Mode, PlatformError, Purpose, ndctl};
 use uuid::Uuid;
+
+/// The step that fails if no namespace can be created.
+const CREATING: &str = "creating a namespace";
 
 /// The value of `--mode`.
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -39,11 +43,20 @@ impl ModeOption {
 
 /// The value of `--map`.
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum MapOption {
+pub(super) enum MapOption {
     /// In DRAM
     Mem,
     /// In the namespace
     Dev,
+}
+
+impl MapOption {
+    pub(super) fn location(self) -> MapLocation {
+        match self {
+            MapOption::Mem => MapLocation::Mem,
+            MapOption::Dev => MapLocation::Dev,
+        }
+    }
 }
 
 /// The value of `--type`.
@@ -88,9 +101,24 @@ pub(super) struct Create {
     /// Reconfigure the namespace even if it is in use
     #[arg(short, long)]
     force: bool,
+    /// Create a namespace in each region that has the space, up to the first failure; with -f up to the last region
+    #[arg(short = 'c', long = "continue")]
+    greedy: bool,
+    /// Give a region without labels labels before its namespace is reconfigured, if its modules have label areas; the
+    /// default
+    #[arg(short = 'L', long, overrides_with = "no_autolabel")]
+    autolabel: bool,
+    /// Only change the mode of the namespace of a region without labels
+    #[arg(long, overrides_with = "autolabel")]
+    no_autolabel: bool,
+    /// Accepted for compatibility with ndctl: a namespace that can't be created leaves nothing
+    #[arg(short = 'R', long, overrides_with = "no_autorecover")]
+    autorecover: bool,
     /// Accepted for compatibility with ndctl; without effect
-    #[arg(short, long)]
-    verbose: bool,
+    #[arg(long, overrides_with = "autorecover")]
+    no_autorecover: bool,
+    #[command(flatten)]
+    base: BaseOptions,
 }
 
 impl Create {
@@ -101,23 +129,76 @@ impl Create {
             region,
             mode: self.mode.map_or(Mode::Fsdax, ModeOption::mode),
             size: self.size,
-            map: if matches!(self.map, Some(MapOption::Mem)) { MapLocation::Mem } else { MapLocation::Dev },
+            map: self.map.map(MapOption::location).unwrap_or_default(),
             align: self.align,
             sector_size: self.sector_size,
             name: self.name.clone(),
             uuid: self.uuid,
         };
         let mut directory = location.open(Purpose::Change)?;
+        let buses = self.base.buses(directory.platform())?;
+        if self.reconfig.is_none() && (self.greedy || self.base.is_limited()) {
+            let on_buses: Vec<u32> =
+                buses.iter().flat_map(|bus| &bus.regions).map(|region| region.number).collect();
+            let mut regions = namespace::candidates(directory.platform());
+            regions.retain(|one| on_buses.contains(one) && region.is_none_or(|region| region == *one));
+            return self.create_in(&mut directory, &regions, &wanted);
+        }
         let made = directory.change(|platform| {
             let mut uuids = Uuid::new_v4;
             let Some(old) = &self.reconfig else { return namespace::create(platform, &wanted, &mut uuids) };
             if self.mode.is_none() {
                 wanted.mode = platform.namespace(old)?.1.mode();
             }
-            namespace::reconfigure(platform, old, &wanted, self.force, &mut uuids)
+            namespace::reconfigure(platform, old, &wanted, self.force, !self.no_autolabel, &mut uuids)
         });
-        let made = made.map_err(failed("creating a namespace"))?;
+        let made = made.map_err(failed(CREATING))?;
         Ok(listing_output("", &ndctl::describe(directory.platform(), &made)))
+    }
+
+    /// Creates a namespace in the first of the regions that takes it, or in each with `--continue`. A namespace that
+    /// was created stays if a later one fails.
+    fn create_in(
+        &self,
+        directory: &mut Directory,
+        regions: &[u32],
+        wanted: &CreateNamespace,
+    ) -> Result<Output, Failure> {
+        let (mut listed, mut failures, mut full) = (Vec::new(), Vec::new(), None);
+        for region in regions {
+            let wanted = CreateNamespace { region: Some(*region), ..wanted.clone() };
+            match directory.change(|platform| namespace::create(platform, &wanted, &mut Uuid::new_v4)) {
+                Ok(made) => {
+                    listed.push(ndctl::describe(directory.platform(), &made));
+                    if !self.greedy {
+                        break;
+                    }
+                }
+                Err(PlatformError::Namespace(error)) if error.is_of_region() => {
+                    full.get_or_insert_with(|| failed(CREATING)(error));
+                }
+                Err(error) => {
+                    failures.push(failed(CREATING)(error));
+                    if !(self.greedy && self.force) {
+                        break;
+                    }
+                }
+            }
+        }
+        if listed.is_empty() && failures.is_empty() {
+            let none =
+                || Failure::new(CREATING, "the selection has no region; `lode ndctl list -R` lists them");
+            failures.push(full.unwrap_or_else(none));
+        }
+        let count =
+            if self.greedy { count_text("created", listed.len(), "namespace") } else { String::new() };
+        let text = listed.concat() + &count;
+        let values: Vec<_> = listed.iter().map(|object| listing_value(object)).collect();
+        match (Failure::join(failures), values.as_slice()) {
+            (Some(failure), _) => Err(failure.after(text)),
+            (None, [one]) if !self.greedy => Ok(Output::text(text).with("output", one.clone())),
+            (None, _) => Ok(Output::text(text).with("output", values)),
+        }
     }
 }
 

@@ -296,7 +296,7 @@ fn devices_are_named_as_in_ndctl() {
     let dead = modules.iter().position(|module| module.contains("\"state\":\"disabled\""));
     let dead = dead.map_or_else(|| panic!("no dead module in {modules:?}"), |index| index.to_string());
     let refused = machine.ndctl(&format!("read-labels {dead}"));
-    assert_eq!(refused.out, "read 0 nmems\n");
+    assert_eq!(refused.out, "read 0 nmem\n");
     refused.failure(1, &["reading labels", "module 0x1101 is dead"]);
     let areas = machine.ndctl("read-labels all").success();
     assert_eq!(areas.len(), 3 * (128 << 10));

@@ -9,7 +9,7 @@ use std::fs;
 use std::path::Path;
 
 /// A run of each command, in this order, on one machine and one folder: `@name` is a file in it.
-const RUNS: [&str; 80] = [
+const RUNS: [&str; 87] = [
     "platform init lab-pair",
     "platform template",
     "platform e820 @map --plan 1G",
@@ -46,15 +46,22 @@ const RUNS: [&str; 80] = [
     "platform image show @region.img",
     "platform image import @region.img",
     "ndctl inject-error namespace0.0 -B 9 -n 1",
+    "ndctl clear-errors all",
+    "ndctl version",
     "ndctl start-scrub",
     "ndctl wait-scrub",
     "ndctl check-namespace -f namespace0.2",
     "ndctl disable-namespace all",
+    "ndctl read-infoblock all",
+    "ndctl write-infoblock -o @infoblock -s 1G",
     "ndctl enable-namespace all",
     "ndctl destroy-namespace -f all",
     "ndctl disable-region all",
     "ndctl enable-region all",
     "ndctl disable-region all",
+    "ndctl disable-dimm all",
+    "ndctl enable-dimm all",
+    "ndctl check-labels all",
     "ndctl read-labels nmem0 -o @labels",
     "ndctl write-labels nmem0 -i @labels",
     "ndctl zero-labels all",

@@ -12,6 +12,7 @@
 mod check;
 mod commit;
 pub(crate) mod error;
+mod info_blocks;
 mod journal;
 mod leftover;
 mod load;

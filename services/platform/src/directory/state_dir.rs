@@ -16,6 +16,7 @@ use crate::discovery::Discovered;
 use crate::error::PlatformError;
 use crate::file::error::FileError;
 use crate::machine::{Machine, ModuleError};
+use crate::namespace::{NamespaceError, label_extent, write_labels};
 use crate::platform::Platform;
 use std::fs::{self, File, OpenOptions};
 use std::path::{Path, PathBuf};
@@ -250,6 +251,28 @@ impl Directory {
         let mut bytes = fs::read(&path).map_err(|error| FileError { what: "reading", path, error })?;
         self.pending.apply(&file, 0, &mut bytes);
         Ok(bytes)
+    }
+
+    /// Overwrites a part of a module's label area, from `off` on.
+    ///
+    /// # Errors
+    /// Fails if the module does not exist, is dead or locked, or one of its regions is active; if the area does not have
+    /// the part; or if a system call fails.
+    ///
+    /// # Durability
+    /// That of [`change`](Directory::change).
+    pub fn write_labels_at(&mut self, index: usize, off: u64, part: &[u8]) -> Result<(), PlatformError> {
+        let mut area = self.label_area(index)?;
+        let (size, len) = (area.len() as u64, part.len() as u64);
+        let place = label_extent(size, len, off).filter(|place| place.end - place.start == len);
+        let place = place.ok_or_else(|| NamespaceError::LabelExtent {
+            module: self.platform.machine.modules[index].handle,
+            size,
+            off,
+            len,
+        })?;
+        area[place.start as usize..place.end as usize].copy_from_slice(part);
+        self.change(|platform| write_labels(platform, index, area))
     }
 }
 

@@ -21,6 +21,7 @@ enum List {
     Set,
     Goal,
     Cleared,
+    DisabledModule,
     Namespace,
     MediaError,
     KnownError,
@@ -52,6 +53,8 @@ fn line_of(text: &str, (list, index): Entry) -> Option<usize> {
         #[serde(default)]
         cleared: Vec<Spanned<IgnoredAny>>,
         #[serde(default)]
+        disabled_modules: Vec<Spanned<IgnoredAny>>,
+        #[serde(default)]
         namespace: Vec<Spanned<IgnoredAny>>,
         #[serde(default)]
         media_error: Vec<Spanned<IgnoredAny>>,
@@ -64,6 +67,7 @@ fn line_of(text: &str, (list, index): Entry) -> Option<usize> {
         List::Set => &lists.set,
         List::Goal => &lists.goal,
         List::Cleared => &lists.cleared,
+        List::DisabledModule => &lists.disabled_modules,
         List::Namespace => &lists.namespace,
         List::MediaError => &lists.media_error,
         List::KnownError => &lists.known_error,
@@ -89,6 +93,8 @@ impl Check<'_> {
         unique(List::Goal, self.state.goals.iter().map(|one| one.module))?;
         each(List::Cleared, &self.state.cleared, |module| self.configured(*module).map(drop))?;
         unique(List::Cleared, self.state.cleared.iter().copied())?;
+        each(List::DisabledModule, &self.state.disabled_modules, |module| self.module(*module).map(drop))?;
+        unique(List::DisabledModule, self.state.disabled_modules.iter().copied())?;
         each(List::MediaError, &self.state.media_errors, |one| self.media_error(one))?;
         each(List::KnownError, &self.state.known_errors, |one| self.media_error(one))?;
         let mut uuids = BTreeSet::new();

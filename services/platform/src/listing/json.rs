@@ -84,6 +84,10 @@ impl Json {
 
 fn nest<T>(text: &mut String, depth: usize, marks: [char; 2], parts: &[T], write: impl Fn(&mut String, &T)) {
     text.push(marks[0]);
+    if parts.is_empty() {
+        text.push(marks[1]);
+        return;
+    }
     for (index, part) in parts.iter().enumerate() {
         *text += if index == 0 { "\n" } else { ",\n" };
         *text += &"  ".repeat(depth + 1);

@@ -48,6 +48,14 @@ pub enum MediaFault {
         /// The region.
         region: u32,
     },
+    /// Errors of a namespace in mode sector can't be cleared: a BTT moves its blocks.
+    #[error(
+        "{name} is in mode sector, in which errors are not cleared; write the sectors, or make it a raw one"
+    )]
+    SectorMode {
+        /// The namespace.
+        name: String,
+    },
     /// The namespace does not exist.
     #[error(transparent)]
     Namespace(#[from] NamespaceError),

@@ -47,9 +47,22 @@ pub fn inject(
         return Err(MediaFault::NoSuchSectors { name: name.to_owned(), first, count, has });
     }
     let start = data.start + first * SECTOR;
-    let spread = interleave_of(&region)?;
+    set(platform, &region, start..start + count * SECTOR, injection)
+}
+
+/// Applies an action to a range of a region.
+///
+/// # Errors
+/// [`NoModules`](MediaFault::NoModules).
+pub(super) fn set(
+    platform: &mut Platform,
+    region: &Region,
+    range: Range<u64>,
+    injection: Injection,
+) -> Result<(), MediaFault> {
+    let spread = interleave_of(region)?;
     for (position, member) in (0..).zip(region.members()) {
-        let share = spread.share(position, start..start + count * SECTOR);
+        let share = spread.share(position, range.clone());
         let (off, len) = (member.offset + share.start, share.end - share.start);
         if len == 0 {
             continue;
@@ -97,7 +110,7 @@ pub(crate) fn region_bad_blocks(platform: &Platform, region: &Region) -> Vec<Bad
 }
 
 /// Returns the region of a namespace, and the range of its data in the region.
-fn data_of(platform: &Platform, name: &str) -> Result<(Region, Range<u64>), MediaFault> {
+pub(super) fn data_of(platform: &Platform, name: &str) -> Result<(Region, Range<u64>), MediaFault> {
     let (region, namespace) = platform.namespace(name)?;
     let end = namespace.offset + namespace.size;
     let reserved = match namespace.personality {

@@ -7,10 +7,12 @@
 //! write, clear         both are cleared
 //! ```
 
+mod clear;
 pub(crate) mod error;
 mod inject;
 pub(crate) mod range;
 
+pub use clear::clear;
 pub use error::MediaFault;
 pub(crate) use inject::region_bad_blocks;
 pub use inject::{Injection, inject, injected, scrub};

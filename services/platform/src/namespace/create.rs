@@ -1,7 +1,7 @@
 //! Creation of namespaces, with the rules and defaults of ndctl and the kernel.
 
 use super::error::NamespaceError;
-use super::find::free_number;
+use super::find::{free_number, has_labels};
 use super::found::Namespace;
 use super::info::write_at;
 use super::labels::{labels_of, put_labels};
@@ -86,9 +86,16 @@ fn page_map_rule(platform: &Platform) -> PageMapRule {
 
 fn btt_version(platform: &Platform, region: &Region) -> BttVersion {
     match labels_of(platform, region) {
-        LabelVersion::V1_1 => BttVersion::V1_1,
-        LabelVersion::V1_2 => BttVersion::V2_0,
+        LabelVersion::V1_2 if has_labels(platform, region) => BttVersion::V2_0,
+        LabelVersion::V1_1 | LabelVersion::V1_2 => BttVersion::V1_1,
     }
+}
+
+/// Returns the numbers of the regions, in the order in which ndctl tries them for a new namespace.
+pub fn candidates(platform: &Platform) -> Vec<u32> {
+    let mut regions = platform.regions();
+    sort_as_listed(&mut regions, Region::name);
+    regions.iter().map(|region| region.number).collect()
 }
 
 /// Returns the first usable region with the space, in ndctl's order.
@@ -158,7 +165,7 @@ fn write_new_labels(
 
 /// Writes the info blocks of a namespace. Info blocks of earlier namespaces have other parent UUIDs, so they are
 /// ignored.
-fn write_info(
+pub(super) fn write_info(
     platform: &mut Platform,
     region: &Region,
     parameters: &CreateNamespace,

@@ -7,6 +7,7 @@ use super::info::clear_info;
 use super::labels::remove_labels;
 use super::mode::MapLocation;
 use super::parameters::CreateNamespace;
+use super::unlabelled::reconfigure_region;
 use crate::platform::Platform;
 use crate::region::Region;
 use crate::state::NamespaceState;
@@ -46,18 +47,27 @@ fn keep_numbers(platform: &mut Platform, region: &Region) {
     }
 }
 
-/// Reconfigures a namespace. Values that `parameters` does not set stay. The data is lost.
+/// Reconfigures a namespace. Values that `parameters` does not set stay. The data is lost. With `autolabel`, the
+/// modules of a region without labels get labels, if they can; without, only the mode of its namespace changes.
 ///
 /// # Errors
-/// Those of [`destroy`] and [`create`].
+/// Those of [`destroy`] and [`create`]. Fails also if a module that would get labels is part of another active region,
+/// or if the namespace of a region without labels is to have another size than the region.
 pub fn reconfigure(
     platform: &mut Platform,
     name: &str,
     parameters: &CreateNamespace,
     force: bool,
+    autolabel: bool,
     uuids: &mut dyn FnMut() -> Uuid,
 ) -> Result<Namespace, NamespaceError> {
     let (region, namespace) = platform.namespace(name)?;
+    if namespace.uuid.is_none() && !region.members().is_empty() {
+        if namespace.enabled && !force {
+            return Err(NamespaceError::NamespaceActive { name: name.to_owned() });
+        }
+        return reconfigure_region(platform, &region, parameters, autolabel, uuids);
+    }
     destroy(platform, name, force)?;
     let mut parameters = parameters.clone();
     parameters.region = Some(region.number);

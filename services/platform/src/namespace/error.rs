@@ -28,6 +28,14 @@ pub enum NamespaceError {
         /// Its number.
         region: u32,
     },
+    /// A module of the region is disabled, so the region can't be enabled.
+    #[error("region{region} stays disabled: its module {module} is disabled; enable the module first")]
+    ModuleDisabled {
+        /// The region's number.
+        region: u32,
+        /// The module.
+        module: Handle,
+    },
     /// The namespace is disabled, so it has no device.
     #[error("{name} is disabled; enable it first")]
     NamespaceDisabled {
@@ -50,6 +58,25 @@ pub enum NamespaceError {
     NoLabels {
         /// Its number.
         region: u32,
+    },
+    /// The region has no labels that could divide it.
+    #[error("region{region} has no labels, so its namespace has its size; leave the size out")]
+    Undivided {
+        /// Its number.
+        region: u32,
+    },
+    /// Labels for a region would change another active region with the same module.
+    #[error(
+        "region{region} gets no labels: its module {module} is also part of region{other}, which is in use; disable \
+         that region first, or go on without labels"
+    )]
+    Autolabel {
+        /// The region's number.
+        region: u32,
+        /// The module.
+        module: Handle,
+        /// Number of the other region.
+        other: u32,
     },
     /// The region's label areas have no free slot for another namespace.
     #[error("the labels of region{region} have no room for another namespace; destroy one first")]
@@ -150,9 +177,37 @@ pub enum NamespaceError {
         /// Bytes that were given.
         found: u64,
     },
+    /// The label area does not have the requested part.
+    #[error(
+        "the label area of module {module} has {size} bytes, so there are no {len} from {off} on; choose a smaller \
+         size or offset"
+    )]
+    LabelExtent {
+        /// The module.
+        module: Handle,
+        /// Bytes of the area.
+        size: u64,
+        /// Offset of the part in bytes.
+        off: u64,
+        /// Its length in bytes.
+        len: u64,
+    },
     /// The module does not exist, or can't be used.
     #[error(transparent)]
     Module(#[from] ModuleError),
+}
+
+impl NamespaceError {
+    /// Returns true if the region can't take a new namespace, while another region may take it.
+    pub fn is_of_region(&self) -> bool {
+        use NamespaceError::{Labels, NoLabels, NoSpace, RegionDisabled};
+        let unlabelled = LabelError::Blank;
+        match self {
+            NoSpace { .. } | RegionDisabled { .. } | NoLabels { .. } => true,
+            Labels { error, .. } => *error == unlabelled || matches!(error, LabelError::NoIndex { .. }),
+            _ => false,
+        }
+    }
 }
 
 fn place(region: Option<u32>) -> String {

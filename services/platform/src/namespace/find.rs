@@ -183,6 +183,12 @@ pub(crate) fn free_number(platform: &Platform, region: &Region) -> u32 {
     (0..).find(|number| !taken.contains(number)).unwrap_or(u32::MAX)
 }
 
+/// Returns the names of all namespaces that the kernel shows, or of those in some regions.
+pub fn names(platform: &Platform, takes: impl Fn(&Region) -> bool) -> Vec<String> {
+    let regions = platform.regions().into_iter().filter(|region| region.enabled && takes(region));
+    regions.flat_map(|region| platform.namespaces(&region)).map(|namespace| namespace.device()).collect()
+}
+
 /// Returns the names of all namespaces with labels, or of those in one region.
 pub fn labelled_names(platform: &Platform, region: Option<u32>) -> Vec<String> {
     let regions =

@@ -2,10 +2,12 @@
 
 use super::error::NamespaceError;
 use crate::machine::{Handle, ModuleError};
+use crate::nmem;
 use crate::platform::Platform;
 use crate::region::{Origin, Region};
 use crate::state::{InterleaveSet, LabelVersion};
 use lode_nvdimm::{Label, LabelArea, LabelError, LabelFlags, LabelFormat, NamespaceLabel};
+use std::ops::Range;
 use uuid::Uuid;
 
 /// Formats a module's label area, without labels.
@@ -79,14 +81,20 @@ pub(crate) fn replace_labels(platform: &mut Platform, module: Handle, bytes: Vec
     }
 }
 
+/// Returns the part of a label area that `size` and `offset` select, where a size of 0 takes all up to the end; `None`
+/// if the area does not have it.
+pub fn label_extent(area_len: u64, size: u64, offset: u64) -> Option<Range<u64>> {
+    let end = if size == 0 { area_len } else { offset.checked_add(size)? };
+    (offset < end && end <= area_len).then_some(offset..end)
+}
+
 /// Returns the module nmemN if its labels may be changed: no region with it is active.
 fn module_for_labels(platform: &Platform, index: usize) -> Result<Handle, NamespaceError> {
     let found = platform.machine.modules.get(index).ok_or(ModuleError::UnknownDevice { index })?;
     found.check_usable()?;
-    match platform.regions().iter().find(|region| region.enabled && region.has(found.handle)) {
-        Some(region) => Err(NamespaceError::RegionActive { region: region.number, module: found.handle }),
-        None => Ok(found.handle),
-    }
+    let module = found.handle;
+    nmem::check_idle(platform, module)?;
+    Ok(module)
 }
 
 /// Writes the labels of a namespace, one on each module of its region. All of them are first written with the flag

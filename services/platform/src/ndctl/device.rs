@@ -1,7 +1,9 @@
 //! Modules, regions and namespaces in the format of ndctl.
 
 use super::dax::{ListedDevices, dax_region};
-use super::inventory::{NdCapabilities, NdHealth, NdMapping, NdModule, NdNamespace, NdPersonality, NdRegion};
+use super::inventory::{
+    NdCapabilities, NdFirmware, NdHealth, NdMapping, NdModule, NdNamespace, NdPersonality, NdRegion,
+};
 use super::list::Included;
 use super::media_errors::{Errors, namespace_errors, region_errors};
 use crate::listing::{Fields, Json};
@@ -24,11 +26,26 @@ impl NdModule {
         if self.security_frozen {
             fields.add("security_frozen", Json::Flag(true));
         }
+        if included.firmware {
+            fields.add_some("firmware", self.firmware.as_ref().map(firmware));
+        }
         if included.health {
             fields.add_some("health", self.health.as_ref().map(health));
         }
         Json::Object(fields.into())
     }
+}
+
+fn firmware(firmware: &NdFirmware) -> Json {
+    let mut fields = Fields::default();
+    match firmware {
+        NdFirmware::Unknown => fields.add("current_version", Json::Hex(u64::MAX)),
+        NdFirmware::Known { version, can_update } => {
+            fields.add("current_version", Json::Hex(*version));
+            fields.add_some("can_update", can_update.map(Json::Flag));
+        }
+    }
+    Json::Object(fields.into())
 }
 
 fn health(health: &NdHealth) -> Json {
@@ -74,7 +91,7 @@ impl NdRegion {
             fields.add("state", Json::text("disabled"));
         }
         fields.add_errors(region_errors(self, included.media_errors));
-        if included.verbose > 2 {
+        if included.capabilities {
             fields.add_some("capabilities", self.capabilities.as_ref().map(capabilities));
         }
         fields.add("persistence_domain", Json::text(self.persistence_domain));

@@ -1,11 +1,11 @@
 //! Inventory of an emulated machine, for the tool versions of its profile.
 
 use super::inventory::{
-    DaxDevice, DaxMode, DaxRegion, Inventory, NdBus, NdCapabilities, NdHealth, NdMapping, NdModule,
-    NdNamespace, NdPageMap, NdPersonality, NdRegion,
+    DaxDevice, DaxMode, DaxRegion, Inventory, NdBus, NdCapabilities, NdFirmware, NdHealth, NdMapping,
+    NdModule, NdNamespace, NdPageMap, NdPersonality, NdRegion,
 };
 use super::list::Included;
-use crate::machine::Module;
+use crate::machine::{Health, Module, Security};
 use crate::media_error::region_bad_blocks;
 use crate::namespace::{
     MapLocation, Namespace, Personality, free, free_number, has_labels, largest_free, region_align,
@@ -19,6 +19,8 @@ use uuid::Uuid;
 const ALIGN_SINCE: u32 = 69;
 /// First ndctl version that lists the free space of regions without labels, as 0.
 const ZERO_AVAILABLE_SINCE: u32 = 65;
+/// First ndctl version that lists whether firmware can be updated.
+const FIRMWARE_UPDATE_SINCE: u32 = 69;
 /// First ndctl version that lists the mode of character devices.
 const DAX_MODE_SINCE: u32 = 66;
 /// First ndctl version that lists the alignment of character devices.
@@ -29,8 +31,11 @@ pub fn inventory(platform: &Platform) -> Inventory {
     let is_set = |region: &Region| matches!(region.origin, Origin::Set { .. });
     let (sets, memmap): (Vec<_>, Vec<_>) = platform.regions().into_iter().partition(is_set);
     let regions = |regions: &[Region]| regions.iter().map(|region| nd_region(platform, region)).collect();
+    let shows_update = platform.machine.profile.ndctl >= FIRMWARE_UPDATE_SINCE;
+    let can_update = |module: &Module| matches!(firmware(platform, module), Some(NdFirmware::Known { .. }));
     let mut buses = vec![NdBus {
         number: 0,
+        updates_firmware: shows_update && platform.machine.modules.iter().any(can_update),
         provider: "ACPI.NFIT".to_owned(),
         scrub_active: platform.machine.firmware_scrubs.then_some(false),
         modules: (0..)
@@ -66,8 +71,9 @@ fn nd_module(platform: &Platform, number: u32, module: &Module) -> NdModule {
         id: module.identity.map(|identity| identity.to_string()),
         handle: Some(module.handle.0.into()),
         physical_id: Some(module.physical_id.into()),
-        enabled: module.usable(),
+        enabled: platform.is_enabled(module),
         security: module.security.kernel_str().filter(|_| has_security).map(str::to_owned),
+        firmware: firmware(platform, module),
         health: Some(NdHealth::Known {
             state: module.health.smart_str(),
             media_celsius: sensors.media_celsius,
@@ -79,6 +85,28 @@ fn nd_module(platform: &Platform, number: u32, module: &Module) -> NdModule {
         free_slots: platform.contents.area(module.handle).ok().map(LabelArea::slots_left),
         ..NdModule::default()
     }
+}
+
+/// Returns the firmware that a module reports. Modules of virtual machines have no such report.
+fn firmware(platform: &Platform, module: &Module) -> Option<NdFirmware> {
+    if module.security == Security::Unsupported {
+        return None;
+    }
+    let shows_update = platform.machine.profile.ndctl >= FIRMWARE_UPDATE_SINCE;
+    let version = module.firmware.as_deref().filter(|_| module.health != Health::NonFunctional);
+    Some(match version.and_then(firmware_version) {
+        Some(version) => NdFirmware::Known { version, can_update: shows_update.then_some(true) },
+        None => NdFirmware::Unknown,
+    })
+}
+
+/// Parses a version like `02.02.00.1553` as the number in which modules report it: two decimal digits in each byte.
+fn firmware_version(text: &str) -> Option<u64> {
+    let parts: Vec<&str> = text.split('.').collect();
+    let has_digits = |part: &&str| part.bytes().all(|byte| byte.is_ascii_digit());
+    let lens: Vec<usize> = parts.iter().map(|part| part.len()).collect();
+    let is_version = parts.iter().all(has_digits) && lens == [2, 2, 2, 4];
+    is_version.then(|| u64::from_str_radix(&parts.concat(), 16).ok())?
 }
 
 fn nd_region(platform: &Platform, region: &Region) -> NdRegion {
@@ -96,13 +124,16 @@ fn nd_region(platform: &Platform, region: &Region) -> NdRegion {
         length: share,
         position: Some(position),
     });
+    // The kernel reads the free space from the labels of the modules that it uses.
+    let has_disabled = region.members().iter().any(|member| platform.state.is_disabled(member.module));
+    let available = |bytes: u64| lists_free.then_some(if has_disabled { 0 } else { bytes });
     NdRegion {
         number: region.number,
         base: Some(region.base),
         size: Some(region.size),
         align: region_align(platform, region).filter(|_| profile.ndctl >= ALIGN_SINCE),
-        available: lists_free.then(|| free(platform, region)),
-        largest_available: lists_free.then(|| largest_free(platform, region)),
+        available: available(free(platform, region)),
+        largest_available: available(largest_free(platform, region)),
         numa_node: Some(region.socket.into()),
         target_node: Some(target_node(platform, region)),
         has_labels: has_labels(platform, region),

@@ -34,6 +34,8 @@ pub struct NdBus {
     pub provider: String,
     /// True while a scrub for bad blocks runs; `None` if the bus has no scrub.
     pub scrub_active: Option<bool>,
+    /// True if the bus is known to have modules whose firmware can be updated.
+    pub updates_firmware: bool,
     /// The modules.
     pub modules: Vec<NdModule>,
     /// The regions.
@@ -59,12 +61,28 @@ pub struct NdModule {
     pub security: Option<String>,
     /// True if the security state can't be changed until the next reboot.
     pub security_frozen: bool,
+    /// Firmware; `None` if the module does not report it, or only to root.
+    pub firmware: Option<NdFirmware>,
     /// Health; `None` if the module has no health report.
     pub health: Option<NdHealth>,
     /// True if it has a label area, written or blank.
     pub has_label_area: bool,
     /// Number of further namespaces that the labels have room for; `None` if the area is blank.
     pub free_slots: Option<u64>,
+}
+
+/// Firmware of a module.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NdFirmware {
+    /// The module does not answer.
+    Unknown,
+    /// The report of the module.
+    Known {
+        /// Version that runs: two digits in each byte, the last four of the build.
+        version: u64,
+        /// True if the firmware can be updated; `None` if the version of ndctl does not show it.
+        can_update: Option<bool>,
+    },
 }
 
 /// Health of a module.

@@ -19,12 +19,18 @@ pub struct Included {
     pub namespaces: bool,
     /// `-H`: health of the modules.
     pub health: bool,
+    /// `-F`: firmware of the modules, and of buses that can activate firmware.
+    pub firmware: bool,
+    /// `-C`: parameters that the regions support.
+    pub capabilities: bool,
     /// `-X`: character devices in detail.
     pub dax: bool,
     /// `-M`: ranges of media errors.
     pub media_errors: bool,
     /// `-i`: disabled objects too.
     pub idle: bool,
+    /// `-c`: disabled objects too, but for namespaces without a size.
+    pub configured: bool,
     /// `-v`, counted.
     pub verbose: u8,
 }
@@ -42,6 +48,19 @@ pub struct ListFilter {
     pub namespace: Option<String>,
     /// Only namespaces of this mode.
     pub mode: Option<Mode>,
+    /// Only regions of this type, and their namespaces.
+    pub region_type: Option<RegionType>,
+    /// Only devices of this NUMA node.
+    pub numa_node: Option<i64>,
+}
+
+/// Type of a region. All regions of this crate are of memory that is mapped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RegionType {
+    /// Memory that is mapped.
+    Pmem,
+    /// Block windows, which kernels since 6.0 do not have.
+    Blk,
 }
 
 /// Parameters of a listing.
@@ -94,6 +113,7 @@ impl ListRequest {
         let included = &mut request.included;
         if included.verbose > 2 {
             (included.idle, included.health) = (true, true);
+            (included.firmware, included.capabilities) = (true, true);
         }
         if included.verbose > 1 {
             (included.modules, included.buses, included.regions) = (true, true, true);
@@ -110,7 +130,7 @@ impl ListRequest {
 
 impl ListFilter {
     fn matches_bus(&self, bus: &NdBus) -> bool {
-        let called = |asked: &String| *asked == bus.provider || has_name(asked, "ndbus", bus.number);
+        let called = |asked: &String| bus.is_called(asked);
         let has = |asked: &String| bus.modules.iter().any(|module| has_name(asked, "nmem", module.number));
         self.bus.as_ref().is_none_or(called)
             && self.module.as_ref().is_none_or(|asked| asked == "all" || has(asked))
@@ -124,17 +144,29 @@ impl ListFilter {
         let part_of = |region: &&NdRegion| region.mappings.iter().any(|part| part.module == module.number);
         let mut regions = bus.regions.iter().filter(part_of);
         let filtered = self.region.is_some() || self.namespace.is_some();
+        let of_node =
+            |node: i64| bus.regions.iter().filter(part_of).any(|region| region.numa_node == Some(node));
         asked
+            && self.numa_node.is_none_or(of_node)
             && (!filtered
                 || regions
                     .any(|region| self.matches_region_name(region) && self.matches_name_in_region(region)))
     }
 
-    fn matches_region(&self, region: &NdRegion) -> bool {
+    /// Returns true if the region is listed, or its namespaces are. Kernels before 5.4 do not show the node of a region,
+    /// so with namespaces those are filtered instead.
+    fn matches_region(&self, region: &NdRegion, with_namespaces: bool) -> bool {
+        let node = self.numa_node.is_none_or(|node| match region.numa_node {
+            Some(found) => found == node,
+            None => with_namespaces,
+        });
         let module = self.module.as_ref().is_none_or(|asked| {
             asked == "all" || region.mappings.iter().any(|part| has_name(asked, "nmem", part.module))
         });
-        module && self.matches_region_name(region) && self.matches_name_in_region(region)
+        node && self.region_type != Some(RegionType::Blk)
+            && module
+            && self.matches_region_name(region)
+            && self.matches_name_in_region(region)
     }
 
     fn matches_region_name(&self, region: &NdRegion) -> bool {
@@ -153,7 +185,9 @@ impl ListFilter {
     }
 
     fn matches_namespace(&self, namespace: &NdNamespace) -> bool {
-        self.matches_name(namespace) && self.mode.is_none_or(|mode| mode == namespace.mode())
+        self.matches_name(namespace)
+            && self.mode.is_none_or(|mode| mode == namespace.mode())
+            && self.numa_node.is_none_or(|node| namespace.numa_node == Some(node))
     }
 }
 
@@ -175,7 +209,7 @@ impl Inventory {
         for bus in buses.into_iter().filter(|bus| request.filter.matches_bus(bus)) {
             let arrays = bus.arrays(&request);
             if request.included.buses {
-                let mut fields = bus.fields();
+                let mut fields = bus.fields(&request.included);
                 fields.extend(arrays.fields());
                 listed.push(Json::Object(fields));
             } else {
@@ -210,19 +244,30 @@ impl Inventory {
 }
 
 impl NdBus {
-    fn fields(&self) -> Vec<(&'static str, Json)> {
+    /// Returns true if `asked` is its provider, its name or its number, or `all`.
+    pub fn is_called(&self, asked: &str) -> bool {
+        asked == self.provider || has_name(asked, "ndbus", self.number)
+    }
+
+    fn fields(&self, included: &Included) -> Vec<(&'static str, Json)> {
         let mut fields = Fields::default();
         fields.add("provider", Json::text(&self.provider));
         fields.add("dev", Json::text(format!("ndbus{}", self.number)));
         let scrub = self.scrub_active.map(|active| if active { "active" } else { "idle" });
         fields.add_some("scrub_state", scrub.map(Json::text));
+        // An empty object stands for a bus that activates firmware at a power cycle only. ndctl takes a bus without
+        // scrubs for one without firmware.
+        if included.firmware && self.updates_firmware && scrub.is_some() {
+            fields.add("firmware", Json::Object(Vec::new()));
+        }
         fields.into()
     }
 
     fn arrays(&self, request: &ListRequest) -> Arrays {
         let mut arrays = Arrays::default();
         let ListRequest { included, filter, .. } = request;
-        let shown = |module: &NdModule| included.idle || module.enabled;
+        let with_disabled = included.idle || included.configured;
+        let shown = |module: &NdModule| with_disabled || module.enabled;
         if included.modules {
             let mut modules: Vec<&NdModule> = self.modules.iter().collect();
             sort_as_listed(&mut modules, |module| format!("nmem{}", module.number));
@@ -231,11 +276,12 @@ impl NdBus {
         }
         let mut regions: Vec<&NdRegion> = self.regions.iter().collect();
         sort_as_listed(&mut regions, |region| format!("region{}", region.number));
-        for region in regions.into_iter().filter(|region| filter.matches_region(region)) {
+        let with_namespaces = included.namespaces;
+        for region in regions.into_iter().filter(|region| filter.matches_region(region, with_namespaces)) {
             let namespaces = if included.namespaces { region.namespaces_json(request) } else { Vec::new() };
             if !included.regions {
                 arrays.namespaces.extend(namespaces);
-            } else if included.idle || region.enabled {
+            } else if with_disabled || region.enabled {
                 let mapped = |number: u32| {
                     filter.module.as_ref().is_none_or(|asked| has_name(asked, "nmem", number))
                         && self.modules.iter().any(|module| module.number == number && shown(module))
@@ -256,7 +302,10 @@ impl NdRegion {
     fn namespaces_json(&self, request: &ListRequest) -> Vec<Json> {
         let mut namespaces: Vec<&NdNamespace> = self.namespaces.iter().collect();
         sort_as_listed(&mut namespaces, |namespace| namespace.to_string());
-        let shown = namespaces.into_iter().filter(|namespace| request.included.idle || namespace.enabled);
+        let Included { idle, configured, .. } = request.included;
+        let shown = namespaces.into_iter().filter(|namespace| {
+            idle || namespace.enabled || (configured && namespace.span.is_some_and(|size| size > 0))
+        });
         let taken = shown.filter(|namespace| request.filter.matches_namespace(namespace));
         taken.map(|namespace| namespace.json(self, &request.included)).collect()
     }

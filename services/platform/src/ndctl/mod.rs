@@ -4,7 +4,9 @@ mod dax;
 mod device;
 mod device_number;
 mod emulated;
+mod info_block;
 pub(crate) mod inventory;
+mod label_area;
 mod list;
 mod media_errors;
 pub(crate) mod order;
@@ -12,8 +14,10 @@ pub(crate) mod order;
 pub use dax::DaxRequest;
 pub use device_number::device_number;
 pub use emulated::{describe, inventory};
+pub use info_block::info_blocks;
 pub use inventory::{
-    BadBlocks, DaxDevice, DaxMode, DaxRegion, Inventory, NdBus, NdCapabilities, NdHealth, NdMapping,
-    NdModule, NdNamespace, NdPageMap, NdPersonality, NdRegion, SECTOR,
+    BadBlocks, DaxDevice, DaxMode, DaxRegion, Inventory, NdBus, NdCapabilities, NdFirmware, NdHealth,
+    NdMapping, NdModule, NdNamespace, NdPageMap, NdPersonality, NdRegion, SECTOR,
 };
-pub use list::{Included, ListFilter, ListRequest};
+pub use label_area::{LabelAreaBytes, index_area_len, label_areas};
+pub use list::{Included, ListFilter, ListRequest, RegionType};

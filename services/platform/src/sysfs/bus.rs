@@ -24,6 +24,8 @@ pub(super) fn read(number: u32, folder: &SysfsFolder) -> NdBus {
         number,
         provider: folder.text("provider").unwrap_or_default(),
         scrub_active: scrub.map(|text| text.ends_with('+')),
+        // Only root may ask the modules.
+        updates_firmware: false,
         modules: modules.into_iter().map(|(number, folder)| module(number, &folder)).collect(),
         regions: regions.into_iter().map(|(number, folder)| region::read(number, &folder)).collect(),
     }
@@ -44,6 +46,7 @@ fn module(number: u32, folder: &SysfsFolder) -> NdModule {
         flags: FLAGS.iter().filter(|(word, _)| is_set(word)).map(|(_, name)| *name).collect(),
         security: folder.text("security"),
         security_frozen: folder.number("frozen").is_some_and(|frozen| frozen != 0),
+        firmware: None,
         health: knows("smart").then_some(NdHealth::Unknown),
         has_label_area: knows("set_data"),
         free_slots: folder.number("available_slots"),

@@ -1,0 +1,98 @@
+//! Modules in the arguments of ndctl, and `lode ndctl enable-dimm`, `disable-dimm` and `check-labels`.
+
+use super::base::BaseOptions;
+use super::{count_text, number};
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::platform::{MachineLocation, failed};
+use clap::Args;
+use lode_platform::namespace::NamespaceError;
+use lode_platform::{Directory, PlatformError, Purpose, nmem};
+
+#[derive(Args, Debug)]
+pub(super) struct ModuleNames {
+    /// Names of modules, as nmem0, or all
+    #[arg(required = true, value_name = "DIMM")]
+    names: Vec<String>,
+    #[command(flatten)]
+    base: BaseOptions,
+}
+
+impl ModuleNames {
+    /// Returns the numbers of the modules on the selected buses. `all` selects those that answer and are not locked.
+    pub(super) fn numbers(&self, directory: &Directory) -> Result<Vec<usize>, Failure> {
+        let platform = directory.platform();
+        let modules = &platform.machine.modules;
+        let mut numbers = Vec::new();
+        for name in &self.names {
+            match name.as_str() {
+                "all" => numbers.extend((0..modules.len()).filter(|index| modules[*index].usable())),
+                name => numbers.push(number(name, "nmem")? as usize),
+            }
+        }
+        let buses = self.base.buses(platform)?;
+        let is_elsewhere = |index: usize| {
+            index < modules.len()
+                && !buses.iter().flat_map(|bus| &bus.modules).any(|module| module.number as usize == index)
+        };
+        numbers.retain(|index| !is_elsewhere(*index));
+        Ok(numbers)
+    }
+
+    pub(super) fn set_enabled(&self, location: &MachineLocation, enable: bool) -> Result<Output, Failure> {
+        let mut directory = location.open(Purpose::Change)?;
+        let numbers = self.numbers(&directory)?;
+        let change = directory.change::<_, PlatformError>(|platform| {
+            let mut tried = Tried::default();
+            for index in numbers {
+                tried.add(nmem::enable(platform, index, enable));
+            }
+            Ok(tried)
+        });
+        let (what, done) =
+            if enable { ("enabling a module", "enabled") } else { ("disabling a module", "disabled") };
+        let tried = change.map_err(failed(what))?;
+        let text = count_text(done, tried.done, "nmem");
+        tried.output(what, text)
+    }
+
+    pub(super) fn check_labels(&self, location: &MachineLocation) -> Result<Output, Failure> {
+        let directory = location.open(Purpose::ReadOnly)?;
+        let mut tried = Tried::default();
+        for index in self.numbers(&directory)? {
+            tried.add(nmem::check_labels(directory.platform(), index));
+        }
+        let plural = if tried.done > 1 { "s" } else { "" };
+        let text = format!("successfully verified {} nmem label{plural}\n", tried.done);
+        tried.output("checking labels", text)
+    }
+}
+
+/// Results of a command for each of its modules. Like ndctl, the command succeeds if it does its work for one.
+#[derive(Debug, Default)]
+struct Tried {
+    done: usize,
+    refusals: Vec<NamespaceError>,
+}
+
+impl Tried {
+    fn add(&mut self, result: Result<(), NamespaceError>) {
+        match result {
+            Ok(()) => self.done += 1,
+            Err(refusal) => self.refusals.push(refusal),
+        }
+    }
+
+    fn output(self, what: &'static str, text: String) -> Result<Output, Failure> {
+        if self.done == 0 {
+            let failures = self.refusals.into_iter().map(|refusal| failed(what)(refusal)).collect();
+            return Failure::join(failures).map_or(
+                Ok(Output::text(text.clone()).with("count", 0).with("skipped", Vec::<String>::new())),
+                |failure| Err(failure.after(text)),
+            );
+        }
+        let skipped: Vec<String> = self.refusals.iter().map(ToString::to_string).collect();
+        let lines: String = skipped.iter().map(|refusal| format!("{refusal}, skipping...\n")).collect();
+        Ok(Output::text(lines + &text).with("count", self.done).with("skipped", skipped))
+    }
+}
