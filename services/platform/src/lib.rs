@@ -34,6 +34,7 @@ pub mod ndctl;
 pub mod picture;
 pub mod plan;
 pub mod region;
+pub mod security;
 pub mod sysfs;
 
 pub use directory::{BttError, BttSummary, Directory, DirectoryError, Purpose, StateFault};

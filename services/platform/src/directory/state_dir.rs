@@ -17,6 +17,7 @@ use crate::error::PlatformError;
 use crate::file::error::FileError;
 use crate::machine::{Machine, ModuleError};
 use crate::platform::Platform;
+use crate::security;
 use std::fs::{self, File, OpenOptions};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -94,7 +95,7 @@ impl Directory {
             ModuleWrite::Labels(module, write) => {
                 Some(Step::Write(labels_path(module), write.off, write.bytes.to_vec()))
             }
-            ModuleWrite::Media(..) | ModuleWrite::Zeros(..) => None,
+            ModuleWrite::Media(..) | ModuleWrite::Zeros(..) | ModuleWrite::Key(..) => None,
         });
         // ORDER: the machine and its labels are durable before the state. Stop here: there is no state, and the next
         // `init` removes the files.
@@ -153,7 +154,8 @@ impl Directory {
         &self.root
     }
 
-    /// Applies `change` to the platform, and returns the result of `change`.
+    /// Applies `change` to the platform, and returns the result of `change`. A change that starts the machine removes the
+    /// keys of its modules from the kernel's keyring.
     ///
     /// # Errors
     /// Fails with the error of `change`, or if a system call fails. In both cases nothing is changed, except with
@@ -171,6 +173,9 @@ impl Directory {
         let changed = self.change_to(&mut platform);
         if !changed.writes.is_empty() {
             write(&self.root, &changed)?;
+        }
+        if platform.state.boots != self.platform.state.boots && !platform.state.security.is_empty() {
+            security::forget_keys(&self.root, &platform);
         }
         self.platform = platform;
         Ok(answer)
@@ -228,7 +233,7 @@ impl Directory {
                     platform.state.clear_errors(*module, *off, bytes.len() as u64);
                 }
                 ModuleWrite::Zeros(module, off, len) => platform.state.clear_errors(*module, *off, *len),
-                ModuleWrite::Labels(..) => {}
+                ModuleWrite::Labels(..) | ModuleWrite::Key(..) => {}
             }
         }
         let mut writes: Vec<FileWrite> = writes.iter().map(file_write).collect();
