@@ -161,6 +161,7 @@ fn updated_passphrase_replaces_blob_and_key() {
         let text = fs::read_to_string(root.join("state.toml")).unwrap();
         assert!(text.contains(&format!("user_failures = {}", 5 - left)), "{text}");
     }
+    assert_eq!(machine.key(Role::User), Some(new.clone()), "the right key is not lost");
     fs::write(&machine.blobs()[0], &new).unwrap();
     let refused = error_of(security::update_passphrase(&mut machine.directory, 0, Role::User, None));
     assert!(matches!(refused, SecurityError::Limit { .. }), "{refused}");
@@ -291,6 +292,10 @@ fn overwrite_ends_at_wait() {
 #[test]
 fn wrong_keys_are_reported() {
     let Some(mut machine) = Emulated::new() else { return };
+    machine.ring.remove("nvdimm-master").unwrap();
+    let refused = error_of(security::load_keys(&mut machine.directory, None));
+    assert!(matches!(refused, SecurityError::NoKekBlob { .. }), "no folder yet: {refused}");
+    machine.ring.add("nvdimm-master", KEK).unwrap();
     let other: KekHandle = "user:lode-test-missing".parse().unwrap();
     let refused = error_of(security::setup_passphrase(&mut machine.directory, 0, Role::User, &other));
     assert!(matches!(refused, SecurityError::NoKek { .. }), "{refused}");

@@ -349,6 +349,8 @@ fn erase_keeps_labels_and_overwrite_does_not() {
     assert_eq!(run(&mut platform, Command::Region(true)), Answer::RegionRefused);
     let refused = namespace::init_labels(&mut platform, 0, None, true).unwrap_err().to_string();
     assert!(refused.contains("overwrites its media"), "{refused}");
+    let refused = goal::plan(&platform, &GoalRequest::default()).unwrap_err().to_string();
+    assert!(refused.contains("overwrites its media"), "{refused}");
     assert_eq!(run(&mut platform, Command::Finish), Answer::Done);
     run(&mut platform, Command::Region(true));
     let listed = list(&platform);

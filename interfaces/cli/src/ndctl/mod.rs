@@ -6,6 +6,7 @@ mod list;
 mod media;
 mod namespace;
 mod region;
+mod security;
 
 use crate::failure::Failure;
 use crate::fields;
@@ -24,6 +25,10 @@ const LIST_FIELDS: &[(&str, &str)] = &[OUTPUT];
 const OUTPUT_FIELDS: &[(&str, &str)] = &[OUTPUT, COMMANDS];
 /// The fields of commands that act on several things.
 const COUNT_FIELDS: &[(&str, &str)] = &[("count", "how many were changed or checked"), COMMANDS];
+
+/// The fields of `load-keys`.
+const KEY_FIELDS: &[(&str, &str)] =
+    &[("count", "how many keys were loaded"), ("unlocked", "the modules that were unlocked"), COMMANDS];
 
 /// Arguments of `lode ndctl`.
 #[derive(Args, Debug)]
@@ -82,6 +87,27 @@ enum NdctlCommand {
     /// Wait until the search of modules has ended
     #[command(after_long_help = fields::help(OUTPUT_FIELDS))]
     WaitScrub(media::BusNames),
+    /// Set up random passphrases of modules, which lock them at each start
+    #[command(after_long_help = fields::help(COUNT_FIELDS))]
+    SetupPassphrase(security::Setup),
+    /// Replace passphrases of modules by new ones
+    #[command(after_long_help = fields::help(COUNT_FIELDS))]
+    UpdatePassphrase(security::Update),
+    /// Remove passphrases of modules
+    #[command(after_long_help = fields::help(COUNT_FIELDS))]
+    RemovePassphrase(security::Remove),
+    /// Refuse changes of security until the next start
+    #[command(after_long_help = fields::help(COUNT_FIELDS))]
+    FreezeSecurity(security::Freeze),
+    /// Erase or overwrite modules; their data is lost
+    #[command(after_long_help = fields::help(COUNT_FIELDS))]
+    SanitizeDimm(security::Sanitize),
+    /// Wait until modules have overwritten their media
+    #[command(after_long_help = fields::help(COUNT_FIELDS))]
+    WaitOverwrite(security::Wait),
+    /// Load keys into the kernel's keyring, and unlock the modules that have theirs
+    #[command(after_long_help = fields::help(KEY_FIELDS))]
+    LoadKeys(security::LoadKeys),
 }
 
 impl NdctlCommand {
@@ -118,6 +144,13 @@ pub(crate) fn run(ndctl: &Ndctl) -> Result<Output, Failure> {
         NdctlCommand::InjectError(inject) => inject.run(location),
         NdctlCommand::StartScrub(buses) => buses.scrub(location),
         NdctlCommand::WaitScrub(buses) => buses.wait(location),
+        NdctlCommand::SetupPassphrase(setup) => setup.run(location),
+        NdctlCommand::UpdatePassphrase(update) => update.run(location),
+        NdctlCommand::RemovePassphrase(remove) => remove.run(location),
+        NdctlCommand::FreezeSecurity(freeze) => freeze.run(location),
+        NdctlCommand::SanitizeDimm(sanitize) => sanitize.run(location),
+        NdctlCommand::WaitOverwrite(wait) => wait.run(location),
+        NdctlCommand::LoadKeys(load) => load.run(location),
     }
 }
 

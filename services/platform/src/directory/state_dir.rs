@@ -174,7 +174,7 @@ impl Directory {
         if !changed.writes.is_empty() {
             write(&self.root, &changed)?;
         }
-        if platform.state.boots != self.platform.state.boots && !platform.state.security.is_empty() {
+        if platform.state.boots != self.platform.state.boots {
             security::forget_keys(&self.root, &platform);
         }
         self.platform = platform;

@@ -63,7 +63,9 @@ pub enum SecurityError {
         index: usize,
     },
     /// A passphrase is not that of the module.
-    #[error("nmem{index}: the {role} passphrase is wrong; {left} more tries until the next start")]
+    #[error(
+        "nmem{index}: the {role} passphrase is wrong; use the right one: {left} more tries until the next start"
+    )]
     WrongPassphrase {
         /// N of nmemN.
         index: usize,

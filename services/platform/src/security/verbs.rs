@@ -102,12 +102,18 @@ pub fn update_passphrase(
     let old = keys.unseal(&sealed)?;
     let new = Passphrase::random()?;
     let sealed = SealedPassphrase::seal(&new, kek, &kek_bytes)?.to_string();
+    let held = keys.ring.read(&keys.name)?;
     keys.ring.remove(&keys.name)?;
-    attempt(directory, |platform| {
+    let answer = attempt(directory, |platform| {
         rules::set_passphrase(platform, index, role, &old, &new)?;
         platform.contents.write_key(&keys.file, sealed.clone());
         Ok(())
-    })?;
+    });
+    if let (Err(PlatformError::Security(_)), Some(held)) = (&answer, held) {
+        // The blob may be an old one, and the key the only right one.
+        keys.ring.add(&keys.name, &held)?;
+    }
+    answer?;
     Ok(keys.ring.add(&keys.name, sealed.as_bytes())?)
 }
 
@@ -219,12 +225,13 @@ pub fn unlock_with_key(directory: &mut Directory, index: usize) -> Result<bool, 
 /// modules that fail are in the result.
 pub fn load_keys(directory: &mut Directory, folder: Option<&Path>) -> Result<KeysLoaded, PlatformError> {
     let ring = Keyring::open(directory.root())?;
+    let is_given = folder.is_some();
     let folder = folder.map_or_else(|| directory.root().join(KEYS), Path::to_owned);
     let tpm = folder.join(TPM_FILE);
     if tpm.exists() {
         return Err(SecurityError::TpmHandle { place: tpm.display().to_string() }.into());
     }
-    let files = blob_files(&folder)?;
+    let files = if folder.exists() || is_given { blob_files(&folder)? } else { Vec::new() };
     let mut loaded = KeysLoaded::default();
     if ring.read_shared(KEK_NAME)?.is_none() {
         let bytes = read_blob(&folder.join(KEK_FILE)).map_err(SecurityError::from)?;
