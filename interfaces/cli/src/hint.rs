@@ -15,6 +15,7 @@ use lode_platform::machine::ModuleError;
 use lode_platform::media_error::MediaFault;
 use lode_platform::namespace::NamespaceError;
 use lode_platform::plan::{PlanError, RuleError};
+use lode_platform::security::SecurityError;
 use lode_platform::sysfs::SysfsError;
 use lode_platform::{DirectoryError, PlatformError};
 use lode_pmem::PmemError;
@@ -181,6 +182,7 @@ pub(crate) fn platform_hint(error: &PlatformError) -> String {
         PlatformError::Media(MediaFault::Poisoned { .. }) => {
             "; `lode ndctl list -RM` lists what is known to be lost".to_owned()
         }
+        PlatformError::Security(error) => security_hint(error).to_owned(),
         PlatformError::Directory(DirectoryError::NoState { .. }) => " with `lode platform init`".to_owned(),
         PlatformError::Directory(DirectoryError::InUse { .. }) => " with --wait".to_owned(),
         PlatformError::Image(error) => image_hint(error),
@@ -196,7 +198,27 @@ fn module_hint(error: &ModuleError) -> &'static str {
         ModuleError::UnknownModule { .. } => "; `lode ipmctl show -dimm` lists them",
         ModuleError::UnknownSocket { .. } => "; `lode ipmctl show -topology` lists the modules",
         ModuleError::UnknownDevice { .. } => "; `lode ndctl list -Di` lists them",
-        ModuleError::DeadModule { .. } | ModuleError::LockedModule { .. } => " with -dimm",
+        ModuleError::DeadModule { .. } => " with -dimm",
+        ModuleError::LockedModule { .. } => {
+            " with -dimm; `lode ndctl load-keys` unlocks it if its key is stored"
+        }
+        ModuleError::OverwrittenModule { .. } => " with -dimm; `lode ndctl wait-overwrite` waits",
+        _ => "",
+    }
+}
+
+fn security_hint(error: &SecurityError) -> &'static str {
+    match error {
+        SecurityError::Module(error) => module_hint(error),
+        SecurityError::File(_) => "; check the path",
+        SecurityError::RegionActive { .. } => " with `lode ndctl disable-region`",
+        SecurityError::Overwriting { .. } => " with `lode ndctl wait-overwrite`",
+        SecurityError::Frozen { .. } | SecurityError::Limit { .. } => " with `lode platform reboot`",
+        SecurityError::Disabled { .. } => " with `lode ndctl setup-passphrase`",
+        SecurityError::NotZero { .. } => ", with --zero-key",
+        SecurityError::MasterRemoval { .. } => " with `lode ndctl update-passphrase -m`",
+        SecurityError::NoKek { .. } => " with `keyctl add user NAME BYTES @u`, or `lode ndctl load-keys`",
+        SecurityError::KeyPresent { .. } => " with `keyctl purge`; `lode platform reboot` unlinks it, too",
         _ => "",
     }
 }

@@ -3,12 +3,14 @@
 use crate::machine::Handle;
 use crate::namespace::format_labels;
 use crate::platform::Platform;
+use crate::security;
 use crate::state::{InterleaveSet, Member, Partition};
 
 /// Reboots the machine. Firmware applies the goals: their modules leave their sets, are partitioned again, form new
 /// sets and get new label areas. The labels and namespaces on them are lost. Modules without configuration data lose
 /// their partitions and sets. Disabled modules, regions and namespaces become enabled, namespaces are numbered by their
-/// offset, and the kernel finds all media errors. Returns the modules that were partitioned again.
+/// offset, and the kernel finds all media errors. Modules with a passphrase are locked, and freezes end. Returns the modules
+/// that were partitioned again.
 pub fn reboot(platform: &mut Platform) -> Vec<Handle> {
     let goals = std::mem::take(&mut platform.state.goals);
     let mut changed: Vec<Handle> = goals.iter().map(|goal| goal.module).collect();
@@ -49,6 +51,7 @@ pub fn reboot(platform: &mut Platform) -> Vec<Handle> {
         // An area that is too small for labels stays blank, as with firmware.
         let _ = format_labels(platform, goal.module, goal.labels);
     }
+    security::start(platform);
     changed
 }
 

@@ -18,7 +18,7 @@ pub(crate) struct Contents {
     writes: Vec<ModuleWrite>,
 }
 
-/// One write to a module.
+/// One write to a module, or to the keys of modules.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ModuleWrite {
     /// Writes to the label area.
@@ -27,6 +27,8 @@ pub(crate) enum ModuleWrite {
     Media(Handle, u64, Vec<u8>),
     /// Writes zeros to the media: offset and bytes.
     Zeros(Handle, u64, u64),
+    /// Writes a file of the folder of keys, or removes it if it has no text.
+    Key(String, Option<String>),
 }
 
 impl Contents {
@@ -84,6 +86,16 @@ impl Contents {
     pub(crate) fn write_zeros(&mut self, module: Handle, off: u64, len: u64) {
         self.blocks.retain(|(of, at), _| *of != module || *at < off || *at >= off + len);
         self.writes.push(ModuleWrite::Zeros(module, off, len));
+    }
+
+    /// Writes a file of the folder of keys.
+    pub(crate) fn write_key(&mut self, name: &str, text: String) {
+        self.writes.push(ModuleWrite::Key(name.to_owned(), Some(text)));
+    }
+
+    /// Removes a file of the folder of keys.
+    pub(crate) fn remove_key(&mut self, name: &str) {
+        self.writes.push(ModuleWrite::Key(name.to_owned(), None));
     }
 
     /// Takes the pending writes. The caller performs them.

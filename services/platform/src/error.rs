@@ -12,6 +12,7 @@ use crate::machine::ModuleError;
 use crate::media_error::error::MediaFault;
 use crate::namespace::error::NamespaceError;
 use crate::plan::error::PlanError;
+use crate::security::SecurityError;
 use crate::sysfs::error::SysfsError;
 use thiserror::Error;
 
@@ -42,6 +43,9 @@ pub enum PlatformError {
     /// There is no plan, or a plan can't be executed.
     #[error(transparent)]
     Plan(#[from] PlanError),
+    /// A security command is refused.
+    #[error(transparent)]
+    Security(#[from] SecurityError),
     /// A directory can't be used, or its change was interrupted.
     #[error(transparent)]
     Directory(#[from] DirectoryError),

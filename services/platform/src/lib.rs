@@ -36,6 +36,7 @@ pub mod nmem;
 pub mod picture;
 pub mod plan;
 pub mod region;
+pub mod security;
 pub mod sysfs;
 
 pub use directory::{BttError, BttSummary, Directory, DirectoryError, Purpose, StateFault};

@@ -2,6 +2,7 @@
 
 use crate::machine::Handle;
 use crate::media_error::range::{self, MediaError};
+use crate::security::ModuleSecurity;
 use lode_nvdimm::LabelFormat;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -46,6 +47,9 @@ pub struct State {
     /// Media errors that the kernel knows. Some may be repaired on the medium without its knowledge.
     #[serde(rename = "known_error", default, skip_serializing_if = "Vec::is_empty")]
     pub known_errors: Vec<MediaError>,
+    /// Security of modules. A module without an entry has the security of the machine file.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub security: Vec<ModuleSecurity>,
 }
 
 /// State of a namespace that lasts until the next reboot.
@@ -167,6 +171,7 @@ impl State {
             namespaces: Vec::new(),
             media_errors: Vec::new(),
             known_errors: Vec::new(),
+            security: Vec::new(),
         }
     }
 

@@ -9,6 +9,7 @@ mod media;
 mod modules;
 mod namespace;
 mod region;
+mod security;
 
 use crate::failure::Failure;
 use crate::fields;
@@ -36,6 +37,10 @@ const VERSION_FIELDS: &[(&str, &str)] =
 /// The fields of commands that skip the things that they refuse.
 const SKIPPED_FIELDS: &[(&str, &str)] =
     &[COUNT, ("skipped", "why others were skipped, a text for each"), COMMANDS];
+
+/// The fields of `load-keys`.
+const KEY_FIELDS: &[(&str, &str)] =
+    &[("count", "how many keys were loaded"), ("unlocked", "the modules that were unlocked"), COMMANDS];
 
 /// Arguments of `lode ndctl`.
 #[derive(Args, Debug)]
@@ -112,6 +117,27 @@ enum NdctlCommand {
     /// Wait until the search of modules has ended
     #[command(after_long_help = fields::help(OUTPUT_FIELDS))]
     WaitScrub(media::BusNames),
+    /// Set up random passphrases of modules, which lock them at each start
+    #[command(after_long_help = fields::help(COUNT_FIELDS))]
+    SetupPassphrase(security::Setup),
+    /// Replace passphrases of modules by new ones
+    #[command(after_long_help = fields::help(COUNT_FIELDS))]
+    UpdatePassphrase(security::Update),
+    /// Remove passphrases of modules
+    #[command(after_long_help = fields::help(COUNT_FIELDS))]
+    RemovePassphrase(security::Remove),
+    /// Refuse changes of security until the next start
+    #[command(after_long_help = fields::help(COUNT_FIELDS))]
+    FreezeSecurity(security::Freeze),
+    /// Erase or overwrite modules; their data is lost
+    #[command(after_long_help = fields::help(COUNT_FIELDS))]
+    SanitizeDimm(security::Sanitize),
+    /// Wait until modules have overwritten their media
+    #[command(after_long_help = fields::help(COUNT_FIELDS))]
+    WaitOverwrite(security::Wait),
+    /// Load keys into the kernel's keyring, and unlock the modules that have theirs
+    #[command(after_long_help = fields::help(KEY_FIELDS))]
+    LoadKeys(security::LoadKeys),
     /// Print the version of ndctl that the machine has
     #[command(after_long_help = fields::help(VERSION_FIELDS))]
     Version,
@@ -159,6 +185,13 @@ pub(crate) fn run(ndctl: &Ndctl) -> Result<Output, Failure> {
         NdctlCommand::ClearErrors(clear) => clear.run(location),
         NdctlCommand::StartScrub(buses) => buses.scrub(location),
         NdctlCommand::WaitScrub(buses) => buses.wait(location),
+        NdctlCommand::SetupPassphrase(setup) => setup.run(location),
+        NdctlCommand::UpdatePassphrase(update) => update.run(location),
+        NdctlCommand::RemovePassphrase(remove) => remove.run(location),
+        NdctlCommand::FreezeSecurity(freeze) => freeze.run(location),
+        NdctlCommand::SanitizeDimm(sanitize) => sanitize.run(location),
+        NdctlCommand::WaitOverwrite(wait) => wait.run(location),
+        NdctlCommand::LoadKeys(load) => load.run(location),
         NdctlCommand::Version => version(location),
     }
 }

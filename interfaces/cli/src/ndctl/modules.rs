@@ -6,8 +6,9 @@ use crate::failure::Failure;
 use crate::output::Output;
 use crate::platform::{MachineLocation, failed};
 use clap::Args;
+use lode_platform::machine::{Module, Security};
 use lode_platform::namespace::NamespaceError;
-use lode_platform::{Directory, PlatformError, Purpose, nmem};
+use lode_platform::{Directory, PlatformError, Purpose, nmem, security};
 
 #[derive(Args, Debug)]
 pub(super) struct ModuleNames {
@@ -41,9 +42,13 @@ impl ModuleNames {
 
     pub(super) fn set_enabled(&self, location: &MachineLocation, enable: bool) -> Result<Output, Failure> {
         let mut directory = location.open(Purpose::Change)?;
-        let numbers = self.numbers(&directory)?;
+        let mut numbers = self.numbers(&directory)?;
+        let mut tried = Tried::default();
+        if enable {
+            // The kernel unlocks a module when its driver takes it.
+            numbers.retain(|index| tried.unlock(&mut directory, *index));
+        }
         let change = directory.change::<_, PlatformError>(|platform| {
-            let mut tried = Tried::default();
             for index in numbers {
                 tried.add(nmem::enable(platform, index, enable));
             }
@@ -72,14 +77,29 @@ impl ModuleNames {
 #[derive(Debug, Default)]
 struct Tried {
     done: usize,
-    refusals: Vec<NamespaceError>,
+    refusals: Vec<PlatformError>,
 }
 
 impl Tried {
     fn add(&mut self, result: Result<(), NamespaceError>) {
         match result {
             Ok(()) => self.done += 1,
-            Err(refusal) => self.refusals.push(refusal),
+            Err(refusal) => self.refusals.push(refusal.into()),
+        }
+    }
+
+    /// Unlocks the module if it is locked, by its key in the keyring. Returns false if it stays locked.
+    fn unlock(&mut self, directory: &mut Directory, index: usize) -> bool {
+        let is_locked = |module: &Module| module.security == Security::Locked;
+        if !directory.platform().machine.modules.get(index).is_some_and(is_locked) {
+            return true;
+        }
+        match security::unlock_with_key(directory, index) {
+            Ok(_) => true,
+            Err(refusal) => {
+                self.refusals.push(refusal);
+                false
+            }
         }
     }
 

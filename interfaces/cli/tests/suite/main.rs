@@ -22,6 +22,7 @@ mod kills_lose_no_acknowledged_key;
 mod logs_keep_their_records;
 mod manual_pages_are_current;
 mod migrations_are_reported;
+mod modules_are_locked;
 mod ndctl_verbs;
 mod plans_are_applied;
 mod pools_in_use_are_read;

@@ -144,6 +144,20 @@ pub enum StateFault {
         /// Capacity without the part of firmware, in bytes.
         usable: u64,
     },
+    /// A module without a passphrase is locked or frozen.
+    #[error("module {module} can't be locked or frozen: it has no user passphrase")]
+    NoPassphrase {
+        /// The module.
+        module: Handle,
+    },
+    /// A module counted more wrong passphrases than it takes.
+    #[error("module {module} can't count more than {most} wrong passphrases")]
+    Tries {
+        /// The module.
+        module: Handle,
+        /// Largest count.
+        most: u32,
+    },
     /// Firmware does not interleave over this number of modules.
     #[error("a set can't have {ways} modules: it has 1, 2, 3, 4, 6, 8, 12 or 16")]
     Ways {

@@ -8,12 +8,13 @@
 //! ```
 //!
 //! The writes are idempotent: whole files, and bytes and zeros at offsets, no differences. A replacement file was
-//! durable before the journal. If it is missing, it has already replaced the other file.
+//! durable before the journal. If it is missing, it has already replaced the other file. A file that is to be removed may
+//! be missing, too.
 
 use super::step::Step;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The journal of the pending change.
 pub(crate) const JOURNAL: &str = "journal";
@@ -43,6 +44,8 @@ pub(crate) enum FileWrite {
     Bytes { file: PathBuf, off: u64, hex: String },
     /// Replaces the file by another one, which is durable.
     Replaced { file: PathBuf, by: PathBuf },
+    /// Removes the file, whose folder exists.
+    Removed { file: PathBuf },
     /// Writes `len` zeros at this offset.
     Zeros { file: PathBuf, off: u64, len: u64 },
 }
@@ -73,7 +76,7 @@ impl Change {
         let mut steps: Vec<Step> = self.writes.iter().flat_map(FileWrite::steps).collect();
         let written = self.writes.iter().filter_map(|write| match write {
             FileWrite::Bytes { file, .. } | FileWrite::Zeros { file, .. } => Some(file),
-            FileWrite::Whole { .. } | FileWrite::Replaced { .. } => None,
+            FileWrite::Whole { .. } | FileWrite::Replaced { .. } | FileWrite::Removed { .. } => None,
         });
         let written: BTreeSet<&PathBuf> = written.collect();
         if written.len() > FILES_ONE_BY_ONE {
@@ -99,12 +102,21 @@ impl FileWrite {
             FileWrite::Whole { file, text } => {
                 let new = file.with_extension(NEW);
                 let folder = file.parent().map(PathBuf::from).unwrap_or_default();
-                vec![
+                let mut steps = Vec::new();
+                if folder != Path::new("") {
+                    steps.extend([Step::MakeFolder(folder.clone()), Step::PersistNames("".into())]);
+                }
+                steps.extend([
                     Step::Create(new.clone(), text.clone().into_bytes()),
                     Step::Persist(new.clone()),
                     Step::Rename(new, file.clone()),
                     Step::PersistNames(folder),
-                ]
+                ]);
+                steps
+            }
+            FileWrite::Removed { file } => {
+                let folder = file.parent().map(PathBuf::from).unwrap_or_default();
+                vec![Step::Discard(file.clone()), Step::PersistNames(folder)]
             }
             FileWrite::Replaced { file, by } => {
                 let folder = file.parent().map(PathBuf::from).unwrap_or_default();

@@ -9,6 +9,7 @@ use crate::file::error::FileError;
 use crate::machine::{Machine, MachineError};
 use crate::namespace::info_block_locations;
 use crate::platform::Platform;
+use crate::security;
 use crate::state::{STATE_FORMAT, State};
 use serde::Deserialize;
 use std::fs::{self, File};
@@ -34,6 +35,7 @@ pub(super) fn load(root: &Path, pending: &Pending) -> Result<Platform, Directory
         fault,
     })?;
     let mut platform = Platform { machine, state, contents: Contents::default() };
+    security::settle_all(&mut platform);
     load_areas(root, pending, &mut platform)?;
     load_blocks(root, pending, &mut platform)?;
     Ok(platform)

@@ -14,6 +14,9 @@ pub(super) const NEW_STATE: &str = "state.new";
 /// The folder of the modules.
 pub(super) const MODULES: &str = "modules";
 
+/// The folder of sealed passphrases.
+pub(crate) const KEYS: &str = "keys";
+
 /// Returns the path of a module's media.
 pub(super) fn media_path(module: Handle) -> PathBuf {
     Path::new(MODULES).join(format!("{module}.media"))

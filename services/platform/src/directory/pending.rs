@@ -28,11 +28,15 @@ enum PendingWrite {
 impl Pending {
     /// Returns what a reader sees of a change.
     pub(super) fn of(change: Change) -> Pending {
-        let writes = change.writes.into_iter().map(|write| match write {
-            FileWrite::Whole { file, text } => PendingWrite::Text(file, text),
-            FileWrite::Replaced { file, by } => PendingWrite::Replaced(file, by),
-            FileWrite::Bytes { file, off, hex } => PendingWrite::Bytes(file, off, from_hex(&hex)),
-            FileWrite::Zeros { file, off, len } => PendingWrite::Zeros(file, off..off.saturating_add(len)),
+        let writes = change.writes.into_iter().filter_map(|write| match write {
+            FileWrite::Whole { file, text } => Some(PendingWrite::Text(file, text)),
+            FileWrite::Replaced { file, by } => Some(PendingWrite::Replaced(file, by)),
+            FileWrite::Bytes { file, off, hex } => Some(PendingWrite::Bytes(file, off, from_hex(&hex))),
+            FileWrite::Zeros { file, off, len } => {
+                Some(PendingWrite::Zeros(file, off..off.saturating_add(len)))
+            }
+            // Only commands that change the directory read the files that a change removes.
+            FileWrite::Removed { .. } => None,
         });
         Pending { writes: writes.collect() }
     }

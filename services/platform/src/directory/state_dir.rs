@@ -18,6 +18,7 @@ use crate::file::error::FileError;
 use crate::machine::{Machine, ModuleError};
 use crate::namespace::{NamespaceError, label_extent, write_labels};
 use crate::platform::Platform;
+use crate::security;
 use std::fs::{self, File, OpenOptions};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -95,7 +96,7 @@ impl Directory {
             ModuleWrite::Labels(module, write) => {
                 Some(Step::Write(labels_path(module), write.off, write.bytes.to_vec()))
             }
-            ModuleWrite::Media(..) | ModuleWrite::Zeros(..) => None,
+            ModuleWrite::Media(..) | ModuleWrite::Zeros(..) | ModuleWrite::Key(..) => None,
         });
         // ORDER: the machine and its labels are durable before the state. Stop here: there is no state, and the next
         // `init` removes the files.
@@ -154,7 +155,8 @@ impl Directory {
         &self.root
     }
 
-    /// Applies `change` to the platform, and returns the result of `change`.
+    /// Applies `change` to the platform, and returns the result of `change`. A change that starts the machine removes the
+    /// keys of its modules from the kernel's keyring.
     ///
     /// # Errors
     /// Fails with the error of `change`, or if a system call fails. In both cases nothing is changed, except with
@@ -172,6 +174,9 @@ impl Directory {
         let changed = self.change_to(&mut platform);
         if !changed.writes.is_empty() {
             write(&self.root, &changed)?;
+        }
+        if platform.state.boots != self.platform.state.boots {
+            security::forget_keys(&self.root, &platform);
         }
         self.platform = platform;
         Ok(answer)
@@ -229,7 +234,7 @@ impl Directory {
                     platform.state.clear_errors(*module, *off, bytes.len() as u64);
                 }
                 ModuleWrite::Zeros(module, off, len) => platform.state.clear_errors(*module, *off, *len),
-                ModuleWrite::Labels(..) => {}
+                ModuleWrite::Labels(..) | ModuleWrite::Key(..) => {}
             }
         }
         let mut writes: Vec<FileWrite> = writes.iter().map(file_write).collect();

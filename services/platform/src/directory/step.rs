@@ -2,9 +2,9 @@
 
 use rustix::fs::{FallocateFlags, OFlags, fallocate, fsync, syncfs};
 use rustix::io::Errno;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// One action on the directory. A change is a list of them, so that tests can stop after each.
@@ -30,6 +30,10 @@ pub(crate) enum Step {
     Zero(PathBuf, u64, u64),
     /// Removes a file.
     Remove(PathBuf),
+    /// Removes a file. Does nothing if it is missing, since the step was done already.
+    Discard(PathBuf),
+    /// Makes a folder that only its owner may enter. Does nothing if it exists.
+    MakeFolder(PathBuf),
 }
 
 impl Step {
@@ -56,6 +60,11 @@ impl Step {
                 zero(&OpenOptions::new().write(true).open(root.join(path))?, *off, *len)
             }
             Step::Remove(path) => fs::remove_file(root.join(path)),
+            Step::Discard(path) => match fs::remove_file(root.join(path)) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+                removed => removed,
+            },
+            Step::MakeFolder(path) => DirBuilder::new().recursive(true).mode(0o700).create(root.join(path)),
         }
     }
 
@@ -70,7 +79,9 @@ impl Step {
             | Step::PersistNames(path)
             | Step::Write(path, ..)
             | Step::Zero(path, ..)
-            | Step::Remove(path) => path,
+            | Step::Remove(path)
+            | Step::Discard(path)
+            | Step::MakeFolder(path) => path,
         }
     }
 }

@@ -4,7 +4,7 @@ use super::commit::{change_of_state, journal_text, state_text, write};
 use super::error::DirectoryError;
 use super::journal::{Change, FileWrite, JOURNAL, JOURNAL_NEW};
 use super::lock::{Purpose, take};
-use super::paths::{LOCK, MACHINE, MODULES, NEW_STATE, STATE, labels_path, media_path};
+use super::paths::{KEYS, LOCK, MACHINE, MODULES, NEW_STATE, STATE, labels_path, media_path};
 use super::staged::STAGED;
 use super::state_dir::Directory;
 use super::step::Step;
@@ -13,6 +13,7 @@ use crate::error::PlatformError;
 use crate::goal::{self, GoalRequest};
 use crate::machine::INCLUDED;
 use crate::platform::Platform;
+use crate::security::{self, Passphrase, Role};
 use crate::state::Goal;
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::MetadataExt;
@@ -349,6 +350,54 @@ fn replaced_media_and_state_are_atomic() {
         let undo = [FileWrite::Whole { file: STATE.into(), text: state_text(&before) }];
         write(&root, &Change { writes: undo.into() }).unwrap();
     }
+}
+
+/// Crashes a change of a passphrase and its removal after each of their steps. The blob is there if and only if the state
+/// has the passphrase.
+#[test]
+fn blob_and_state_are_atomic() {
+    let (_folder, mut directory) = init();
+    let root = directory.root.clone();
+    let blob = Path::new(KEYS).join("nvdimm_1_host.blob");
+    for is_removal in [false, true] {
+        let before = directory.platform.state.clone();
+        let mut after = directory.platform.clone();
+        let passphrase = Passphrase::new(b"a").unwrap();
+        if is_removal {
+            security::disable_passphrase(&mut after, 0, &passphrase).unwrap();
+            after.contents.remove_key("nvdimm_1_host.blob");
+        } else {
+            security::set_passphrase(&mut after, 0, Role::User, &Passphrase::ZERO, &passphrase).unwrap();
+            after.contents.write_key("nvdimm_1_host.blob", "sealed".to_owned());
+        }
+        let change = directory.change_to(&mut after);
+        let journal = change.steps_to_journal(journal_text(&change));
+        let steps: Vec<Step> = journal.iter().cloned().chain(change.steps_to_apply()).collect();
+        for stop in 0..=steps.len() {
+            drop(directory);
+            for step in &steps[..stop] {
+                step.run(&root).unwrap();
+            }
+            directory = Directory::open(&root, Purpose::ReadOnly).unwrap();
+            let is_done = directory.platform.state == after.state;
+            assert!(is_done || directory.platform.state == before, "between, after {stop} steps");
+            assert_eq!(is_done, stop + 1 >= journal.len(), "{stop}");
+            assert_eq!(root.join(&blob).exists(), is_done != is_removal, "{is_removal}, after {stop} steps");
+            let mut undo = vec![FileWrite::Whole { file: STATE.into(), text: state_text(&before) }];
+            undo.push(if is_removal {
+                FileWrite::Whole { file: blob.clone(), text: "sealed".to_owned() }
+            } else {
+                Step::MakeFolder(KEYS.into()).run(&root).unwrap();
+                FileWrite::Removed { file: blob.clone() }
+            });
+            write(&root, &Change { writes: undo }).unwrap();
+        }
+        write(&root, &change).unwrap();
+        drop(directory);
+        directory = Directory::open(&root, Purpose::Change).unwrap();
+    }
+    let folder = fs::metadata(root.join(KEYS)).unwrap();
+    assert_eq!(folder.mode() & 0o777, 0o700, "others may not enter");
 }
 
 /// A share above 100 % once made a region larger than its modules.

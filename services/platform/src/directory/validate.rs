@@ -5,6 +5,7 @@ use crate::goal::WAYS;
 use crate::machine::{FIRMWARE_SPACE, Handle, Machine, Module};
 use crate::media_error::MediaError;
 use crate::region::INTERLEAVE_LINE;
+use crate::security::{ModuleSecurity, TRIES};
 use crate::state::{Goal, InterleaveSet, Partition, Share, State};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -25,6 +26,7 @@ enum List {
     Namespace,
     MediaError,
     KnownError,
+    Security,
 }
 
 /// An entry of the state file: its list, and its position in it.
@@ -60,6 +62,8 @@ fn line_of(text: &str, (list, index): Entry) -> Option<usize> {
         media_error: Vec<Spanned<IgnoredAny>>,
         #[serde(default)]
         known_error: Vec<Spanned<IgnoredAny>>,
+        #[serde(default)]
+        security: Vec<Spanned<IgnoredAny>>,
     }
     let lists: Lists = toml::from_str(text).ok()?;
     let list = match list {
@@ -71,6 +75,7 @@ fn line_of(text: &str, (list, index): Entry) -> Option<usize> {
         List::Namespace => &lists.namespace,
         List::MediaError => &lists.media_error,
         List::KnownError => &lists.known_error,
+        List::Security => &lists.security,
     };
     let before = text.get(..list.get(index)?.span().start)?;
     Some(before.matches('\n').count() + 1)
@@ -97,6 +102,8 @@ impl Check<'_> {
         unique(List::DisabledModule, self.state.disabled_modules.iter().copied())?;
         each(List::MediaError, &self.state.media_errors, |one| self.media_error(one))?;
         each(List::KnownError, &self.state.known_errors, |one| self.media_error(one))?;
+        each(List::Security, &self.state.security, |one| self.security(one))?;
+        unique(List::Security, self.state.security.iter().map(|one| one.module))?;
         let mut uuids = BTreeSet::new();
         each(List::Namespace, &self.state.namespaces, |one| {
             if uuids.insert(one.uuid) { Ok(()) } else { Err(StateFault::SecondNamespace { uuid: one.uuid }) }
@@ -188,6 +195,20 @@ impl Check<'_> {
             }
         }
         Ok(())
+    }
+
+    fn security(&self, security: &ModuleSecurity) -> Result<(), StateFault> {
+        let module = security.module;
+        self.module(module)?;
+        match security {
+            ModuleSecurity { user: None, locked, frozen, .. } if *locked || *frozen => {
+                Err(StateFault::NoPassphrase { module })
+            }
+            security if security.user_failures.max(security.master_failures) > TRIES => {
+                Err(StateFault::Tries { module, most: TRIES })
+            }
+            _ => Ok(()),
+        }
     }
 
     fn media_error(&self, error: &MediaError) -> Result<(), StateFault> {

@@ -54,15 +54,16 @@ fn answers(module: &Module) -> bool {
     module.health != Health::NonFunctional
 }
 
-/// Checks that no module is locked.
+/// Checks that no module is locked or overwrites its media.
 ///
 /// # Errors
-/// [`LockedModule`](ModuleError::LockedModule).
+/// [`LockedModule`](ModuleError::LockedModule), [`OverwrittenModule`](ModuleError::OverwrittenModule).
 pub(super) fn check_unlocked(modules: &[&Module]) -> Result<(), GoalError> {
-    match modules.iter().find(|module| module.security == Security::Locked) {
-        Some(locked) => Err(ModuleError::LockedModule { module: locked.handle }.into()),
-        None => Ok(()),
-    }
+    modules.iter().try_for_each(|found| match (found.security, found.handle) {
+        (Security::Locked, module) => Err(ModuleError::LockedModule { module }.into()),
+        (Security::Overwrite, module) => Err(ModuleError::OverwrittenModule { module }.into()),
+        _ => Ok(()),
+    })
 }
 
 /// Checks that new goals are allowed for these modules.

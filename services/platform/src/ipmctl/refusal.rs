@@ -196,7 +196,7 @@ fn status(error: &GoalError, words: Words) -> (u16, &'static str) {
         GoalError::Module(ModuleError::DeadModule { .. }) => {
             (19, "PMem module excluded as it is unmanageable, non-functional, or has a population issue.")
         }
-        GoalError::Module(ModuleError::LockedModule { .. }) => {
+        GoalError::Module(ModuleError::LockedModule { .. } | ModuleError::OverwrittenModule { .. }) => {
             (36, "Please set device security state to 'disabled' and try again.")
         }
         GoalError::LessThanDram { .. } => {

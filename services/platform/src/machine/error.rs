@@ -37,4 +37,10 @@ pub enum ModuleError {
         /// The module.
         module: Handle,
     },
+    /// The module overwrites its media.
+    #[error("module {module} overwrites its media: wait until the overwrite has ended, or leave it out")]
+    OverwrittenModule {
+        /// The module.
+        module: Handle,
+    },
 }

@@ -25,7 +25,7 @@ pub struct Module {
     pub part_number: Option<String>,
     /// Health state.
     pub health: Health,
-    /// Security state.
+    /// Security state: that of the machine file, or of [`State::security`](crate::State::security) if that has one.
     pub security: Security,
     /// Bytes of its label storage area.
     pub label_area: u64,
@@ -34,7 +34,7 @@ pub struct Module {
 }
 
 impl Module {
-    /// Returns true if the module answers and is not locked. Only such modules can get goals and be part of regions.
+    /// Returns true if the module answers, is not locked, and does not overwrite its media. Only such modules can get goals and be part of regions.
     pub fn usable(&self) -> bool {
         self.check_usable().is_ok()
     }
@@ -42,12 +42,13 @@ impl Module {
     /// Checks that the module is usable.
     ///
     /// # Errors
-    /// [`ModuleError::DeadModule`], [`ModuleError::LockedModule`].
+    /// [`ModuleError::DeadModule`], [`ModuleError::LockedModule`], [`ModuleError::OverwrittenModule`].
     pub(crate) fn check_usable(&self) -> Result<(), ModuleError> {
         let module = self.handle;
         match (self.health, self.security) {
             (Health::NonFunctional, _) => Err(ModuleError::DeadModule { module }),
             (_, Security::Locked) => Err(ModuleError::LockedModule { module }),
+            (_, Security::Overwrite) => Err(ModuleError::OverwrittenModule { module }),
             _ => Ok(()),
         }
     }
@@ -111,6 +112,9 @@ pub enum Security {
     /// The module has no passphrases, like the modules of virtual machines.
     #[serde(rename = "Not supported")]
     Unsupported,
+    /// The module overwrites its media. No machine file has this state.
+    #[serde(skip)]
+    Overwrite,
 }
 
 impl Security {
@@ -122,6 +126,7 @@ impl Security {
             Security::Locked => "Locked",
             Security::Frozen => "Frozen",
             Security::Unsupported => "Not Supported",
+            Security::Overwrite => "Unknown",
         }
     }
 
@@ -133,6 +138,7 @@ impl Security {
             Security::Locked => Some("locked"),
             Security::Frozen => Some("frozen"),
             Security::Unsupported => None,
+            Security::Overwrite => Some("overwrite"),
         }
     }
 }

@@ -52,6 +52,11 @@ impl KernelVersion {
         self >= KernelVersion { major: 5, minor: 0 }
     }
 
+    /// Returns true if the kernel shows a freeze of the security state beside the lock (from 5.4 on).
+    pub fn separates_freeze(self) -> bool {
+        self >= KernelVersion { major: 5, minor: 4 }
+    }
+
     /// Returns true if regions have an alignment of their own (from 5.7 on).
     pub fn aligns_regions(self) -> bool {
         self >= KernelVersion { major: 5, minor: 7 }

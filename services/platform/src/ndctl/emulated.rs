@@ -12,6 +12,7 @@ use crate::namespace::{
 };
 use crate::platform::Platform;
 use crate::region::{Origin, Region};
+use crate::security;
 use lode_nvdimm::{LabelArea, PageMapInfo, PageMapLocation};
 use uuid::Uuid;
 
@@ -64,7 +65,7 @@ pub fn describe(platform: &Platform, namespace: &Namespace) -> String {
 }
 
 fn nd_module(platform: &Platform, number: u32, module: &Module) -> NdModule {
-    let has_security = platform.machine.profile.kernel.reports_security() && module.identity.is_some();
+    let security = security::reported(platform, module);
     let sensors = &module.sensors;
     NdModule {
         number,
@@ -72,7 +73,8 @@ fn nd_module(platform: &Platform, number: u32, module: &Module) -> NdModule {
         handle: Some(module.handle.0.into()),
         physical_id: Some(module.physical_id.into()),
         enabled: platform.is_enabled(module),
-        security: module.security.kernel_str().filter(|_| has_security).map(str::to_owned),
+        security: security.map(|(word, _)| word.to_owned()),
+        security_frozen: security.is_some_and(|(_, frozen)| frozen),
         firmware: firmware(platform, module),
         health: Some(NdHealth::Known {
             state: module.health.smart_str(),

@@ -4,7 +4,7 @@ use super::amount::{brief, exact};
 use super::request::NamespaceRequest;
 use super::rule::RuleError;
 use crate::goal::PersistentKind;
-use crate::machine::{Health, Module};
+use crate::machine::{Health, Module, Security};
 use crate::namespace::NamespaceError;
 use std::fmt;
 
@@ -94,7 +94,11 @@ pub struct Unusable {
 impl Unusable {
     /// Returns the reason that a module can't be used; `None` if it can.
     pub(crate) fn of(module: &Module) -> Option<Unusable> {
-        let why = if module.health == Health::NonFunctional { "dead" } else { "locked" };
+        let why = match (module.health, module.security) {
+            (Health::NonFunctional, _) => "dead",
+            (_, Security::Overwrite) => "overwriting its media",
+            _ => "locked",
+        };
         let what = format!("module {} ({})", module.handle, module.locator);
         (!module.usable()).then_some(Unusable { what, why })
     }
