@@ -251,6 +251,7 @@ impl Subject for BlocksSubject {
         // A block that the pool does not have was never written.
         contents.resize(self.count() as usize, BlockContent::ZERO);
         self.sound(&medium)?;
+        blocks.log.begin_epoch().map_err(BlocksError::from)?;
         Ok(contents)
     }
 

@@ -40,8 +40,8 @@ impl<M: Medium> Blocks<M> {
         Ok(Log::format(medium, LogArea::of(geometry), uuid, log_epoch)?)
     }
 
-    /// Opens the blocks of the pool `uuid`: replays the records of the last log epoch, and begins the log epoch `log_epoch`,
-    /// a random number. On a private view the blocks are read-only.
+    /// Opens the blocks of the pool `uuid`: replays the records of the last log epoch. The first change begins the log epoch
+    /// `log_epoch`, a random number. On a private view the blocks are read-only.
     ///
     /// # Errors
     /// Fails if the descriptor, the log or the map is damaged. The medium is as it was then.

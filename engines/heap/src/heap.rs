@@ -72,7 +72,7 @@ impl<M: Medium> Heap<M> {
         Ok(Log::format(medium, LogArea::of(geometry), uuid, log_epoch)?)
     }
 
-    /// Opens the heap of the pool `uuid`: replays the records of its last log epoch, and begins the log epoch
+    /// Opens the heap of the pool `uuid`: replays the records of its last log epoch. The first change begins the log epoch
     /// `log_epoch`, a random number. On a private view the heap is read-only: a transaction that would change it fails
     /// with [`HeapError::ReadOnly`].
     ///
@@ -91,7 +91,7 @@ impl<M: Medium> Heap<M> {
         Heap::open_with(medium, geometry, uuid, log_epoch, OnCorruption::Refuse)
     }
 
-    /// Opens a heap whose log may be damaged. Replays the sound records, drops the others, and begins a new log epoch.
+    /// Opens a heap whose log may be damaged. Replays the sound records, and drops the others.
     /// For `repair`, and for `check` in a private view, which it may change.
     ///
     /// # Errors

@@ -93,7 +93,7 @@ impl<M: Medium> Log<M> {
             records.sort_by_key(|record| record.ring);
         }
         if !bugs::REPLAYED_BEFORE_DRAIN.is_active() {
-            make_durable(&medium, &records, on_corruption)?;
+            make_durable(&medium, &records, newest.rings, on_corruption)?;
         }
         let dirty = replay(&medium, &records, on_corruption)?;
         check_generation(newest.generation)?;
@@ -129,10 +129,12 @@ pub(crate) fn after_gap(last: u64) -> Result<u64, LogError> {
 }
 
 /// Makes durable what a killed process may have left in memory only: records and their contents. After a failed sync some of it
-/// may lie in clean pages, which a further sync passes over, so what nothing proves durable is written again.
+/// may lie in clean pages, which a further sync passes over, so what nothing proves durable is written again. A log of several
+/// `rings` proves nothing: no commit has synced it.
 fn make_durable<M: Medium>(
     medium: &M,
     records: &[ReplayRecord],
+    rings: u32,
     on_corruption: OnCorruption,
 ) -> Result<(), LogError> {
     // ORDER: records and contents are durable before the first write-back, as in a commit: a killed process may not have drained
@@ -141,18 +143,21 @@ fn make_durable<M: Medium>(
         return if records.is_empty() { Ok(()) } else { medium.drain().map_err(LogError::from) };
     }
     let block = medium.log_block();
+    // If recovery is to go on, it leaves out what can't be read, and nothing beside it.
+    let part = if on_corruption == OnCorruption::Continue { block } else { PART };
     let mut blocks = Ranges::default();
-    let unproven = records.iter().filter(|record| !record.is_proven);
+    let unproven = records.iter().filter(|record| rings > 1 || !record.is_proven);
     for range in unproven.flat_map(ReplayRecord::ranges) {
         blocks.add(align_down(range.start, block)..align_up(range.end, block));
     }
     let mut bytes = Vec::new();
     for range in blocks.iter() {
-        for from in range.clone().step_by(PART as usize) {
-            bytes.resize(PART.min(range.end - from) as usize, 0);
+        for from in range.clone().step_by(part as usize) {
+            bytes.resize(part.min(range.end - from) as usize, 0);
             let at = PoolOffset::new(from);
             let read = medium.memory().reading(|memory| memory.read(at, &mut bytes));
             match (read, on_corruption) {
+                // ORDER: as above, for each part: all return before the first write-back.
                 (Ok(()), _) => medium.log_write(at, &bytes)?,
                 (Err(lost), OnCorruption::Refuse) => return Err(lost.into()),
                 (Err(_), OnCorruption::Continue) => {}
@@ -163,7 +168,7 @@ fn make_durable<M: Medium>(
 }
 
 /// Repeats the write-backs of `records`, in their order. Returns the lines that they change, to be flushed. Stores to lost memory are
-/// an error, or are left out if recovery is to go on.
+/// an error. If recovery is to go on, they are left out, and the others are durable on return.
 fn replay<M: Medium>(
     medium: &M,
     records: &[ReplayRecord],
@@ -185,8 +190,16 @@ fn replay<M: Medium>(
             );
         }
     }
-    match (scope.close(), on_corruption) {
-        (Err(lost), OnCorruption::Refuse) => Err(lost.into()),
-        _ => Ok(dirty),
+    if on_corruption == OnCorruption::Refuse {
+        scope.close()?;
+        return Ok(dirty);
     }
+    for (at, len) in dirty.ranges() {
+        medium.flush(at, len);
+    }
+    // Lines of lost memory are not flushed.
+    let _ = scope.close();
+    // ORDER: as in `Log::begin_epoch`, which finds nothing to flush.
+    medium.drain()?;
+    Ok(DirtyLines::new())
 }

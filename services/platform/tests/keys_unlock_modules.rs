@@ -124,7 +124,7 @@ fn keys_are_lost_at_start_and_loaded_again() {
     assert_eq!((machine.key(Role::User), machine.ring.read("nvdimm-master").unwrap()), (None, None));
     assert!(!machine.directory.platform().regions()[0].enabled);
     let refused = error_of(security::unlock_with_key(&mut machine.directory, 0));
-    assert!(matches!(refused, SecurityError::NoKey { index: 0, .. }), "{refused}");
+    assert!(matches!(refused, SecurityError::KeyNotLoaded { index: 0, .. }), "{refused}");
     let refused = error_of(security::load_keys(&mut machine.directory, None));
     assert!(matches!(refused, SecurityError::NoKekBlob { .. }), "{refused}");
     machine.write_kek(KEK);

@@ -29,7 +29,7 @@ fn create_pool(path: &Path, options: &CreateVolume, block_size: u32) -> Result<V
 /// no file. Where the file system knows O_TMPFILE, nothing else is left.
 ///
 /// # Cost
-/// Stores the flog and two info blocks for each 512 GiB, the map of atomic blocks, or two headers; two to four drains.
+/// Stores the flog and two info blocks for each 512 GiB, the map of atomic blocks, or two headers; two to six drains.
 pub fn create(path: &Path, options: &CreateVolume) -> Result<VolumeInfo, VolumeError> {
     create_in(path, options).map_err(|error| error.at(path))
 }

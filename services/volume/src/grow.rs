@@ -27,7 +27,7 @@ use std::path::Path;
 /// Durable on return. After a crash before that, the volume has its old or its new size.
 ///
 /// # Cost
-/// A pool allocates its new space, and stores its map. A raw volume stays sparse: two headers and a block of zeros, a drain after each.
+/// A pool allocates its new space, and stores its map. A raw volume stays sparse: two headers and a block of zeros; three drains for a header.
 pub fn grow(
     path: &Path,
     size: u64,

@@ -35,7 +35,7 @@ impl RawHeaders {
     /// # Durability
     /// Both copies are durable on return if one was unfinished.
     pub(crate) fn finish<M: Medium>(&self, medium: &M) -> Result<(), VolumeError> {
-        if self.copies.contains(&RawCopy::Unfinished) { store_headers(medium, &self.header) } else { Ok(()) }
+        if self.copies.contains(&RawCopy::Unfinished) { settle_headers(medium, &self.header) } else { Ok(()) }
     }
 }
 
@@ -48,6 +48,27 @@ impl RawHeaders {
 /// The copies are durable on return.
 pub(crate) fn store_headers<M: Medium>(medium: &M, header: &RawVolume) -> Result<(), VolumeError> {
     header.copies().into_iter().try_for_each(|at| store_header(medium, at, header))
+}
+
+/// Stores both copies of the header that counts, and takes that of a growth that stopped from the end of the file.
+///
+/// # Errors
+/// As [`store_headers`].
+///
+/// # Durability
+/// The copies are durable on return.
+pub(crate) fn settle_headers<M: Medium>(medium: &M, header: &RawVolume) -> Result<(), VolumeError> {
+    store_headers(medium, header)?;
+    let at = PoolOffset::new(RawVolume::last_copy_at(medium.memory().len()));
+    let mut bytes = [0; RawVolume::LEN];
+    let read = medium.memory().reading(|memory| memory.read(at, &mut bytes));
+    let is_grown = RawVolume::decode(&bytes).is_ok_and(|last| header.is_grown(&last));
+    if read.is_ok() && is_grown && at.get() != header.copies()[1] {
+        store_magic(medium, at, 0)?;
+        // ORDER: gone before a write to the volume that it would replace. Stop here: the first copy counts.
+        medium.drain()?;
+    }
+    Ok(())
 }
 
 /// Stores a copy of the header of a raw volume at `at`.
@@ -68,11 +89,9 @@ pub(crate) fn store_header<M: Medium>(medium: &M, at: u64, header: &RawVolume) -
     }
     let magic = bytes[..WORD as usize].try_into().map(u64::from_le_bytes).expect("a word");
     bytes[..WORD as usize].fill(0);
-    if medium.memory().reading(|memory| memory.load8(at)) != Ok(0) {
-        store_magic(medium, at, 0)?;
-        // ORDER: the magic is gone before the rest changes. Stop here: the copy is absent, and no torn one.
-        medium.drain()?;
-    }
+    store_magic(medium, at, 0)?;
+    // ORDER: the magic is gone before the rest changes. Stop here: the copy is absent, and no torn one.
+    medium.drain()?;
     let stored = FaultScope::run(|| medium.copy(at, &bytes));
     stored.map_err(|fault| VolumeError::Format { error: fault.into() })?;
     // ORDER: the rest of the copy is durable before its magic. Stop here: the copy is absent, and no torn one.

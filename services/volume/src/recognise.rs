@@ -77,7 +77,12 @@ pub(crate) fn recognise<M: Medium>(medium: &M) -> Result<Found, VolumeError> {
     // A growth that stops before it stores the first copy leaves the second one at the new end.
     let is_growing = last.is_ok_and(|last| header.is_grown(&last));
     let copies = match copies {
-        [first, RawCopy::Unusable(_)] if is_growing => [first, RawCopy::Unfinished],
+        // A place that can't be read is lost all the same.
+        [first, RawCopy::Unusable(error)]
+            if is_growing && !matches!(error, RawVolumeError::TooShort { .. }) =>
+        {
+            [first, RawCopy::Unfinished]
+        }
         copies => copies,
     };
     Ok(Found::Raw(RawHeaders { header, copies }))

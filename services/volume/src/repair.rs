@@ -2,7 +2,7 @@
 
 use crate::check::{VolumeFinding, findings};
 use crate::error::VolumeError;
-use crate::raw_headers::{RawCopy, store_headers};
+use crate::raw_headers::{RawCopy, settle_headers};
 use crate::recognise::{Found, pool_header, recognise};
 use crate::volume::map;
 use lode_blocks::{BlockPoolError, Damage, random_log_epoch};
@@ -63,7 +63,7 @@ pub fn repair(
             Found::Pool => repair_pool(&medium)?,
             Found::Raw(headers) if headers.copies == [RawCopy::Whole; 2] => Vec::new(),
             Found::Raw(headers) => {
-                store_headers(&medium, &headers.header)?;
+                settle_headers(&medium, &headers.header)?;
                 vec![VolumeRepair::Headers]
             }
         };

@@ -55,7 +55,9 @@ impl Volume {
             let device: Box<dyn Device> = match recognise(&medium)? {
                 Found::Table(_) => Box::new(Btt::open(medium)?),
                 Found::Raw(headers) => {
-                    headers.finish(&*medium)?;
+                    if access == Access::ReadWrite {
+                        headers.finish(&*medium)?;
+                    }
                     Box::new(Raw::new(medium, headers.header))
                 }
                 Found::Pool => {

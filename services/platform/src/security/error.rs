@@ -148,6 +148,16 @@ pub enum SecurityError {
         /// The blob.
         path: PathBuf,
     },
+    /// The keyring does not have the passphrase that unlocks the module.
+    #[error(
+        "nmem{index} stays locked: the user keyring has no key {key}; load it with `lode ndctl load-keys`"
+    )]
+    KeyNotLoaded {
+        /// N of nmemN.
+        index: usize,
+        /// Description of the key.
+        key: String,
+    },
     /// Neither the keyring nor the folder of keys has the passphrase.
     #[error(
         "nmem{index}: unable to load key: the user keyring has no key {key}, and {} is missing; put the blob back there",

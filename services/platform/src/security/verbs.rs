@@ -211,7 +211,8 @@ pub fn unlock_with_key(directory: &mut Directory, index: usize) -> Result<bool, 
     }
     rules::check_not_frozen(&entry, index)?;
     let keys = Keys::of(directory, index, Role::User)?;
-    let passphrase = keys.loaded_passphrase()?.ok_or_else(|| keys.missing())?;
+    let not_loaded = || SecurityError::KeyNotLoaded { index, key: keys.ring.description(&keys.name) };
+    let passphrase = keys.loaded_passphrase()?.ok_or_else(not_loaded)?;
     attempt(directory, |platform| rules::unlock(platform, index, &passphrase))
 }
 
@@ -252,7 +253,9 @@ pub fn load_keys(directory: &mut Directory, folder: Option<&Path>) -> Result<Key
             // A module without security, or without its key, stays as it is.
             Ok(false)
             | Err(PlatformError::Security(
-                SecurityError::NoKey { .. } | SecurityError::Unsupported { .. } | SecurityError::Module(_),
+                SecurityError::KeyNotLoaded { .. }
+                | SecurityError::Unsupported { .. }
+                | SecurityError::Module(_),
             )) => {}
             Err(error) => loaded.failures.push(error),
         }
