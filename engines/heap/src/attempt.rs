@@ -76,6 +76,14 @@ impl LockSavepoint {
     }
 }
 
+/// The parts of an attempt that its commit needs at once.
+pub(crate) struct CommitParts<'a> {
+    pub(crate) held: &'a mut HeldLocks,
+    pub(crate) space: &'a mut Allocations,
+    pub(crate) writes: &'a mut WriteSet,
+    pub(crate) reads: &'a mut ReadSet,
+}
+
 /// The changes, the reads, the space and the locks of a running transaction, and its outcome so far.
 #[derive(Debug)]
 pub(crate) struct Attempt {
@@ -207,10 +215,15 @@ impl Attempt {
         self.locks_reads || !self.sees_memory()
     }
 
-    /// Returns the locks that are held, the space, and the changes.
+    /// Returns what a commit needs.
     #[inline]
-    pub(crate) fn held_space_and_writes(&mut self) -> (&mut HeldLocks, &mut Allocations, &mut WriteSet) {
-        (&mut self.held, &mut self.space, &mut self.writes)
+    pub(crate) fn commit_parts(&mut self) -> CommitParts<'_> {
+        CommitParts {
+            held: &mut self.held,
+            space: &mut self.space,
+            writes: &mut self.writes,
+            reads: &mut self.reads,
+        }
     }
 
     /// Returns the space, and the changes by which the medium says the same.

@@ -10,8 +10,9 @@ use crate::heap::Heap;
 use crate::held_locks::HeldLocks;
 use crate::later::NotedEnd;
 use crate::locks::Stripe;
+use crate::read_set::ReadSet;
 use crate::snapshot::KeepReplaced;
-use lode_layout::{Entries, Entry, WORD};
+use lode_layout::{Entries, Entry, PoolOffset, WORD};
 use lode_pmem::Medium;
 use lode_redo::{AppendedRecord, CommitHooks, bugs};
 use std::mem;
@@ -26,6 +27,7 @@ pub(crate) struct HeapHooks<'a, M: Medium> {
     keep: KeepReplaced<'a, M>,
     space: &'a Allocations,
     held: &'a mut HeldLocks,
+    reads: &'a mut ReadSet,
     /// True if the transaction is not longer than a record.
     is_short: bool,
     /// True if the transaction is to return before its sync.
@@ -43,10 +45,11 @@ impl<'a, M: Medium> HeapHooks<'a, M> {
         keep: KeepReplaced<'a, M>,
         space: &'a Allocations,
         held: &'a mut HeldLocks,
+        reads: &'a mut ReadSet,
         is_short: bool,
         is_later: bool,
     ) -> Self {
-        HeapHooks { heap, keep, space, held, is_short, is_later, handed: Vec::new(), noted: None }
+        HeapHooks { heap, keep, space, held, reads, is_short, is_later, handed: Vec::new(), noted: None }
     }
 
     /// Returns the last steps of the transaction, if it returns before its sync.
@@ -63,8 +66,30 @@ impl<'a, M: Medium> HeapHooks<'a, M> {
 
 impl<M: Medium> CommitHooks for HeapHooks<'_, M> {
     #[inline]
-    fn admits(&mut self) -> bool {
-        self.keep.admits()
+    fn admits(&mut self, closed: u64) -> bool {
+        if self.reads.is_empty() {
+            return true;
+        }
+        // A snapshot of a later number may see what replaced the reads, and not this transaction, which comes before that.
+        let opened = self.heap.snapshots().last_opened();
+        if self.validated_at() < opened.max(closed) {
+            // ORDER: before the versions are loaded: locks of the transactions up to this number were taken before.
+            let last = self.heap.last_commit();
+            let is_early = bugs::SNAPSHOT_BEFORE_EARLY_READS.is_active();
+            if is_early || self.reads.hold_still(self.heap.locks(), self.held) {
+                self.reads.snapshot = last;
+            }
+        }
+        opened <= self.validated_at() || bugs::SNAPSHOT_BETWEEN_READS_AND_NUMBER.is_active()
+    }
+
+    #[inline]
+    fn validated_at(&self) -> u64 {
+        if self.reads.is_empty() { u64::MAX } else { self.heap.sequence_of(self.reads.snapshot) }
+    }
+
+    fn replaced(&self, entries: &[u64]) -> Option<Vec<(PoolOffset, PoolOffset)>> {
+        self.is_short.then(|| self.keep.replaced(entries).collect())
     }
 
     #[inline]

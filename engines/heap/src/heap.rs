@@ -309,6 +309,12 @@ impl<M: Medium> Heap<M> {
         sequence.wrapping_sub(self.opened_at)
     }
 
+    /// Returns the sequence number in the log of the transaction `number`, counted from the opening of the heap.
+    #[inline]
+    pub(crate) fn sequence_of(&self, number: u64) -> u64 {
+        number.wrapping_add(self.opened_at)
+    }
+
     /// Returns the words of transactions that wait for their sync, at durability commit.
     pub(crate) fn pending(&self) -> Option<&Arc<PendingWords>> {
         self.pending.as_ref()
@@ -333,7 +339,7 @@ impl<M: Medium> Heap<M> {
             return false;
         }
         let number = version.number();
-        let is_settled = self.log.written_back().is_none_or(|last| last.is_settled(number + self.opened_at));
+        let is_settled = self.log.written_back().is_none_or(|last| last.is_settled(self.sequence_of(number)));
         if is_settled {
             self.locks.settle(stripe, number);
         }
@@ -361,7 +367,7 @@ impl<M: Medium> Heap<M> {
             && attempt.try_lock_pending(&self.locks, stripe, tag, version);
         if taken {
             // After a failed sync memory stays as it is.
-            let _ = self.log.wait_written_back(version.number() + self.opened_at);
+            let _ = self.log.wait_written_back(self.sequence_of(version.number()));
             self.locks.clear_pending(stripe);
         }
         taken

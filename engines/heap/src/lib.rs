@@ -54,7 +54,7 @@ pub use lode_heap_derive::{CellValue, Persist};
 pub use lode_layout::LayoutName;
 pub use lode_pmem::Durability;
 pub use lode_pool::{Access, CreateOptions, OpenOptions};
-pub use lode_redo::{InDoubtCause, Log, LogArea, LogError, Recovery};
+pub use lode_redo::{InDoubtCause, Log, LogArea, LogError, Recovery, WaitingRecords};
 pub use open_transaction::OpenTransaction;
 pub use persist::Persist;
 pub use pool::{OpenError, Pool, random_log_epoch};

@@ -38,7 +38,8 @@
 //! A read: two loads of the lock's word, and a note of 64 bytes; at a commit that changes something, one more load. A
 //! transaction that reads nothing in this way pays nothing.
 
-use crate::locks::Version;
+use crate::held_locks::HeldLocks;
+use crate::locks::{LockTable, Tag, Version};
 use crate::readers::{DetachedPin, Readers};
 use crate::writes::write_set::WriteSet;
 use lode_layout::PoolOffset;
@@ -147,6 +148,18 @@ impl ReadSet {
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.dependencies.is_empty()
+    }
+
+    /// Returns true if the number of no read's lock has moved since the read was compared last, and no other transaction
+    /// holds one of the locks. `held` are those of this transaction.
+    #[cold]
+    pub(crate) fn hold_still(&self, locks: &LockTable, held: &HeldLocks) -> bool {
+        self.dependencies.iter().all(|Dependency { read, version, .. }| {
+            let stripe = locks.stripe(read.guard);
+            let now = locks.version(stripe);
+            let is_free = !now.is_held_for(Tag::of(read.guard)) || held.contains(stripe);
+            is_free && now.number() == version.number()
+        })
     }
 
     #[inline]

@@ -14,7 +14,7 @@
 //! with all locks held; see [`read_set`](crate::read_set). Writing the record and its write-backs is one call of the
 //! log, which holds a lane during both.
 
-use crate::attempt::{Attempt, Outcome, Words};
+use crate::attempt::{Attempt, CommitParts, Outcome, Words};
 use crate::commit_hooks::HeapHooks;
 use crate::error::HeapError;
 use crate::heap::Heap;
@@ -129,8 +129,8 @@ impl<M: Medium> Heap<M> {
     }
 
     /// Runs `closure` as [`run`](Heap::run) does, and returns before its changes are durable, with their place in the log.
-    /// Later transactions see them at once. Readers outside of transactions see them when they are durable, and a snapshot
-    /// makes them durable first. They become durable with the next transaction that waits for its sync, with
+    /// Later transactions see them at once. Readers outside of transactions see them when they are durable, and so do
+    /// snapshots. They become durable with the next transaction that waits for its sync, with
     /// [`make_durable`](Heap::make_durable), and at a checkpoint. At other durabilities than commit they are durable on
     /// return, as those of `run`: the one drain is all that there is to wait for.
     ///
@@ -263,11 +263,9 @@ impl<'a, M: Medium> Running<'a, M> {
         let Running { heap, session } = self;
         let attempt = &mut *session.attempt();
         let mut end = self.decide(attempt.outcome(), scope.fault(), successful);
-        let mut validated_at = None;
         if end.is_none() && attempt.has_reads_to_validate() && !bugs::READS_NOT_VALIDATED.is_active() {
-            // ORDER: before the record gets its number, so that a transaction whose reads do not hold needs none. A
-            // snapshot that is opened in between makes it start again.
-            validated_at = Some(heap.snapshots().opened());
+            // ORDER: before the record gets its number, so that a transaction whose reads do not hold needs none. It may not have
+            // seen what later ones change, and a snapshot of one of them makes it start again.
             let _ = heap.validate_reads(attempt, scope.memory(heap.memory()));
             end = self.decide(attempt.outcome(), scope.fault(), successful);
         }
@@ -275,8 +273,7 @@ impl<'a, M: Medium> Running<'a, M> {
         let wants_pending = attempt.wants_pending();
         let end = match end {
             None => {
-                let committing =
-                    Committing { heap, session, scope: &scope, attempt, validated_at, noted: None };
+                let committing = Committing { heap, session, scope: &scope, attempt, noted: None };
                 mem::forget(self);
                 match committing.commit() {
                     Ok(()) => {
@@ -347,8 +344,6 @@ struct Committing<'a, 's, M: Medium> {
     session: &'a Session,
     scope: &'s FaultScope,
     attempt: &'s mut Attempt,
-    /// Number of snapshots that were ever opened when the reads were validated; `None` if there are no reads.
-    validated_at: Option<u64>,
     /// The last steps, if the transaction returns before its sync.
     noted: Option<NotedEnd>,
 }
@@ -393,11 +388,11 @@ impl<M: Medium> Committing<'_, '_, M> {
         let log = self.heap.log();
         let allocator = self.heap.allocator(self.session);
         let memory = self.scope.memory(self.heap.memory());
-        let (held, space, writes) = self.attempt.held_space_and_writes();
+        let CommitParts { held, space, writes, reads } = self.attempt.commit_parts();
         let is_short = writes.fits_in_record(log.record_words_max() as u64, 0);
-        let keep = KeepReplaced::new(self.heap, memory, space, self.validated_at);
+        let keep = KeepReplaced::new(self.heap, memory, space);
         let is_later = self.session.is_later();
-        let mut hooks = HeapHooks::new(self.heap, keep, space, held, is_short, is_later);
+        let mut hooks = HeapHooks::new(self.heap, keep, space, held, reads, is_short, is_later);
         let sequence = if is_short {
             writes.push_payload_checksums();
             log.commit_in(self.scope, writes.record(), &[], &mut hooks)?
@@ -405,7 +400,7 @@ impl<M: Medium> Committing<'_, '_, M> {
             commit_spilled(allocator, self.scope, writes, &mut hooks)?
         };
         self.noted = hooks.into_noted();
-        // A snapshot was opened after the reads were validated.
+        // A snapshot may see what replaced the reads since they were validated.
         Ok(Some(sequence.ok_or(HeapError::Conflict)?))
     }
 

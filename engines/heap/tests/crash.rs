@@ -21,7 +21,7 @@ fn log_survives_power_cuts() {
     for (size, log_len) in [(0x10000, 0x4000), (0x10000, 0x5000), (0x10000, 0x8000)] {
         for machine in Machine::ALL {
             for threads in 1..=3 {
-                let images = scaled_images(8_000);
+                let images = scaled_images(4_000);
                 let failing_drains = machine.durability == lode_pmem::Durability::Commit;
                 let operations = 150 / threads as u64;
                 let setup =
@@ -34,7 +34,7 @@ fn log_survives_power_cuts() {
 
 #[test]
 fn heap_survives_power_cuts() {
-    for (size, sizes, count) in [(0x30000, 5, 8_000), (0x60000, 6, 1_000)] {
+    for (size, sizes, count) in [(0x30000, 5, 4_000), (0x60000, 6, 1_000)] {
         for machine in Machine::ALL {
             for threads in 1..=3 {
                 let images = scaled_images(count);
@@ -89,7 +89,7 @@ fn later_transactions_leave_a_prefix() {
         for threads in 1..=3 {
             let is_commit = machine.durability == lode_pmem::Durability::Commit;
             // At the others they are ordinary transactions.
-            let images = scaled_images(if is_commit { 20_000 } else { 1_000 });
+            let images = scaled_images(if is_commit { 10_000 } else { 1_000 });
             let (operations, seed) = (120 / threads as u64, seed(1));
             let setup = Setup {
                 machine,

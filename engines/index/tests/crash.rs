@@ -22,20 +22,20 @@ fn survives(name: &str, subject: &impl Subject, operations: u64, images: u64) {
 #[test]
 fn tree_survives_power_cuts() {
     let subject = TreeSubject { size: 0x80000, in_batches: false };
-    survives("tree", &subject, 90, scaled_images(10_000));
+    survives("tree", &subject, 90, scaled_images(5_000));
 }
 
 /// The same for transactions with a batch of deletions and one of insertions, beside other threads.
 #[test]
 fn batches_survive_power_cuts() {
-    survives("batches", &TreeSubject { size: 0x80000, in_batches: true }, 60, scaled_images(5_000));
+    survives("batches", &TreeSubject { size: 0x80000, in_batches: true }, 60, scaled_images(2_500));
 }
 
 /// Trees are made, changed and dropped whole, and the space of dropped ones is given back, whatever a power cut leaves.
 #[test]
 fn named_trees_survive_power_cuts() {
     let subject = TreesSubject { size: 0x80000, in_typed_pool: false };
-    survives("named trees", &subject, 60, scaled_images(5_000));
+    survives("named trees", &subject, 60, scaled_images(2_500));
 }
 
 /// The same beside typed data: cells and trees that one transaction changes are those of one commit, whatever a power cut leaves,
@@ -43,20 +43,20 @@ fn named_trees_survive_power_cuts() {
 #[test]
 fn trees_beside_typed_data_survive_power_cuts() {
     let subject = TreesSubject { size: 0x80000, in_typed_pool: true };
-    survives("trees beside typed data", &subject, 60, scaled_images(5_000));
+    survives("trees beside typed data", &subject, 60, scaled_images(2_500));
 }
 
 /// Objects with maps are made, their maps filled and cleared, and both freed, whatever a power cut leaves.
 #[test]
 fn maps_survive_power_cuts() {
-    survives("maps", &MapsSubject { size: 0x80000 }, 60, scaled_images(5_000));
+    survives("maps", &MapsSubject { size: 0x80000 }, 60, scaled_images(2_500));
 }
 
 /// A pool that shrinks keeps its trees, whatever a power cut leaves of the moves, of the header and of the moved log.
 #[test]
 fn shrinking_pool_survives_power_cuts() {
     for machine in Machine::ALL {
-        let images = scaled_images(5_000);
+        let images = scaled_images(2_500);
         let failing_drains = machine.durability == Durability::Commit;
         let setup = Setup { machine, operations: 12, images, failing_drains, ..Setup::default() };
         let report = explore(&ShrinkingSubject { size: 0x180000 }, &setup);

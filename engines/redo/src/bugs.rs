@@ -78,10 +78,23 @@ pub static READS_NOT_EXTENDED: Bug =
 /// Rule 14: no transaction up to the number of a snapshot has write-backs to come when the snapshot is open.
 pub static SNAPSHOT_WITHOUT_LANES: Bug =
     Bug::new("snapshot-without-lanes", "a snapshot sees a part of a transaction");
+/// Rule 14: no record is in its write-back when a snapshot is opened.
+pub static SNAPSHOT_IN_WRITE_BACK: Bug =
+    Bug::new("snapshot-in-write-back", "a snapshot sees a part of a batch");
+/// Rule 14: what records replace that wait for their write-back is kept for a snapshot that is opened meanwhile.
+pub static SNAPSHOT_WITHOUT_WAITING_RECORDS: Bug = Bug::new(
+    "snapshot-without-waiting-records",
+    "a snapshot sees a word of a record that waited when it was opened",
+);
+/// Rule 14: no transaction whose record waits has compared its reads before one that the snapshot sees.
+pub static SNAPSHOT_BEFORE_EARLY_READS: Bug = Bug::new(
+    "snapshot-before-early-reads",
+    "a snapshot sees what replaced the reads of a transaction that it does not see",
+);
 /// Rule 14: a word is kept before it is replaced.
 pub static WORD_KEPT_TOO_LATE: Bug =
     Bug::new("word-kept-too-late", "a snapshot sees a word of a later transaction");
-/// Rule 14: a transaction that compared its reads before a snapshot gets no number after it.
+/// Rule 14: a transaction that compared its reads before a number that a snapshot sees gets no number after it.
 pub static SNAPSHOT_BETWEEN_READS_AND_NUMBER: Bug =
     Bug::new("snapshot-between-reads-and-number", "a snapshot is of no moment in the order of transactions");
 
@@ -125,7 +138,7 @@ pub static LEFT_IN_CLEAN_PAGES: Bug =
     Bug::new("left-in-clean-pages", "a map word names a data block without its content");
 
 /// Every bug of this crate that the heap's tests find.
-pub static ALL: [&Bug; 33] = [
+pub static ALL: [&Bug; 36] = [
     &WRITE_BACK_BEFORE_DRAIN,
     &EPOCH_NOT_IN_CHECKSUM,
     &TORN_RECORD,
@@ -150,6 +163,9 @@ pub static ALL: [&Bug; 33] = [
     &READS_NOT_VALIDATED,
     &READS_NOT_EXTENDED,
     &SNAPSHOT_WITHOUT_LANES,
+    &SNAPSHOT_IN_WRITE_BACK,
+    &SNAPSHOT_WITHOUT_WAITING_RECORDS,
+    &SNAPSHOT_BEFORE_EARLY_READS,
     &WORD_KEPT_TOO_LATE,
     &SNAPSHOT_BETWEEN_READS_AND_NUMBER,
     &HANDED_ON_WITHOUT_WORDS,

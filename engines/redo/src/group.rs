@@ -15,16 +15,16 @@
 //! A batch of the second kind comes around the end of the ring only if all before it is durable.
 
 use crate::apply::{ContinuedRange, apply_all};
+use crate::batch::{Batch, BatchRecord, WaitingRecords};
 use crate::bugs;
 use crate::error::{InDoubtCause, LogError};
-use crate::hooks::AppendedRecord;
+use crate::hooks::{AppendedRecord, CommitHooks};
 use crate::written_back::WrittenBack;
 use lode_layout::{ChecksumSeed, PoolOffset, RECORD_HEADER_WORDS, Record, WORD, align_up};
 use lode_pmem::sync::{AtomicBool, AtomicU64, Mutex, MutexGuard, Ordering, SpinMutex};
 use lode_pmem::{Event, Fault, FaultScope, Medium, Readable, SyncError, checksum, hold};
 use rustix::io::Errno;
 use std::mem;
-use std::ops::Range;
 use std::sync::{Arc, PoisonError};
 use zerocopy::IntoBytes;
 
@@ -37,30 +37,6 @@ const YIELDING_ROUND: u32 = 64;
 /// damaged one for torn.
 const UNPROVEN_MAX: u64 = 64 << 10;
 
-/// Records on their way to the log.
-#[derive(Debug, Default)]
-struct Batch {
-    /// Position of its first byte, in bytes since the log epoch began, without wrapping.
-    start: u64,
-    words: Vec<u64>,
-    /// Index of the word that lies at the start of the ring, if the batch reached the ring's end.
-    wrap: Option<usize>,
-    records: Vec<BatchRecord>,
-    /// Number of records for which no thread may wait.
-    unattended: usize,
-    /// Number of batches before it.
-    number: u64,
-}
-
-/// A record of a batch.
-#[derive(Debug)]
-struct BatchRecord {
-    sequence: u64,
-    /// The words of the batch that are its body.
-    body: Range<usize>,
-    continued: Vec<ContinuedRange>,
-}
-
 #[derive(Debug)]
 struct State {
     /// Offset of the ring in the pool. It changes while no batch is open or being written, as the length.
@@ -68,6 +44,10 @@ struct State {
     /// Length of the ring in bytes.
     ring_len: u64,
     open: Batch,
+    /// The batch before it, until it is written back, or its sync has failed.
+    closed: Option<Arc<Batch>>,
+    /// True while the closed batch is being written back.
+    is_writing_back: bool,
     /// Records in the batch before it for which a thread waits.
     previous_attended: usize,
     /// Position up to which the ring is durable and written back, counted as that of a batch.
@@ -80,7 +60,7 @@ struct State {
     /// Buffer of a written batch, for reuse.
     spare: Vec<u64>,
     /// Durable batches that the next checkpoint writes back, in their order, if write-backs are deferred.
-    deferred: Vec<Batch>,
+    deferred: Vec<Arc<Batch>>,
 }
 
 /// A record that was appended to a batch and is not ready to be written back. It is ready when this is dropped.
@@ -99,12 +79,20 @@ impl Drop for Appended<'_> {
 }
 
 /// A record that has no place in the log yet.
-pub(crate) struct NewRecord<'r> {
+pub(crate) struct NewRecord<'r, H> {
     pub(crate) record: &'r mut Record,
     /// The ranges outside of the ring that hold more of its entries.
     pub(crate) continued: &'r [ContinuedRange],
-    /// Its thread returns before it is durable if at most so many bytes of the log wait for their write-back.
-    pub(crate) waiting_max: Option<u64>,
+    pub(crate) hooks: &'r mut H,
+}
+
+/// What became of a new record.
+pub(crate) enum Append<T> {
+    Done(T),
+    /// The ring has no room for it.
+    NoRoom,
+    /// The hooks have given up the commit.
+    GivenUp,
 }
 
 /// A record that was appended, with its place.
@@ -141,6 +129,8 @@ impl Group {
             ring,
             ring_len,
             open,
+            closed: None,
+            is_writing_back: false,
             previous_attended: 0,
             written_to: 0,
             proven_to: 0,
@@ -185,13 +175,13 @@ impl Group {
     /// Returns the bytes appended since the log epoch began, padding included.
     pub(crate) fn head<M: Medium>(&self, medium: &M) -> u64 {
         let state = self.lock_state();
-        align_up(end_of(&state.open), medium.log_block())
+        align_up(state.open.end(), medium.log_block())
     }
 
     /// Returns the bytes appended, as [`head`](Group::head) does, for a checkpoint that holds all lanes.
     pub(crate) fn checkpoint_head<M: Medium>(&self, medium: &M) -> u64 {
         let mut state = self.lock_state();
-        state.proven_to = align_up(end_of(&state.open), medium.log_block());
+        state.proven_to = align_up(state.open.end(), medium.log_block());
         state.proven_to
     }
 
@@ -202,21 +192,24 @@ impl Group {
     }
 
     /// Assigns a sequence number to a record, adds its checksum and appends it to the open batch. It is written back when the
-    /// result was dropped. Returns `None` when the ring has no room for it above `tail`. A fault that `scope` has counts as one of
-    /// the record. The caller waits for the record, unless it [returns early](AppendedRecord::returns_early).
+    /// result was dropped. The record is to lie above `tail`. A fault that `scope` has counts as one of the record. The caller
+    /// waits for the record, unless it [returns early](AppendedRecord::returns_early).
     pub(crate) fn append<M: Medium>(
         &self,
         scope: &FaultScope,
         medium: &M,
-        new: NewRecord<'_>,
+        new: NewRecord<'_, impl CommitHooks>,
         next: &AtomicU64,
         tail: u64,
-    ) -> Result<Option<Appended<'_>>, LogError> {
+    ) -> Result<Append<Appended<'_>>, LogError> {
         // ORDER: a record is stored before the next one gets its number. Stop here: the end of the process leaves all records
         // but this one, and its commit has not returned.
         let _in_order = self.is_deferring.then(|| hold(&self.storing, medium));
-        let appended = self.append_to_batch(medium, new, next, tail)?;
-        let Some(Placed { appended, at, words }) = appended else { return Ok(None) };
+        let Placed { appended, at, words } = match self.append_to_batch(medium, new, next, tail)? {
+            Append::Done(placed) => placed,
+            Append::NoRoom => return Ok(Append::NoRoom),
+            Append::GivenUp => return Ok(Append::GivenUp),
+        };
         if self.is_deferring && !bugs::RECORD_STORED_AT_SYNC.is_active() {
             medium.copy(at, words.as_bytes());
             if scope.has_fault() {
@@ -224,25 +217,33 @@ impl Group {
                 self.fail_state(SyncError { errno: Errno::IO.raw_os_error() });
             }
         }
-        Ok(Some(appended))
+        Ok(Append::Done(appended))
     }
 
     /// Appends a record to the open batch, as [`append`](Group::append) does, and stores nothing.
     fn append_to_batch<'r, M: Medium>(
         &self,
         medium: &M,
-        NewRecord { record, continued, waiting_max }: NewRecord<'r>,
+        NewRecord { record, continued, hooks }: NewRecord<'r, impl CommitHooks>,
         next: &AtomicU64,
         tail: u64,
-    ) -> Result<Option<Placed<'_, 'r>>, LogError> {
+    ) -> Result<Append<Placed<'_, 'r>>, LogError> {
+        let (waiting_max, replaced) = (hooks.waiting_max(record.body()), hooks.replaced(record.body()));
         let mut state = self.lock_state();
         // A record that met lost memory stays in the log, so none may follow that would make the log go on without it.
         if state.failed.is_some() || !state.faults.is_empty() {
             return Err(LogError::Poisoned);
         }
+        // ORDER: with the lock held, as `between_write_backs` does: what that has left is seen, or it sees the record. No number
+        // is drawn meanwhile.
+        let first = state.open.records.first().map(|first| first.sequence);
+        let closed = first.unwrap_or_else(|| next.load(Ordering::Relaxed)) - 1;
+        if !hooks.admits(closed) {
+            return Ok(Append::GivenUp);
+        }
         let (block, ring_len) = (medium.log_block(), state.ring_len);
         let len = record.padded_len() as u64 * WORD;
-        let at = end_of(&state.open);
+        let at = state.open.end();
         // A batch that fills the ring exactly continues at its start, too: bytes after the ring are not the log's.
         let is_at_end = !state.open.words.is_empty() && at.is_multiple_of(ring_len);
         let wraps = is_at_end || align_up(at % ring_len + len, block) > ring_len;
@@ -250,11 +251,11 @@ impl Group {
         let is_unproven =
             self.is_deferring && !bugs::WRAPPED_BEFORE_DRAIN.is_active() && at != state.written_to;
         if is_unproven && (wraps || at.is_multiple_of(ring_len)) {
-            return Ok(None);
+            return Ok(Append::NoRoom);
         }
         let end = align_up(if wraps { at.next_multiple_of(ring_len) } else { at } + len, block);
         if end - tail > ring_len || (wraps && state.open.wrap.is_some()) {
-            return Ok(None);
+            return Ok(Append::NoRoom);
         }
         if wraps {
             let padded = (at.next_multiple_of(ring_len) - state.open.start) / 8;
@@ -263,14 +264,15 @@ impl Group {
         }
         let first = state.open.words.len() + RECORD_HEADER_WORDS;
         let body = first..first + record.body().len();
-        let at = end_of(&state.open);
+        let at = state.open.end();
         debug_assert!(at % ring_len + len <= ring_len, "a record does not wrap");
+        let validated_at = hooks.validated_at();
         // ORDER: assigned and appended under one lock, so the order of records in the log is that of their numbers.
         let sequence = next.fetch_add(1, Ordering::SeqCst);
         let words = record.finish(self.checksum_seed, sequence, at % ring_len, checksum);
         state.open.words.extend_from_slice(words);
         let continued = continued.to_vec();
-        state.open.records.push(BatchRecord { sequence, body, continued });
+        state.open.records.push(BatchRecord { sequence, body, continued, validated_at, replaced });
         let waiting = at + len - state.written_to;
         let returns_early = waiting_max.is_some_and(|max| waiting <= max);
         state.open.unattended += usize::from(returns_early);
@@ -280,7 +282,7 @@ impl Group {
         let batch = state.open.number;
         let appended =
             Appended { unready, record: AppendedRecord { sequence, batch, waiting, returns_early } };
-        Ok(Some(Placed { appended, at: state.ring.plus(at % ring_len), words }))
+        Ok(Append::Done(Placed { appended, at: state.ring.plus(at % ring_len), words }))
     }
 
     /// Returns the number of the batch's records that are not ready to be written back.
@@ -344,14 +346,14 @@ impl Group {
     /// Makes the open batch durable, and writes it back.
     fn write_next<M: Medium>(&self, medium: &M, state: MutexGuard<'_, State>) {
         let ring = (state.ring, state.ring_len);
-        let mut batch = self.gather(medium, state);
+        let batch = self.gather(medium, state);
         let mut faults = Vec::new();
         let last = batch.records.last().map(|record| record.sequence);
         if bugs::GROUP_COMMIT_BEFORE_SYNC.is_active() {
             self.write_back(medium, &batch, &mut faults);
             last.inspect(|last| self.written_back.advance(*last));
         }
-        let written = self.write(medium, ring, &mut batch);
+        let written = self.write(medium, ring, &batch);
         if written.is_ok() && !self.is_deferring && !bugs::GROUP_COMMIT_BEFORE_SYNC.is_active() {
             self.write_back(medium, &batch, &mut faults);
         }
@@ -378,9 +380,10 @@ impl Group {
             (Ok(()), None) => {}
             (Err(_), _) => self.written_back.end(),
         }
+        (state.closed, state.is_writing_back) = (None, false);
         if self.is_deferring {
             state.deferred.extend(written.is_ok().then_some(batch));
-        } else {
+        } else if let Some(mut batch) = Arc::into_inner(batch) {
             batch.words.clear();
             state.spare = batch.words;
         }
@@ -388,10 +391,37 @@ impl Group {
         self.written.notify_all();
     }
 
+    /// Calls `with` while no record is being written back, with the number of the last one that is, and those that wait for it.
+    /// Memory has what the records up to that number have left. No record gets a number meanwhile. Gives `with` back if
+    /// memory has not all that is durable, if the records that wait replace much, and if the transaction of one of them
+    /// has validated its reads before one that is written back got its number.
+    pub(crate) fn between_write_backs<M: Medium, R, F: FnOnce(u64, &WaitingRecords<'_>) -> R>(
+        &self,
+        medium: &M,
+        with: F,
+    ) -> Result<R, F> {
+        for round in 0.. {
+            let state = self.lock_state();
+            if self.is_deferring || state.failed.is_some() || !state.faults.is_empty() {
+                return Err(with);
+            }
+            if !state.is_writing_back || bugs::SNAPSHOT_IN_WRITE_BACK.is_active() {
+                let last = self.written_back.last();
+                let waiting = WaitingRecords::of(state.closed.as_deref(), &state.open);
+                let is_moment = waiting.are_validated_after(last) && waiting.replace_little();
+                return if is_moment { Ok(with(last, &waiting)) } else { Err(with) };
+            }
+            drop(state);
+            medium.relax(round);
+        }
+        unreachable!("the loop ends with the write-back")
+    }
+
     /// Writes the records of `batch` back, which is durable, when all of them are ready. Adds those whose write-backs met
     /// lost memory to `faults`.
     fn write_back<M: Medium>(&self, medium: &M, batch: &Batch, faults: &mut Vec<(u64, Fault)>) {
         self.wait_until_ready(medium, batch);
+        self.lock_state().is_writing_back = true;
         let _writing_back = self.written_back.begin_write_back();
         let is_reversed = bugs::WRITE_BACK_OUT_OF_ORDER.is_active();
         let last = batch.records.len().saturating_sub(1);
@@ -399,9 +429,9 @@ impl Group {
             let record = &batch.records[if is_reversed { last - index } else { index }];
             // The faults of the calling thread's transaction are not the record's.
             let scope = FaultScope::open();
-            let (memory, body) = (scope.memory(medium.memory()), &batch.words[record.body.clone()]);
             // One thread at a time writes back.
-            apply_all(medium, memory, body, &record.continued, None, true);
+            let memory = scope.memory(medium.memory());
+            apply_all(medium, memory, batch.body(record), &record.continued, None, true);
             if let Err(fault) = scope.close() {
                 faults.push((record.sequence, fault));
             }
@@ -421,29 +451,35 @@ impl Group {
 
     /// Takes the open batch when as many threads wait for it as for the last one, or when the threads of the last batch have
     /// had their chance to append. Those were woken a moment ago, and a sync for one record costs as much as for all.
-    fn gather<'a, M: Medium>(&'a self, medium: &M, mut state: MutexGuard<'a, State>) -> Batch {
+    fn gather<'a, M: Medium>(&'a self, medium: &M, mut state: MutexGuard<'a, State>) -> Arc<Batch> {
         let expected = state.previous_attended;
         for _ in 0..GATHER_ROUNDS * expected {
-            if attended(&state.open) >= expected {
+            if state.open.attended() >= expected {
                 break;
             }
             drop(state);
             medium.relax(YIELDING_ROUND);
             state = self.lock_state();
         }
-        state.previous_attended = attended(&state.open);
-        self.close_batch(&mut state, medium.log_block())
+        state.previous_attended = state.open.attended();
+        let closed = Arc::new(self.close_batch(&mut state, medium.log_block()));
+        state.closed = Some(Arc::clone(&closed));
+        closed
     }
 
     /// Takes the open batch, and opens the next one after it.
     fn close_batch(&self, state: &mut State, block: u64) -> Batch {
-        let end = end_of(&state.open);
+        let end = state.open.end();
         // A record that is stored before this batch is durable follows without padding, which would show that it is.
         let is_padded = !self.is_deferring || bugs::PADDED_BEFORE_DRAIN.is_active();
         let start = if is_padded { align_up(end, block) } else { end };
         let words = mem::take(&mut state.spare);
         let number = state.open.number + 1;
-        mem::replace(&mut state.open, Batch { start, words, number, ..Batch::default() })
+        let mut closed = mem::replace(&mut state.open, Batch { start, words, number, ..Batch::default() });
+        if !self.is_deferring {
+            closed.pad_to(block);
+        }
+        closed
     }
 
     /// Makes `batch` durable in the ring of that offset and length.
@@ -451,23 +487,21 @@ impl Group {
         &self,
         medium: &M,
         (ring, ring_len): (PoolOffset, u64),
-        batch: &mut Batch,
+        batch: &Batch,
     ) -> Result<(), SyncError> {
         if self.is_deferring {
             self.wait_until_ready(medium, batch);
             if bugs::RECORD_STORED_AT_SYNC.is_active() {
-                parts(batch, ring_len).for_each(|(at, part)| medium.copy(ring.plus(at), part));
+                batch.parts(ring_len).for_each(|(at, part)| medium.copy(ring.plus(at), part));
             }
             // ORDER: the records are stored, since they are ready, and no page of the pool but those of payloads and of the log
             // is dirty. Both are durable before any thread that waits for them returns. Stop here: each record of the batch
             // is whole or absent, one without its payload is dropped, and none was acknowledged as durable.
             return medium.drain();
         }
-        let padded = (align_up(end_of(batch), medium.log_block()) - batch.start) / WORD;
-        batch.words.resize(padded as usize, 0);
         // ORDER: the records are durable before any thread that waits for them returns or writes back.
         // Stop here: each record of the batch is whole or absent, and none was acknowledged.
-        let written = parts(batch, ring_len).try_for_each(|(at, part)| medium.log_write(ring.plus(at), part));
+        let written = batch.parts(ring_len).try_for_each(|(at, part)| medium.log_write(ring.plus(at), part));
         if bugs::FAILED_SYNC_IGNORED.is_active() { Ok(()) } else { written }
     }
 
@@ -476,8 +510,7 @@ impl Group {
         let deferred = mem::take(&mut self.lock_state().deferred);
         for batch in &deferred {
             for record in &batch.records {
-                let body = &batch.words[record.body.clone()];
-                apply_all(medium, memory, body, &record.continued, None, true);
+                apply_all(medium, memory, batch.body(record), &record.continued, None, true);
             }
         }
     }
@@ -506,21 +539,4 @@ impl Drop for FailOnUnwind<'_> {
         drop(state);
         self.0.written.notify_all();
     }
-}
-
-/// Returns the number of the batch's records for which a thread waits.
-fn attended(batch: &Batch) -> usize {
-    batch.records.len() - batch.unattended
-}
-
-/// Returns the parts of a batch that has records, each with its offset in a ring of that length.
-fn parts(batch: &Batch, ring_len: u64) -> impl Iterator<Item = (u64, &[u8])> {
-    let (first, second) = batch.words.split_at(batch.wrap.unwrap_or(batch.words.len()));
-    let parts = [(batch.start % ring_len, first), (0, second)];
-    parts.into_iter().map(|(at, part)| (at, part.as_bytes())).filter(|(_, part)| !part.is_empty())
-}
-
-/// Returns the position of the end of the batch's last record.
-fn end_of(batch: &Batch) -> u64 {
-    batch.start + batch.words.as_bytes().len() as u64
 }

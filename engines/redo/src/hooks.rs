@@ -1,5 +1,7 @@
 //! Callbacks from the middle of a commit.
 
+use lode_layout::PoolOffset;
+
 /// A record that has its place in the log.
 #[derive(Clone, Copy, Debug)]
 pub struct AppendedRecord {
@@ -15,10 +17,28 @@ pub struct AppendedRecord {
 
 /// Called by [`Log::commit_in`](crate::Log::commit_in) between the phases of a commit. `()` does nothing.
 pub trait CommitHooks {
-    /// Called with a lane held, before the record gets its number. Returns false to give up the commit.
+    /// Called before the record gets its number, while no other one gets one, and no thread is in
+    /// [`Log::between_write_backs`](crate::Log::between_write_backs). `closed` is the last number of the batches that are closed.
+    /// Returns false to give up the commit.
     #[inline]
-    fn admits(&mut self) -> bool {
+    fn admits(&mut self, closed: u64) -> bool {
+        let _ = closed;
         true
+    }
+
+    /// Returns the last number that had been assigned when the reads of the transaction were validated: it may not have seen
+    /// what later ones change. The greatest number if it has no reads. Asked after [`admits`](CommitHooks::admits).
+    #[inline]
+    fn validated_at(&self) -> u64 {
+        u64::MAX
+    }
+
+    /// Returns the ranges of older content that the entries of the record replace: offsets and ends. `None` if they are many, or
+    /// not known.
+    #[inline]
+    fn replaced(&self, entries: &[u64]) -> Option<Vec<(PoolOffset, PoolOffset)>> {
+        let _ = entries;
+        None
     }
 
     /// Called when the record has its number. Returns true if

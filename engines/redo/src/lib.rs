@@ -18,6 +18,7 @@
 #![forbid(unsafe_code)]
 
 mod apply;
+mod batch;
 pub mod bugs;
 mod check;
 mod dirty;
@@ -36,6 +37,7 @@ pub mod slots;
 mod written_back;
 
 pub use apply::{ContinuedRange, apply_entry};
+pub use batch::WaitingRecords;
 pub use check::check;
 pub use dirty::DirtyLines;
 pub use epoch::random_log_epoch;

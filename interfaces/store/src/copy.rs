@@ -13,8 +13,8 @@ use std::path::Path;
 const SIZE_MIN: u64 = 128 << 10;
 
 impl Store {
-    /// Makes a store at `path`, where there is no file, with all trees of one commit, while others change this one. The
-    /// copy takes as much space as they need, and a reserve of about an eighth; the size in `options` does not count. It has
+    /// Makes a store at `path`, where there is no file, with all trees of one commit, while others change this one. All
+    /// transactions that have returned are in it, and made durable first. The copy takes as much space as they need, and a reserve of about an eighth; the size in `options` does not count. It has
     /// an identity of its own, and grows by itself.
     ///
     /// # Errors
@@ -49,6 +49,7 @@ impl Store {
     /// ```
     pub fn copy_to(&self, path: impl AsRef<Path>, options: &Options) -> Result<()> {
         let path = path.as_ref();
+        self.make_durable()?;
         let shared = self.shared();
         let snapshot = shared.heap().snapshot().map_err(|error| shared.located(error))?;
         let source = shared.table_at(&snapshot).and_then(|table| TreesSnapshot::open(&snapshot, table));

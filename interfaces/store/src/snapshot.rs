@@ -20,7 +20,7 @@ use std::sync::Arc;
 /// [`is_snapshot_ended`](Error::is_snapshot_ended).
 ///
 /// # Cost
-/// Opening it waits for transactions that are about to commit. A read takes no lock. Those of a snapshot of a
+/// Transactions that are about to commit wait while it is opened. A read takes no lock. Those of a snapshot of a
 /// [`Follower`](crate::Follower) may be round trips to another process.
 #[derive(Clone, Debug)]
 pub struct Snapshot {

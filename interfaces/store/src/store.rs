@@ -272,9 +272,9 @@ impl Store {
     /// tells when they are. For changes of which the last ones may be lost with the power: logs, counters, caches, and what
     /// can be made again.
     ///
-    /// Later transactions see the changes at once, and so does a closure that only reads. [`get`](Store::get) and
-    /// [`follow`](Store::follow) see what is durable. A [`snapshot`](Store::snapshot) sees all transactions that have
-    /// returned, and makes them durable first.
+    /// Later transactions see the changes at once, and so does a closure that only reads. [`get`](Store::get),
+    /// [`snapshot`](Store::snapshot), [`read`](Store::read) and [`follow`](Store::follow) see what is durable;
+    /// [`make_durable`](Store::make_durable) before them shows all that has returned.
     ///
     /// # Errors
     /// Those of [`write`](Store::write). A sync that fails later is an error of the ticket, and of all later transactions that
@@ -408,8 +408,9 @@ impl Store {
         Ok(Transaction::open(&self.shared, tx))
     }
 
-    /// Opens a snapshot: all trees at one commit, for reads of any length. It sees all transactions that have returned, and
-    /// makes those of [`write_later`](Store::write_later) durable first.
+    /// Opens a snapshot: all trees at one commit, for reads of any length. It sees what is durable: all transactions of
+    /// [`write`](Store::write) that have returned, and those of [`write_later`](Store::write_later) that a sync has reached.
+    /// It hardly ever waits for a sync.
     ///
     /// # Errors
     /// [`is_in_transaction`](Error::is_in_transaction) inside of a transaction on this store, whose changes it would not

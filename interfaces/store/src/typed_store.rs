@@ -210,7 +210,7 @@ impl<B: Brand> TypedStore<B> {
         })
     }
 
-    /// Opens a snapshot of the trees at one commit, for reads of any length. Typed data has no snapshots: a transaction that only
+    /// Opens a snapshot of the trees at one durable commit, for reads of any length. Typed data has no snapshots: a transaction that only
     /// reads sees both at one commit.
     ///
     /// # Errors

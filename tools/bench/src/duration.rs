@@ -27,6 +27,7 @@ fn seconds(group: Group) -> [u32; 2] {
         Group::Reopen => [60, 2],
         Group::Store => [120, 3],
         Group::ReadWhileWriting => [15, 1],
+        Group::PastRam => [60, 2],
         Group::Alone => [120, 16],
         Group::Blocks => [30, 2],
         Group::Appends => [5, 1],

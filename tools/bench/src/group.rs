@@ -48,6 +48,8 @@ pub(crate) enum Group {
     Store,
     /// read-while-writing and read-while-writing-put.
     ReadWhileWriting,
+    /// read-past-ram.
+    PastRam,
     /// Workloads without a peer.
     Alone,
     /// blk-*, btt-* and dax-*.
@@ -86,7 +88,7 @@ impl Table {
 
 impl Group {
     /// All groups, in the order in which they run.
-    pub(crate) const ALL: [Group; 21] = [
+    pub(crate) const ALL: [Group; 22] = [
         Group::Transactions,
         Group::Floors,
         Group::Random,
@@ -102,6 +104,7 @@ impl Group {
         Group::Reopen,
         Group::Store,
         Group::ReadWhileWriting,
+        Group::PastRam,
         Group::Alone,
         Group::Blocks,
         Group::Appends,
@@ -142,6 +145,7 @@ impl Group {
             | Group::TxPuts
             | Group::Load
             | Group::Reopen
+            | Group::PastRam
             | Group::Store
             | Group::FileBlocks => Durability::Commit,
         }

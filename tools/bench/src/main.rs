@@ -86,6 +86,12 @@ struct Arguments {
     /// The store's path
     #[arg(long, hide = true)]
     store: Option<PathBuf>,
+    /// Get keys from the store of this engine when the input ends, and print the time
+    #[arg(long, hide = true, requires_all = ["store", "keys"])]
+    get: Option<Engine>,
+    /// The keys' file
+    #[arg(long, hide = true)]
+    keys: Option<PathBuf>,
     /// Write blocks to the pool of atomic blocks at this path, say so, and wait to be killed
     #[arg(long, hide = true)]
     write: Option<PathBuf>,
@@ -123,6 +129,10 @@ fn main() -> Result<ExitCode> {
     }
     if let (Some(engine), Some(path)) = (arguments.commit, &arguments.store) {
         workloads::commit_and_wait(engine, path, arguments.commits, arguments.seed)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if let (Some(engine), Some(path), Some(keys)) = (arguments.get, &arguments.store, &arguments.keys) {
+        workloads::get_and_print(engine, path, keys)?;
         return Ok(ExitCode::SUCCESS);
     }
     if let Some(folder) = &arguments.inside {

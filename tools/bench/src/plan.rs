@@ -86,6 +86,8 @@ pub(crate) struct Size {
     pub(crate) commits: usize,
     /// Keys of a store before a lap of `tx-puts-*`, `reopen-kill` or `read-while-writing` begins.
     pub(crate) store_keys: usize,
+    /// Gets of `read-past-ram` that are timed.
+    pub(crate) cold_gets: usize,
     /// Number by which the puts of `tx-puts-*` are divided.
     pub(crate) put_divisor: usize,
     /// Time after which a lap of ours is given up.
@@ -119,6 +121,7 @@ impl Size {
             scale: 0.1,
             commits: 1000,
             store_keys: 1_000_000,
+            cold_gets: 10_000,
             put_divisor: 1,
             overdue: Duration::from_secs(20),
             blocks_len: 256 << 20,
@@ -146,6 +149,7 @@ impl Size {
             scale: 0.001,
             commits: 10,
             store_keys: 2000,
+            cold_gets: 500,
             put_divisor: 1000,
             overdue: Duration::from_secs(20),
             blocks_len: 16 << 20,

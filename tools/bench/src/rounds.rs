@@ -91,7 +91,7 @@ impl EngineLaps {
 }
 
 /// The beginnings of the names of all workloads whose laps are long enough for the clock of the kernel.
-const MICROS: &[&str] = &["file-", "later-", "tx-puts-", "load-", "read-while-", "store-"];
+const MICROS: &[&str] = &["file-", "later-", "tx-puts-", "load-", "read-while-", "read-past-", "store-"];
 
 impl Comparison {
     /// The unit in which a workload is reported.

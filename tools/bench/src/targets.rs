@@ -417,6 +417,12 @@ pub(crate) const WORKLOADS: &[Workload] = &[
         "the put that 99 of 100 do not exceed, in read-while-writing",
         &[("lmdb", 1.0)],
     ),
+    ratios(
+        Group::PastRam,
+        "read-past-ram",
+        "a get of a random key by a process that may use a quarter of the data's bytes, ext4",
+        &[("lmdb", 0.9)],
+    ),
     limit(
         Group::Alone,
         "fences",

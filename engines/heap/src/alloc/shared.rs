@@ -106,8 +106,8 @@ impl Shared {
         &self.later
     }
 
-    /// Locks the list of open snapshots. A thread that opens one holds it until all lanes were held, so the caller holds
-    /// no lane.
+    /// Locks the list of open snapshots. A thread that opens one may hold it until all lanes were held, so the
+    /// caller holds no lane.
     pub(crate) fn open_snapshots(&self, medium: &impl Medium) -> OpenList<'_> {
         for round in 0.. {
             if let Some(list) = self.snapshots.try_lock(&self.readers) {

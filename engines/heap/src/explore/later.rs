@@ -46,7 +46,7 @@ pub struct Engine {
 pub struct Step {
     reads: Vec<(usize, u64)>,
     writes: Vec<(usize, u64)>,
-    /// True if it is a read outside of transactions.
+    /// True if it is a read outside of transactions, which sees what is durable.
     is_plain: bool,
 }
 
@@ -144,7 +144,7 @@ impl Engine {
             };
             (0..WORDS).map(load).collect()
         })?;
-        Ok(Step { reads, ..Step::default() })
+        Ok(Step { reads, writes: Vec::new(), is_plain: true })
     }
 
     /// Runs a read outside of transactions, as a transaction that changes nothing.

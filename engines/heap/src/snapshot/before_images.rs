@@ -68,8 +68,9 @@ impl BeforeImages {
     }
 
     /// Keeps the words from `at` to `end` that the transaction `number` is about to replace, unless each has an image that
-    /// is newer than the newest snapshot. `load` returns a word as it is before. `newest` returns that snapshot, or `None` if all were closed meanwhile. The caller holds
-    /// the locks of the words.
+    /// is newer than the newest snapshot. `load` returns a word as it is before. `newest` returns that snapshot, open or about to
+    /// be opened, or `None` if all were closed meanwhile. The caller holds the locks of the words, or keeps the record from being
+    /// written back.
     pub(super) fn keep(
         &self,
         load: &impl Fn(PoolOffset) -> u64,
@@ -112,7 +113,8 @@ impl BeforeImages {
         }
         self.change(&mut shard, |shard| shard.push(Image { number, mask, words, line, older: NO_OLDER }));
         let (word, bit) = filter_place(hash);
-        // ORDER: none: the caller's write-back, which stores with release ordering, comes after it.
+        // ORDER: none: the write-back of the words, which stores with release ordering, comes after it: in this thread, or in one
+        // that takes the lock of the batches after it.
         self.filter()[shard_of(hash) * FILTER_WORDS + word].fetch_or(bit, Ordering::Relaxed);
     }
 

@@ -1,19 +1,23 @@
 //! Snapshots: the heap as it was between two commits, for as long as a reader wants, beside writers.
 //!
 //! ```text
-//!   open    hold all lanes -> number S, the last one drawn; pin -> release
-//!   commit  hold a lane -> number n > S -> keep the words of objects that it replaces -> write them back when durable
+//!   open    no write-back -> number S, the last one written back; keep what waiting records replace; pin -> go on
+//!   commit  number n > S -> keep the words of objects that it replaces -> write them back when durable
 //!   read    load the word; if a transaction after S has kept it, its first image is the word at S
 //! ```
 //!
-//! 1. *S is a moment.* A transaction holds its lane from before its number to the end of its write-backs. Records of those
-//!    that return before their sync are written back by the thread that holds all lanes, in `Log::between_commits`. So
-//!    each transaction up to S is written back, and no later one has a number.
-//! 2. *S is a moment of the serial order.* Reads are validated before the number is drawn. A transaction that has
-//!    validated its reads when a snapshot is opened, and has no lane yet, starts again: otherwise the snapshot could
-//!    see the transaction that overwrites its reads, and not itself.
-//! 3. *A word is kept before it is replaced*, by the transaction that holds its lock. A reader loads the word first and
-//!    looks for an image then. Of each word one image for each snapshot is enough.
+//! 1. *S is a moment.* Each transaction up to S is written back, and no later one has begun to be. At durability commit
+//!    records are written back in their order, a batch at a time, and a snapshot is opened between two batches
+//!    (`Log::between_write_backs`). At the others a transaction holds its lane from before its number to the end of its
+//!    write-backs, and all lanes are held while a snapshot is opened.
+//! 2. *S is a moment of the serial order.* Reads are validated before the number is drawn, so a transaction A may have a
+//!    number above that of B, which overwrites what A has read. A snapshot that sees B and not A would be of no moment. A
+//!    notes the last number at its validation; B's is above it. If a snapshot above that was opened, or a batch closed, A
+//!    compares its reads once more as it draws its number. If they have moved, A starts again because of the snapshot, and
+//!    a snapshot waits for A's sync because of the batch.
+//! 3. *A word is kept before it is replaced*, by the transaction that holds its lock. What records replace that have their
+//!    number when the snapshot is opened, and wait, is kept by the thread that opens it. A reader loads the word first
+//!    and looks for an image then. Of each word one image for each snapshot is enough.
 //! 4. *Space that a snapshot can reach is not used again*: the snapshot is pinned, as any reader. Content of new objects
 //!    lies in other space, so it needs no image.
 //!
@@ -32,8 +36,8 @@ use crate::alloc::allocations::Allocations;
 use crate::error::HeapError;
 use crate::heap::Heap;
 use lode_layout::{Entries, Entry, PoolOffset, WORD, decode_root};
-use lode_pmem::{Medium, Readable};
-use lode_redo::bugs;
+use lode_pmem::{FaultScope, Medium, Readable};
+use lode_redo::{WaitingRecords, bugs};
 use open::OpenSnapshot;
 use std::fmt;
 use std::sync::Arc;
@@ -45,8 +49,10 @@ use std::sync::atomic::{Ordering, fence};
 /// closed.
 ///
 /// # Cost
-/// Opening it holds up transactions that are about to commit until those that have their number are written back, as a
-/// checkpoint does. While it is open, a transaction keeps each word of older objects that it is the first to replace:
+/// Opening it holds up transactions that are about to commit: at durability commit until the batch that is being written back
+/// is, at the others until those in their drain are. At durability commit it keeps the words that waiting records replace, at
+/// most 4 MiB. It waits for their sync only if they replace more, or if one may have to come before what it sees.
+/// While it is open, a transaction keeps each word of older objects that it is the first to replace:
 /// about 150 bytes of private memory a line. Space that is freed meanwhile is not used again.
 pub struct Snapshot<'h, M: Medium> {
     heap: &'h Heap<M>,
@@ -78,30 +84,48 @@ pub struct SnapshotStats {
 }
 
 impl<M: Medium> Heap<M> {
-    /// Opens a snapshot of the heap: all transactions that have returned, and none that begins to commit later. Those of
-    /// [`run_later`](Heap::run_later) are made durable first.
+    /// Opens a snapshot of the heap: all transactions that are durable, as those of [`run`](Heap::run) are that have
+    /// returned, and none that begins to commit later. Those of [`run_later`](Heap::run_later) belong to it once they are
+    /// [durable](Heap::make_durable).
     ///
     /// # Errors
     /// [`HeapError::InTransaction`] inside of a transaction on this heap, whose changes it would not see.
-    /// [`HeapError::Poisoned`].
+    /// [`HeapError::Fault`] if a transaction that waits for its sync replaces words that are lost. [`HeapError::Poisoned`].
     pub fn snapshot(&self) -> Result<Snapshot<'_, M>, HeapError> {
         if self.in_transaction() {
             return Err(HeapError::InTransaction);
         }
         let mut list = self.lock_open_snapshots();
-        let mut add = |number| {
+        let scope = FaultScope::open();
+        let memory = scope.memory(self.memory());
+        let open = |number, waiting: &WaitingRecords<'_>| {
             if !self.is_read_only() {
-                // With all lanes held: a transaction in doubt may be written back in part.
+                // After a fault a transaction may be written back in part.
                 self.log().check_not_failed()?;
+            }
+            // ORDER: kept before transactions see the snapshot: an image that one of them makes is that of a later change.
+            if !bugs::SNAPSHOT_WITHOUT_WAITING_RECORDS.is_active() {
+                self.keep_waiting(memory, number, waiting);
+            }
+            if let Some(fault) = scope.fault() {
+                list.drop_unneeded();
+                return Err(fault.into());
             }
             Ok::<_, HeapError>(list.add(number))
         };
-        let (key, open) = if bugs::SNAPSHOT_WITHOUT_LANES.is_active() {
-            add(self.log().last_sequence())?
-        } else {
-            self.log().between_commits(add)?
-        };
+        let opened = self.log().between_write_backs(open);
+        // The error reports the fault.
+        let _ = scope.close();
+        let (key, open) = opened?;
         Ok(Snapshot { heap: self, key, open, is_lent: false })
+    }
+
+    /// Keeps the words that waiting records will replace, for the snapshot `number`, which is about to be opened.
+    fn keep_waiting(&self, memory: &Readable, number: u64, waiting: &WaitingRecords<'_>) {
+        let load = |at| memory.load8(at);
+        for (sequence, at, end) in waiting.replaced() {
+            self.snapshots().images.keep(&load, at, end, sequence, &|| Some(number));
+        }
     }
 
     /// Limits the private memory that transactions take for open snapshots to `bytes`; 256 MiB unless set. At the limit
@@ -152,7 +176,7 @@ impl<M: Medium> Snapshot<'_, M> {
         &self,
         read: impl FnOnce(&SnapshotView<'_>) -> Result<R, E>,
     ) -> Result<R, E> {
-        let scope = lode_pmem::FaultScope::open();
+        let scope = FaultScope::open();
         let (snapshots, number) = (self.heap.snapshots(), self.open.number);
         let memory = scope.memory(self.heap.memory());
         let result = read(&SnapshotView { memory, snapshots, number });
@@ -224,59 +248,48 @@ pub(crate) struct KeepReplaced<'a, M: Medium> {
     memory: &'a Readable,
     /// The space of the transaction.
     space: &'a Allocations,
-    /// Number of snapshots that were ever opened when the transaction's reads were validated; `None` if it has none.
-    validated_at: Option<u64>,
 }
 
 impl<'a, M: Medium> KeepReplaced<'a, M> {
     #[inline]
-    pub(crate) fn new(
-        heap: &'a Heap<M>,
-        memory: &'a Readable,
-        space: &'a Allocations,
-        validated_at: Option<u64>,
-    ) -> Self {
-        KeepReplaced { heap, memory, space, validated_at }
-    }
-
-    /// Keeps the words that the entries of the record `sequence` replace, as they are now.
-    pub(crate) fn keep(&self, sequence: u64, entries: &[u64]) {
-        let snapshots = self.heap.snapshots();
-        // It only falls: a snapshot is opened with all lanes held.
-        let newest = || snapshots.newest();
-        let pending = self.heap.pending();
-        let load = |at| match pending {
-            None => self.memory.load8(at),
-            Some(pending) => pending.load8(self.memory, at).0,
-        };
-        for entry in Entries::new(entries).map_while(Result::ok) {
-            let (at, len) = match entry {
-                Entry::Words { at, words } => (at, words.len() as u64 * WORD),
-                Entry::Bytes { at, len, .. } | Entry::Zero { at, len } => (at, len),
-                // Bits of bitmaps are no content. The others are of new objects, or lead to further entries.
-                Entry::SetBits { .. }
-                | Entry::ClearBits { .. }
-                | Entry::Payload { .. }
-                | Entry::Continue { .. } => continue,
-            };
-            // New objects need no images.
-            let end = at.plus(len);
-            if !self.space.is_new(at, end) {
-                snapshots.images.keep(&load, at, end, sequence, &newest);
-            }
-        }
-    }
-}
-
-impl<M: Medium> KeepReplaced<'_, M> {
-    #[inline]
-    pub(crate) fn admits(&self) -> bool {
-        self.validated_at.is_none_or(|opened| opened == self.heap.snapshots().opened())
-            || bugs::SNAPSHOT_BETWEEN_READS_AND_NUMBER.is_active()
+    pub(crate) fn new(heap: &'a Heap<M>, memory: &'a Readable, space: &'a Allocations) -> Self {
+        KeepReplaced { heap, memory, space }
     }
 
     #[inline]
     pub(crate) fn wants_entries(&self) -> bool {
         self.heap.snapshots().newest().is_some()
     }
+
+    /// Keeps the words that the entries of the record `sequence` replace, as they are now.
+    pub(crate) fn keep(&self, sequence: u64, entries: &[u64]) {
+        let snapshots = self.heap.snapshots();
+        // A snapshot that is opened meanwhile has the words already, or sees this transaction.
+        let newest = || snapshots.newest();
+        let pending = self.heap.pending();
+        let load = |at| match pending {
+            None => self.memory.load8(at),
+            Some(pending) => pending.load8(self.memory, at).0,
+        };
+        for (at, end) in self.replaced(entries) {
+            snapshots.images.keep(&load, at, end, sequence, &newest);
+        }
+    }
+
+    /// Returns the ranges of older content that the entries replace. New objects need no images.
+    pub(crate) fn replaced(&self, entries: &[u64]) -> impl Iterator<Item = (PoolOffset, PoolOffset)> {
+        replaced(entries).filter(|(at, end)| !self.space.is_new(*at, *end))
+    }
+}
+
+/// Returns the ranges of content that the entries replace.
+fn replaced(entries: &[u64]) -> impl Iterator<Item = (PoolOffset, PoolOffset)> {
+    Entries::new(entries).map_while(Result::ok).filter_map(|entry| match entry {
+        Entry::Words { at, words } => Some((at, at.plus(words.len() as u64 * WORD))),
+        Entry::Bytes { at, len, .. } | Entry::Zero { at, len } => Some((at, at.plus(len))),
+        // Bits of bitmaps are no content. The others are of new objects, or lead to further entries.
+        Entry::SetBits { .. } | Entry::ClearBits { .. } | Entry::Payload { .. } | Entry::Continue { .. } => {
+            None
+        }
+    })
 }

@@ -32,9 +32,11 @@ pub(crate) struct Snapshots {
     pub(super) images: BeforeImages,
     /// By the order in which they were opened.
     open: SpinMutex<BTreeMap<u64, Listed>>,
-    /// The number of the newest open snapshot. It grows with all lanes held.
+    /// The number of the newest open snapshot. It grows while no record gets a number.
     newest: AtomicU64,
-    /// Number of snapshots that were ever opened. It changes with all lanes held.
+    /// The number of the snapshot that was opened last. It changes while no record gets a number.
+    last_opened: AtomicU64,
+    /// Number of snapshots that were ever opened.
     opened: AtomicU64,
     /// Private memory in bytes that before-images may take.
     memory_max: AtomicU64,
@@ -53,23 +55,23 @@ impl Snapshots {
 
     pub(crate) fn new() -> Snapshots {
         let (open, images) = (SpinMutex::new(BTreeMap::new()), BeforeImages::new());
-        let [newest, opened, memory_max] = [NOTHING_OPEN, 0, Snapshots::MEMORY_MAX].map(AtomicU64::new);
-        Snapshots { images, open, newest, opened, memory_max }
+        let [newest, last_opened, opened] = [NOTHING_OPEN, NOTHING_OPEN, 0].map(AtomicU64::new);
+        let memory_max = AtomicU64::new(Snapshots::MEMORY_MAX);
+        Snapshots { images, open, newest, last_opened, opened, memory_max }
     }
 
-    /// Returns the number of snapshots that were ever opened.
+    /// Returns the number of the snapshot that was opened last, open or not. The caller is about to draw a number.
     #[inline]
-    pub(crate) fn opened(&self) -> u64 {
-        // ORDER: acquires the transactions that the newest snapshot sees: reads that are validated afterwards are compared
-        // with what those changed. The number changes with all lanes held, and a thread that holds one asks again.
-        self.opened.load(Ordering::Acquire)
+    pub(crate) fn last_opened(&self) -> u64 {
+        // ORDER: none: it changes while no record gets a number.
+        self.last_opened.load(Ordering::Relaxed)
     }
 
-    /// Returns the number of the newest open snapshot. The caller holds a lane: a snapshot that is opened after this
-    /// call sees the caller's transaction.
+    /// Returns the number of the newest open snapshot. The caller has drawn a number: a snapshot that is opened after this
+    /// call has what the caller's transaction replaces, or sees it.
     #[inline]
     pub(crate) fn newest(&self) -> Option<u64> {
-        // ORDER: none: set with all lanes held. A snapshot that was closed meanwhile only costs images.
+        // ORDER: none: set while no record gets a number. A snapshot that was closed meanwhile only costs images.
         Some(self.newest.load(Ordering::Relaxed)).filter(|newest| *newest != NOTHING_OPEN)
     }
 
@@ -95,14 +97,16 @@ impl Snapshots {
 }
 
 impl OpenList<'_> {
-    /// Adds a snapshot that sees the transactions up to `number`. The caller holds all lanes.
+    /// Adds a snapshot that sees the transactions up to `number`. Nothing is being written back, and no record gets a number
+    /// meanwhile.
     pub(super) fn add(&mut self, number: u64) -> (u64, Arc<OpenSnapshot>) {
-        // ORDER: pinned with all lanes held: what a later transaction frees is freed after the pin.
+        // ORDER: pinned before the next write-back: what a later transaction frees is freed after the pin.
         let pin = self.readers.pin_owned();
         let snapshot = Arc::new(OpenSnapshot { number, is_ended: AtomicBool::new(false) });
-        // ORDER: changed with all lanes held, so a thread that holds one later sees both. Releases the transactions that the
-        // snapshot sees.
-        let key = self.snapshots.opened.fetch_add(1, Ordering::Release);
+        // ORDER: none: the list is locked.
+        let key = self.snapshots.opened.fetch_add(1, Ordering::Relaxed);
+        // ORDER: changed while no record gets a number, so a thread that draws one later sees both.
+        self.snapshots.last_opened.store(number, Ordering::Relaxed);
         // ORDER: as above.
         self.snapshots.newest.store(number, Ordering::Relaxed);
         self.list.insert(key, Listed { snapshot: Arc::clone(&snapshot), pin });
@@ -137,7 +141,7 @@ impl OpenList<'_> {
         true
     }
 
-    fn drop_unneeded(&self) {
+    pub(super) fn drop_unneeded(&self) {
         self.snapshots.images.drop_unneeded(&self.numbers());
     }
 

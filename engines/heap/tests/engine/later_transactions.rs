@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
 
 use crate::faulty_medium::FaultyMedium;
-use lode_heap::{Growth, GrowthError, Heap, HeapError, Install, LogPosition, Wanted};
+use lode_heap::{Growth, GrowthError, Heap, HeapError, Install, LogPosition, Snapshot, Tx, Wanted};
 use lode_layout::{Geometry, PoolOffset};
 use lode_pmem::{Durability, Mapping, Medium};
 use lode_pool::PoolError;
@@ -26,12 +26,14 @@ fn gated() -> (TestHeap, PoolOffset) {
 
 /// Adds one to the counter, and returns the sum.
 fn increment_later<M: Medium>(heap: &Heap<M>, counter: PoolOffset) -> Result<(u64, LogPosition), HeapError> {
-    heap.run_later(|tx| {
-        let sum = tx.read8(counter)? + 1;
-        tx.lock(counter)?;
-        tx.store8(counter, sum);
-        Ok(sum)
-    })
+    heap.run_later(|tx| add_one(tx, counter))
+}
+
+fn add_one<M: Medium>(tx: &Tx<'_, M>, counter: PoolOffset) -> Result<u64, HeapError> {
+    let sum = tx.read8(counter)? + 1;
+    tx.lock(counter)?;
+    tx.store8(counter, sum);
+    Ok(sum)
 }
 
 /// Returns the counter as readers outside of transactions see it.
@@ -68,7 +70,7 @@ fn thousand_transactions_take_one_log_write() {
 fn read_of_waiting_words_returns_at_once_or_durable() {
     let (heap, counter) = gated();
     let (_, written) = increment_later(&heap, counter).unwrap();
-    let read = |tx: &lode_heap::Tx<'_, _>| tx.read8(counter);
+    let read = |tx: &Tx<'_, _>| tx.read8(counter);
     let (sum, seen) = heap.run_later(read).unwrap();
     assert_eq!((sum, seen), (1, written), "what was read is durable with what has written it");
     assert!(!heap.is_durable(seen));
@@ -178,19 +180,89 @@ fn freed_space_is_used_again() {
 }
 
 #[test]
-fn snapshot_checkpoint_and_close_make_durable() {
+fn snapshot_sees_what_is_durable() {
+    let (heap, counter) = gated();
+    increment_later(&heap, counter).unwrap();
+    heap.make_durable(heap.log_position()).unwrap();
+    let (_, second) = increment_later(&heap, counter).unwrap();
+    let snapshot = heap.snapshot().unwrap();
+    let look = || snapshot.try_reading(|view| Ok::<_, HeapError>(view.load8(counter))).unwrap();
+    assert_eq!((look(), heap.is_durable(second)), (1, false), "no sync is caused");
+    let (_, third) = increment_later(&heap, counter).unwrap();
+    heap.make_durable(third).unwrap();
+    assert_eq!((in_memory(&heap, counter), look()), (3, 1), "what waited is written back, and kept");
+}
+
+/// A snapshot is opened while the sync of a batch goes on, and the next batch waits for it.
+#[test]
+fn snapshot_waits_for_no_sync() {
+    let (heap, counter) = gated();
+    heap.run(|tx| add_one(tx, counter)).unwrap();
+    heap.medium().shut(true);
+    let look = |snapshot: &Snapshot<'_, Arc<GatedLog>>| {
+        snapshot.try_reading(|view| Ok::<_, HeapError>(view.load8(counter))).unwrap()
+    };
+    let snapshot = thread::scope(|scope| {
+        scope.spawn(|| heap.run(|tx| add_one(tx, counter)).unwrap());
+        heap.medium().await_write();
+        increment_later(&heap, counter).unwrap();
+        let opened = scope.spawn(|| heap.snapshot().unwrap());
+        let begun = Instant::now();
+        while !opened.is_finished() && begun.elapsed() < Duration::from_secs(20) {
+            thread::yield_now();
+        }
+        let is_opened = opened.is_finished();
+        heap.medium().shut(false);
+        assert!(is_opened, "the medium is shut");
+        opened.join().unwrap()
+    });
+    heap.make_durable(heap.log_position()).unwrap();
+    assert_eq!(
+        (in_memory(&heap, counter), look(&snapshot)),
+        (3, 1),
+        "both batches are written back, and kept"
+    );
+}
+
+/// A snapshot keeps nothing of new objects of a transaction that waits, however large they are.
+#[test]
+fn waiting_allocation_takes_no_memory_of_a_snapshot() {
+    let (heap, counter) = gated();
+    heap.medium().shut(true);
+    let memory = thread::scope(|scope| {
+        scope.spawn(|| {
+            heap.run(|tx| {
+                let object = tx.alloc_zeroed(1 << 20, 64, 1)?;
+                tx.lock(counter)?;
+                tx.store8(counter, object.get());
+                Ok::<_, HeapError>(())
+            })
+            .unwrap();
+        });
+        heap.medium().await_write();
+        let opened = scope.spawn(|| {
+            let snapshot = heap.snapshot().unwrap();
+            let memory = heap.snapshot_stats().memory;
+            drop(snapshot);
+            memory
+        });
+        let begun = Instant::now();
+        while !opened.is_finished() && begun.elapsed() < Duration::from_secs(20) {
+            thread::yield_now();
+        }
+        heap.medium().shut(false);
+        opened.join().unwrap()
+    });
+    assert!(memory < 16 << 10, "{memory} bytes for one line of a counter");
+}
+
+#[test]
+fn checkpoint_and_close_make_durable() {
     let (heap, counter) = gated();
     let (_, first) = increment_later(&heap, counter).unwrap();
-    let snapshot = heap.snapshot().unwrap();
-    let seen = snapshot.try_reading(|view| Ok::<_, HeapError>(view.load8(counter))).unwrap();
-    assert_eq!((seen, heap.is_durable(first)), (1, true), "a snapshot sees all that has returned");
-    let (_, second) = increment_later(&heap, counter).unwrap();
-    let again = snapshot.try_reading(|view| Ok::<_, HeapError>(view.load8(counter))).unwrap();
-    assert_eq!((again, heap.is_durable(second)), (1, false));
-    drop(snapshot);
     heap.log().checkpoint().unwrap();
-    assert!(heap.is_durable(second));
-    increment_later(&heap, counter).unwrap();
+    assert!(heap.is_durable(first));
+    (0..2).for_each(|_| _ = increment_later(&heap, counter).unwrap());
     let medium = Arc::clone(heap.medium());
     heap.close().unwrap();
     assert_eq!(in_memory(&heap::open(medium, 3), counter), 3);
@@ -336,33 +408,28 @@ fn position_of_another_heap_makes_all_durable() {
 /// What waits is synced before all others are stopped.
 #[test]
 fn transactions_go_on_beside_the_sync_of_a_checkpoint() {
-    let checkpoint = |heap: &TestHeap| heap.log().checkpoint().unwrap();
-    let snapshot = |heap: &TestHeap| drop(heap.snapshot().unwrap());
-    let calls: [&(dyn Fn(&TestHeap) + Sync); 2] = [&checkpoint, &snapshot];
-    for call in calls {
-        let (heap, counter) = gated();
-        increment_later(&heap, counter).unwrap();
-        heap.medium().shut(true);
-        let is_over = AtomicBool::new(false);
-        let went_on = thread::scope(|scope| {
-            scope.spawn(|| call(&heap));
-            heap.medium().await_write();
-            scope.spawn(|| {
-                (0..100).for_each(|_| _ = increment_later(&heap, counter).unwrap());
-                is_over.store(true, Ordering::Relaxed);
-            });
-            let begun = Instant::now();
-            while !is_over.load(Ordering::Relaxed) && begun.elapsed() < Duration::from_secs(20) {
-                thread::yield_now();
-            }
-            let went_on = is_over.load(Ordering::Relaxed);
-            heap.medium().shut(false);
-            went_on
+    let (heap, counter) = gated();
+    increment_later(&heap, counter).unwrap();
+    heap.medium().shut(true);
+    let is_over = AtomicBool::new(false);
+    let went_on = thread::scope(|scope| {
+        scope.spawn(|| heap.log().checkpoint().unwrap());
+        heap.medium().await_write();
+        scope.spawn(|| {
+            (0..100).for_each(|_| _ = increment_later(&heap, counter).unwrap());
+            is_over.store(true, Ordering::Relaxed);
         });
-        assert!(went_on);
-        heap.make_durable(heap.log_position()).unwrap();
-        assert_eq!(in_memory(&heap, counter), 101);
-    }
+        let begun = Instant::now();
+        while !is_over.load(Ordering::Relaxed) && begun.elapsed() < Duration::from_secs(20) {
+            thread::yield_now();
+        }
+        let went_on = is_over.load(Ordering::Relaxed);
+        heap.medium().shut(false);
+        went_on
+    });
+    assert!(went_on);
+    heap.make_durable(heap.log_position()).unwrap();
+    assert_eq!(in_memory(&heap, counter), 101);
 }
 
 /// Other threads wait for the sync that one of them has begun, and no lock is held meanwhile.

@@ -3,7 +3,7 @@
 
 use super::yielding::Yielding;
 use crate::explore;
-use lode_heap::{Log, LogArea};
+use lode_heap::{Log, LogArea, WaitingRecords};
 use lode_layout::{
     BLOCK, CHECKPOINT_SLOT_WORDS, CHECKPOINT_SLOTS_OFF, CheckpointSlot, Entries, Entry, PoolOffset,
     RECORD_HEADER_WORDS, RECORD_LINE_WORDS, Record, align_up,
@@ -240,6 +240,37 @@ fn group_writes_back_between_phases() {
         }
         writer.join().unwrap();
     });
+}
+
+/// Between two write-backs memory has the records up to the number, and no part of others. Those that have a number wait.
+#[test]
+fn memory_is_that_of_a_number_between_write_backs() {
+    explore(2, || {
+        let log = open(Durability::Commit);
+        let other = Arc::clone(&log);
+        let other = thread::spawn(move || commit(&other, 0));
+        thread::yield_now();
+        look_between_write_backs(&log);
+        commit(&log, 1);
+        look_between_write_backs(&log);
+        other.join().unwrap();
+    });
+}
+
+fn look_between_write_backs(log: &Log<Watched>) {
+    let look = |number: u64, waiting: &WaitingRecords<'_>| {
+        let mut waits = Vec::new();
+        waiting.for_each(|sequence, _| waits.push(sequence));
+        assert!(waits.iter().all(|sequence| *sequence > number), "{waits:?} wait at {number}");
+        let numbers = *log.medium().numbers.lock().unwrap();
+        for (observed, sequence) in log.medium().observed.iter().zip(numbers) {
+            let is_seen = sequence.is_some_and(|sequence| sequence <= number);
+            assert_eq!(observed.written_back.load(Ordering::Relaxed), is_seen, "{sequence:?} at {number}");
+            let has_number = sequence.is_none_or(|sequence| is_seen || waits.contains(&sequence));
+            assert!(has_number, "{sequence:?} is durable, and neither seen at {number} nor waiting");
+        }
+    };
+    log.medium().memory().reading(|memory| log.between_write_backs(memory, look)).unwrap();
 }
 
 /// The first checkpoint leaves the one used lane to its thread alone. Then the lane is taken from it in the middle of

@@ -204,8 +204,8 @@ fn unchecked_read_of_lost_page_fails() {
 #[test]
 fn reads_after_any_flipped_bit() {
     let mut damaged = DamagedStore::make();
-    for_each_flip(&mut damaged, 12_000, DamagedStore::check_lookups);
-    for_each_flip(&mut damaged, 3_000, DamagedStore::check_scans);
+    for_each_flip(&mut damaged, 4_000, DamagedStore::check_lookups);
+    for_each_flip(&mut damaged, 1_500, DamagedStore::check_scans);
 }
 
 #[test]

@@ -92,7 +92,7 @@ fn sorted_inserts_of_threads_match_models() {
     let change = |thread: u8| {
         let mut random = fastrand::Rng::with_seed(seed(7) + u64::from(thread));
         let mut model = Model::new();
-        for _ in 0..scaled(2_000).max(500) {
+        for _ in 0..scaled(600).max(150) {
             let len = random.usize(1..30);
             let batch = batch(&mut random, len, &[thread]);
             assert_eq!(apply(&tree, &batch), apply_to(&mut model, batch));

@@ -72,6 +72,11 @@ impl Filled {
         Ok(&self.copy)
     }
 
+    /// Returns the path of the store itself.
+    pub(super) fn path(&self) -> &Path {
+        &self.original
+    }
+
     /// Removes the copy, if there is one.
     pub(super) fn remove_copy(&self) -> Result<()> {
         remove(&self.copy)
@@ -86,6 +91,14 @@ fn files(path: &Path) -> impl Iterator<Item = PathBuf> {
         PathBuf::from(name)
     };
     ["", "-wal", "-shm"].map(named).into_iter().filter(|file| file.exists())
+}
+
+/// Returns the files of a store that is a file or a folder.
+pub(super) fn files_of(path: &Path) -> Result<Vec<PathBuf>> {
+    if path.is_dir() {
+        return fs::read_dir(path)?.map(|file| Ok(file?.path())).collect();
+    }
+    Ok(files(path).collect())
 }
 
 /// Removes the file or the folder of a store, and SQLite's other files, if there are any.

@@ -8,6 +8,7 @@ mod later;
 mod load;
 mod nbd;
 mod opening;
+mod past_ram;
 mod read_while_writing;
 mod reopen;
 mod store;
@@ -17,6 +18,7 @@ mod trees;
 mod tx_puts;
 
 pub(crate) use opening::write_and_wait;
+pub(crate) use past_ram::get_and_print;
 pub(crate) use reopen::commit_and_wait;
 
 use crate::figure::Figure;
@@ -69,6 +71,7 @@ pub(crate) fn run(selection: &Selection, size: &Size, seed: u64, folder: &Path) 
             return Ok(Findings { figures, ..Findings::default() });
         }
         Group::Reopen => reopen::run(size, seed, folder)?,
+        Group::PastRam => past_ram::run(size, seed, folder)?,
         Group::ReadWhileWriting => read_while_writing::run(size, seed, folder)?,
         Group::Alone => {
             let (figures, notes) = ours::figures(folder, size)?;
