@@ -59,6 +59,7 @@ mod loss_model;
 mod mapping;
 mod medium;
 mod memory;
+mod memory_limit;
 mod network;
 mod new_file;
 mod readers;

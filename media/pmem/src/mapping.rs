@@ -1,6 +1,7 @@
 //! Real media: a mapped file, device or anonymous memory.
 
 use crate::chunks::PrivateChunks;
+use crate::memory_limit::memory_limit;
 use crate::network::network_file_system;
 use crate::reservation::{Reservation, page};
 use crate::sysfs::{Device, Sysfs};
@@ -302,6 +303,7 @@ impl MappingOptions {
             wide.or_else(|_| Reservation::inaccessible(needed, found.align)).map_err(refused)?;
         let protection = if found.chunk.is_some() { ProtFlags::READ } else { READ_WRITE };
         reservation.open_file(0..needed, file.as_fd(), 0, protection, found.flags).map_err(refused)?;
+        expect_reads(&reservation, needed).map_err(|error| PmemError::io("madvise", path, &error))?;
         if let Some(size) = found.chunk {
             let chunks = PrivateChunks::new(size);
             return Ok(Memory::private_from_reservation(
@@ -317,6 +319,12 @@ impl MappingOptions {
         }
         Ok(Memory::from_reservation(reservation, found.len, shared, Some((file.as_fd(), path))))
     }
+}
+
+/// Keeps the kernel from reading ahead in a file of `len` bytes that is larger than the memory that this process may use: a lookup
+/// reads pages here and there, and those around them would drive others out of memory.
+fn expect_reads(reservation: &Reservation, len: usize) -> io::Result<()> {
+    if len as u64 > memory_limit() { reservation.expect_random_reads(0..len) } else { Ok(()) }
 }
 
 impl Mapping {
@@ -375,7 +383,9 @@ impl Mapping {
             .map_err(|failed| refused("fsync")(io::Error::from_raw_os_error(failed.errno)))?;
         let grown = self.memory.grow_with(len, |reservation, pages| {
             let offset = pages.start as u64;
+            let end = pages.end;
             reservation.open_file(pages, backing.file.as_fd(), offset, READ_WRITE, backing.flags)?;
+            expect_reads(reservation, end)?;
             reservation.exclude_from_fork()
         });
         grown.map_err(|error| {

@@ -116,6 +116,15 @@ impl Reservation {
         })
     }
 
+    /// Tells the kernel that pages of the range are read in no order: it reads no others with them.
+    pub(crate) fn expect_random_reads(&self, pages: Range<usize>) -> io::Result<()> {
+        assert!(pages.start <= pages.end && pages.end <= self.size);
+        let place = self.at(pages.start).as_ptr().cast();
+        // SAFETY: - the advice changes no content.
+        unsafe { mm::madvise(place, pages.len(), mm::Advice::Random) }?;
+        Ok(())
+    }
+
     /// Keeps the range out of the children of a fork.
     pub(crate) fn exclude_from_fork(&self) -> io::Result<()> {
         let place = self.base.as_ptr().cast();

@@ -8,7 +8,8 @@ use lode_layout::{
     BLOCK, CHECKPOINT_SLOT_WORDS, CHECKPOINT_SLOTS_OFF, CheckpointSlot, Entries, Entry, PoolOffset,
     RECORD_HEADER_WORDS, RECORD_LINE_WORDS, Record, align_up,
 };
-use lode_pmem::{Durability, Medium, SyncError};
+use lode_pmem::{Durability, FaultScope, Medium, SyncError};
+use lode_redo::CommitHooks;
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicBool, Ordering};
 use loom::thread;
@@ -248,19 +249,39 @@ fn memory_is_that_of_a_number_between_write_backs() {
     explore(2, || {
         let log = open(Durability::Commit);
         let other = Arc::clone(&log);
-        let other = thread::spawn(move || commit(&other, 0));
+        let other = thread::spawn(move || commit_hooked(&other, 0));
         thread::yield_now();
         look_between_write_backs(&log);
-        commit(&log, 1);
+        commit_hooked(&log, 1);
         look_between_write_backs(&log);
         other.join().unwrap();
     });
 }
 
+/// Tells which words a record replaces.
+struct ReplacesWords;
+
+impl CommitHooks for ReplacesWords {
+    fn replaced(&self, entries: &[u64]) -> Option<Vec<(PoolOffset, PoolOffset)>> {
+        let entries = Entries::new(entries).map(Result::unwrap);
+        entries
+            .map(|entry| if let Entry::Words { at, .. } = entry { Some((at, at.plus(8))) } else { None })
+            .collect()
+    }
+}
+
+/// Commits as [`commit`] does, with those hooks.
+fn commit_hooked(log: &Log<Watched>, index: usize) {
+    let mut record = Record::new();
+    record.push_word(Watched::target(index), 1);
+    let scope = FaultScope::open();
+    log.commit_in(&scope, &mut record, &[], &mut ReplacesWords).unwrap().unwrap();
+    scope.close().unwrap();
+}
+
 fn look_between_write_backs(log: &Log<Watched>) {
     let look = |number: u64, waiting: &WaitingRecords<'_>| {
-        let mut waits = Vec::new();
-        waiting.for_each(|sequence, _| waits.push(sequence));
+        let waits: Vec<u64> = waiting.replaced().map(|(sequence, ..)| sequence).collect();
         assert!(waits.iter().all(|sequence| *sequence > number), "{waits:?} wait at {number}");
         let numbers = *log.medium().numbers.lock().unwrap();
         for (observed, sequence) in log.medium().observed.iter().zip(numbers) {
@@ -270,7 +291,7 @@ fn look_between_write_backs(log: &Log<Watched>) {
             assert!(has_number, "{sequence:?} is durable, and neither seen at {number} nor waiting");
         }
     };
-    log.medium().memory().reading(|memory| log.between_write_backs(memory, look)).unwrap();
+    log.between_write_backs(look);
 }
 
 /// The first checkpoint leaves the one used lane to its thread alone. Then the lane is taken from it in the middle of
