@@ -415,6 +415,38 @@ fn real_devices_are_listed_as_by_daxctl() {
 }
 
 #[test]
+fn devices_are_created_of_free_addresses_only() {
+    let (_folder, mut directory) = machine("6.1");
+    let (start, end) = (64 << 30, 65 << 30);
+    let change = |platform: &mut Platform| {
+        dax::enable(platform, reserved(0), false)?;
+        dax::reshape(platform, reserved(0), Some(256 * MIB), None)
+    };
+    directory.change(change).unwrap();
+    let free = start + 256 * MIB;
+    let parts: [(&[(u64, u64)], &str); 7] = [
+        (&[(start, 2 * MIB)], "are not free"),
+        (&[(free - 2 * MIB, 4 * MIB)], "are not free"),
+        (&[(end - 2 * MIB, 4 * MIB)], "are not free"),
+        (&[(free, 0)], "are not free"),
+        (&[(free, 4 * MIB), (free + 2 * MIB, 4 * MIB)], "are not free"),
+        (&[(free, MIB)], "it is a multiple of 2097152 bytes"),
+        (&[], "its size is 0"),
+    ];
+    for (parts, said) in parts {
+        let ranges: Vec<_> = parts.iter().map(|(at, len)| *at..at + len).collect();
+        let error = refused(&mut directory, |platform| dax::create_of(platform, 1, &ranges, 4096));
+        assert!(error.to_string().contains(said), "{ranges:?}: {error}");
+    }
+    let ranges = [end - 2 * MIB..end, free..free + 2 * MIB];
+    let made = directory.change(|platform| dax::create_of(platform, 1, &ranges, 4096)).unwrap();
+    assert_eq!(made, reserved(1));
+    let regions = dax::regions(reopened(directory).platform());
+    let made = regions[1].devices.iter().find(|device| device.id == made).unwrap();
+    assert_eq!((made.ranges.as_slice(), made.align), (ranges.as_slice(), 4096));
+}
+
+#[test]
 fn invalid_shapes_are_refused() {
     let (_folder, mut directory) = machine("6.1");
     directory.change(|platform| dax::enable(platform, reserved(0), false)).unwrap();

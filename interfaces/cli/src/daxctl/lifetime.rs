@@ -1,5 +1,6 @@
 //! `lode daxctl create-device`, `destroy-device`, `enable-device` and `disable-device`.
 
+use super::layout::Layout;
 use super::selection::{BaseOptions, Devices};
 use super::tried::Tried;
 use crate::failure::Failure;
@@ -9,6 +10,7 @@ use crate::size;
 use clap::Args;
 use lode_platform::dax::{self, DaxError, Destroyed};
 use lode_platform::{PlatformError, Purpose};
+use std::path::PathBuf;
 
 #[derive(Args, Debug)]
 pub(super) struct Create {
@@ -18,6 +20,9 @@ pub(super) struct Create {
     /// Alignment of mappings: 4K, 2M or 1G [default: 2M]
     #[arg(short, long, value_name = "SIZE", value_parser = size::parse)]
     align: Option<u64>,
+    /// Create the device in this file again, in its region and of its addresses: JSON of one device, as of list -M
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["size", "align", "region"])]
+    input: Option<PathBuf>,
     #[command(flatten)]
     base: BaseOptions,
 }
@@ -26,14 +31,19 @@ impl Create {
     /// Creates a device in each selected region of memory that firmware reserves.
     pub(super) fn run(&self, location: &MachineLocation) -> Result<Output, Failure> {
         let what = "creating a device";
-        let only = self.base.region()?;
+        let layout = self.input.as_deref().map(Layout::read).transpose()?;
+        let only = layout.as_ref().map_or_else(|| self.base.region(), |layout| Ok(Some(layout.region)))?;
         let mut directory = location.open(Purpose::Change)?;
         let change = directory.change::<_, PlatformError>(|platform| {
             let divided = dax::regions(platform).into_iter().filter(|one| one.namespace.is_none());
             let regions = only.map_or_else(|| divided.map(|one| one.number).collect(), |one| vec![one]);
             let mut tried = Tried::default();
             for region in regions {
-                match dax::create(platform, region, self.size, self.align) {
+                let made = match &layout {
+                    Some(layout) => dax::create_of(platform, region, &layout.ranges, layout.align),
+                    None => dax::create(platform, region, self.size, self.align),
+                };
+                match made {
                     Ok(id) => tried.done.push(id),
                     Err(refusal) => tried.refuse(refusal),
                 }

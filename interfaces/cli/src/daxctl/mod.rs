@@ -1,6 +1,7 @@
 //! `lode daxctl`: the commands of daxctl, on an emulated machine. On a real machine they only list; every other command
 //! is left to daxctl.
 
+mod layout;
 mod lifetime;
 mod list;
 mod memory;

@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 /// A machine with a devdax namespace, region 0, and memory that firmware reserves, region 1.
 struct Emulated {
-    _folder: TempDir,
+    folder: TempDir,
     state: PathBuf,
 }
 
@@ -22,7 +22,7 @@ impl Emulated {
         let reserved = "\n[[soft_reserved]]\nstart = \"64GiB\"\nsize = \"1GiB\"\n";
         fs::write(&file, format!("{machine}{reserved}")).unwrap();
         lode(["platform", "init", text(&file), "--state", text(&state)]).success();
-        let machine = Emulated { _folder: folder, state };
+        let machine = Emulated { folder, state };
         lode(["ipmctl", "--state", text(&machine.state), "create", "-f", "-goal"]).success();
         lode(["platform", "reboot", "--state", text(&machine.state)]).success();
         machine.run("ndctl", "create-namespace -m devdax -s 512M").success();
@@ -146,6 +146,39 @@ fn reserved_memory_is_divided() {
     let none = Emulated::new();
     lode(["platform", "reboot", "--state", text(&none.state)]).success();
     assert!(none.daxctl("list -r 1 -D").success().contains("\"size\":1073741824"));
+}
+
+/// A device that a start has taken away is created again from its listing, at its addresses.
+#[test]
+fn listed_devices_are_created_again() {
+    let machine = Emulated::new();
+    machine.daxctl("disable-device dax1.0").success();
+    machine.daxctl("reconfigure-device -s 256M dax1.0").success();
+    for _ in 0..2 {
+        machine.daxctl("create-device -s 128M -a 4K").success();
+    }
+    machine.daxctl("destroy-device -f dax1.1").success();
+    machine.daxctl("create-device -s 256M").success();
+    let listed = machine.daxctl("list -M -d dax1.1").success();
+    assert_eq!(listed.matches("page_offset").count(), 2, "{listed}");
+    let file = machine.folder.path().join("device.json");
+    let again = |content: &str| {
+        fs::write(&file, content).unwrap();
+        machine.daxctl(&format!("create-device --input {}", text(&file)))
+    };
+    let device = listed.trim().trim_start_matches('[').trim_end_matches(']');
+    again(device).failure(1, &["the addresses 0x1010000000 to 0x1018000000 are not free in region 1"]);
+    again(&listed).failure(1, &["device.json", "without the brackets of a list"]);
+    again(&device.replace("dax1.1", "pmem1")).failure(1, &["its chardev is not the name of a device"]);
+    again(&device.replace("dax1.1", "dax0.1")).failure(1, &["region 0 is of namespaces"]);
+    let last = device.rfind("\"end\":").unwrap();
+    let longer = format!("{}\"end\":1{}", &device[..last], &device[last + 6..]);
+    again(&longer).failure(1, &["its mappings don't have its size"]);
+    machine.daxctl("create-device --input x -s 1G").failure(2, &["cannot be used with"]);
+    machine.daxctl("destroy-device -f dax1.1").success();
+    again(&device.replace("2097152", "1073741824")).failure(1, &["it is a multiple of 1073741824 bytes"]);
+    again(device).success();
+    assert_eq!(machine.daxctl("list -M -d dax1.1").success(), listed);
 }
 
 /// `-r` alone lists regions, `-d` alone devices, and both both, as in daxctl.

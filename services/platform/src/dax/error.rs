@@ -100,6 +100,16 @@ pub enum DaxError {
         /// Free bytes of the region.
         available: u64,
     },
+    /// A requested range is not free.
+    #[error("the addresses {start:#x} to {end:#x} are not free in region {region}; take others")]
+    Taken {
+        /// Number of the region.
+        region: u32,
+        /// First address of the range.
+        start: u64,
+        /// First address after the range.
+        end: u64,
+    },
     /// The size is not a multiple of the alignment.
     #[error("the size of {device} can't be {size} bytes: it is a multiple of {unit} bytes")]
     Misaligned {

@@ -5,9 +5,11 @@ use super::error::DaxError;
 use super::find::{check_not_empty, find};
 use super::online::online_blocks;
 use super::reconfigure::shape;
-use super::region::regions;
+use super::region::{DeviceRegion, regions};
+use super::space::gaps;
 use super::stored::Driver;
 use crate::platform::Platform;
+use std::ops::Range;
 
 /// The result of destroying a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,25 +32,56 @@ pub fn create(
     size: Option<u64>,
     align: Option<u64>,
 ) -> Result<DeviceId, DaxError> {
-    let found = regions(platform).into_iter().find(|one| one.number == region);
-    let mut region = found.ok_or(DaxError::UnknownRegion { region })?;
+    let (mut region, index) = with_new_device(platform, region)?;
     let (number, available) = (region.number, region.available());
-    if region.namespace.is_some() {
-        return Err(DaxError::Undivided { region: number });
-    }
     if available == 0 || size == Some(0) {
         let want = size.unwrap_or(region.align);
         return Err(DaxError::NoSpace { region: number, want, available });
     }
-    let taken: Vec<u32> = region.devices.iter().map(|device| device.id.number).collect();
-    let free = (0..).find(|number| !taken.contains(number)).unwrap_or(u32::MAX);
-    let id = DeviceId { region: number, number: free };
-    let align_default = region.align;
-    let (index, ranges) = (region.devices.len(), Vec::new());
-    region.devices.push(Device { id, ranges, align: align_default, driver: Driver::Devdax, online: None });
     shape(&mut region, index, Some(size.unwrap_or(available)), align)?;
     region.store(platform);
-    Ok(id)
+    Ok(region.devices[index].id)
+}
+
+/// Creates a device like [`create`], of these physical addresses, in the order of its pages.
+///
+/// # Errors
+/// Those of [`create`]. Fails also if a range is empty, taken or outside of the region.
+pub fn create_of(
+    platform: &mut Platform,
+    region: u32,
+    ranges: &[Range<u64>],
+    align: u64,
+) -> Result<DeviceId, DaxError> {
+    let (mut region, index) = with_new_device(platform, region)?;
+    for range in ranges {
+        if !gaps(&region).iter().any(|gap| gap.start <= range.start && range.end <= gap.end)
+            || range.is_empty()
+        {
+            return Err(DaxError::Taken { region: region.number, start: range.start, end: range.end });
+        }
+        region.devices[index].ranges.push(range.clone());
+    }
+    shape(&mut region, index, None, Some(align))?;
+    check_not_empty(&region.devices[index])?;
+    region.store(platform);
+    Ok(region.devices[index].id)
+}
+
+/// Returns a region of reserved memory with a further device, which has no ranges yet, and the device's index.
+fn with_new_device(platform: &Platform, region: u32) -> Result<(DeviceRegion, usize), DaxError> {
+    let found = regions(platform).into_iter().find(|one| one.number == region);
+    let mut region = found.ok_or(DaxError::UnknownRegion { region })?;
+    if region.namespace.is_some() {
+        return Err(DaxError::Undivided { region: region.number });
+    }
+    let taken: Vec<u32> = region.devices.iter().map(|device| device.id.number).collect();
+    let number = (0..).find(|number| !taken.contains(number)).unwrap_or(u32::MAX);
+    let id = DeviceId { region: region.number, number };
+    let (ranges, align, driver) = (Vec::new(), region.align, Driver::Devdax);
+    region.devices.push(Device { id, ranges, align, driver, online: None });
+    let index = region.devices.len() - 1;
+    Ok((region, index))
 }
 
 /// Destroys a device of reserved memory. With `force`, it is disabled first.

@@ -25,7 +25,7 @@ mod stored;
 pub use device::{Device, DeviceId};
 pub use error::DaxError;
 pub(crate) use hold::release;
-pub use lifetime::{Destroyed, create, destroy, enable};
+pub use lifetime::{Destroyed, create, create_of, destroy, enable};
 pub use memory::block_size;
 pub(crate) use memory::whole_blocks;
 pub use online::{offline, online};

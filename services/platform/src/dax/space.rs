@@ -4,7 +4,7 @@ use super::region::DeviceRegion;
 use std::ops::Range;
 
 /// Returns the free ranges of a region, ascending.
-fn gaps(region: &DeviceRegion) -> Vec<Range<u64>> {
+pub(super) fn gaps(region: &DeviceRegion) -> Vec<Range<u64>> {
     let mut taken: Vec<Range<u64>> = region.devices.iter().flat_map(|one| one.ranges.clone()).collect();
     taken.sort_by_key(|range| range.start);
     let starts = std::iter::once(region.range.start).chain(taken.iter().map(|range| range.end));
