@@ -3,6 +3,7 @@
 use crate::bench::Bench;
 use crate::completions::{self, Completions};
 use crate::crash::{self, Crash};
+use crate::daxctl::Daxctl;
 use crate::demo::{self, Demo};
 use crate::failure::EXIT_CODES;
 use crate::fields;
@@ -10,7 +11,7 @@ use crate::global_options::GlobalOptions;
 use crate::ipmctl::{self, Ipmctl};
 use crate::kv::KvCommand;
 use crate::log::LogCommand;
-use crate::ndctl::{Daxctl, Ndctl};
+use crate::ndctl::Ndctl;
 use crate::platform::PlatformCommand;
 use crate::pool::PoolCommand;
 use crate::volume::VolumeCommand;
@@ -57,7 +58,7 @@ pub(crate) enum Command {
     Ipmctl(Ipmctl),
     /// List regions and namespaces of a machine, and change those of an emulated one, with the commands of ndctl
     Ndctl(Ndctl),
-    /// List character devices of a machine with the commands of daxctl
+    /// List character devices of a machine, and change those of an emulated one, with the commands of daxctl
     Daxctl(Daxctl),
     /// Measure Lodestone and its peers side by side
     Bench(Bench),

@@ -7,6 +7,7 @@ use lode_index::{IndexError, StoreLayout};
 use lode_kv::{KvError, LAYOUT_NAME};
 use lode_log::pmdk::{PmemLogError, PmemLogPoolError};
 use lode_log::{AppendLogError, LogPoolError};
+use lode_platform::dax::DaxError;
 use lode_platform::goal::GoalError;
 use lode_platform::image::{ImageError, ImageErrorKind};
 use lode_platform::info_block::InfoBlockFault;
@@ -175,6 +176,7 @@ pub(crate) fn platform_hint(error: &PlatformError) -> String {
         PlatformError::Namespace(error)
         | PlatformError::Media(MediaFault::Namespace(error))
         | PlatformError::Plan(PlanError::Rule(RuleError::Namespace(error))) => namespace_hint(error),
+        PlatformError::Dax(error) => dax_hint(error),
         PlatformError::InfoBlock(InfoBlockFault::Enabled { name }) => {
             format!(" with `lode ndctl disable-namespace {name}`")
         }
@@ -252,8 +254,31 @@ fn namespace_hint(error: &NamespaceError) -> String {
         NamespaceError::NoSlots { .. } => " with `lode ndctl destroy-namespace`".to_owned(),
         NamespaceError::Autolabel { .. } => " with --no-autolabel".to_owned(),
         NamespaceError::NamespaceActive { .. } => " with -f".to_owned(),
+        NamespaceError::MemoryOnline { device } => format!(" with `lode daxctl offline-memory {device}`"),
         NamespaceError::LabelsExist { .. } => "; -f does it".to_owned(),
         NamespaceError::Misaligned { fitting, .. } => format!(" (--size={fitting})"),
+        _ => String::new(),
+    }
+}
+
+fn dax_hint(error: &DaxError) -> String {
+    match error {
+        DaxError::UnknownDevice { .. } => "; `lode daxctl list -i` lists them".to_owned(),
+        DaxError::UnknownRegion { .. } => "; `lode daxctl list -R` lists them".to_owned(),
+        DaxError::NotMemory { device } => {
+            format!(" with `lode daxctl reconfigure-device -m system-ram {device}`")
+        }
+        DaxError::IsMemory { device } => {
+            format!(" with `lode daxctl reconfigure-device -m devdax {device}`")
+        }
+        DaxError::Online { device, .. } => format!(" with `lode daxctl offline-memory {device}`"),
+        DaxError::Active { device } => format!(" with `lode daxctl disable-device {device}`"),
+        DaxError::Empty { device } | DaxError::First { device } => {
+            format!(" with `lode daxctl reconfigure-device -s SIZE {device}`")
+        }
+        DaxError::OfNamespace { .. } | DaxError::Undivided { .. } => {
+            " with `lode ndctl create-namespace`".to_owned()
+        }
         _ => String::new(),
     }
 }

@@ -8,8 +8,8 @@ use crate::state::{InterleaveSet, Member, Partition};
 
 /// Reboots the machine. Firmware applies the goals: their modules leave their sets, are partitioned again, form new
 /// sets and get new label areas. The labels and namespaces on them are lost. Modules without configuration data lose
-/// their partitions and sets. Disabled modules, regions and namespaces become enabled, namespaces are numbered by their
-/// offset, and the kernel finds all media errors. Modules with a passphrase are locked, and freezes end. Returns the modules
+/// their partitions and sets. Disabled modules, regions and namespaces become enabled, character devices get the modes in
+/// which the kernel makes them, namespaces are numbered by their offset, and the kernel finds all media errors. Modules with a passphrase are locked, and freezes end. Returns the modules
 /// that were partitioned again.
 pub fn reboot(platform: &mut Platform) -> Vec<Handle> {
     let goals = std::mem::take(&mut platform.state.goals);
@@ -21,6 +21,7 @@ pub fn reboot(platform: &mut Platform) -> Vec<Handle> {
     state.disabled_modules.clear();
     state.disabled_regions.clear();
     state.namespaces.clear();
+    state.dax_devices.clear();
     state.known_errors.clear();
     state.find_errors();
     state.sets.retain(|set| !set.members.iter().any(|member| changed.contains(&member.module)));

@@ -1,5 +1,6 @@
 //! Errors of all operations on a platform.
 
+use crate::dax::DaxError;
 use crate::directory::error::{BttError, DirectoryError};
 use crate::e820::error::MemoryMapError;
 use crate::file::error::FileError;
@@ -31,6 +32,9 @@ pub enum PlatformError {
     /// A region or a namespace does not exist, or can't be changed as requested.
     #[error(transparent)]
     Namespace(#[from] NamespaceError),
+    /// A character device does not exist, or can't be changed as requested.
+    #[error(transparent)]
+    Dax(#[from] DaxError),
     /// The BTT of a namespace is missing or damaged.
     #[error(transparent)]
     Btt(#[from] BttError),

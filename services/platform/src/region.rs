@@ -1,5 +1,6 @@
 //! Regions: ranges of physical addresses that are persistent memory.
 
+use crate::dax;
 use crate::machine::{Handle, Machine};
 use crate::namespace::error::NamespaceError;
 use crate::platform::Platform;
@@ -153,10 +154,14 @@ impl Platform {
 /// Enables or disables a region until the next reboot. Returns true if this changed its state.
 ///
 /// # Errors
-/// Fails if the region does not exist, or can't be enabled because one of its modules is disabled, dead or locked.
+/// Fails if the region does not exist, if it can't be enabled because one of its modules is disabled, dead or locked, or
+/// if it can't be disabled because the kernel uses one of its namespaces as memory.
 pub fn enable(platform: &mut Platform, number: u32, enable: bool) -> Result<bool, NamespaceError> {
     let find = |platform: &Platform| platform.regions().into_iter().find(|region| region.number == number);
     let before = find(platform).ok_or(NamespaceError::UnknownRegion { region: number })?;
+    if !enable {
+        dax::release(&mut platform.state, number, None)?;
+    }
     platform.state.disabled_regions.retain(|disabled| *disabled != number);
     if !enable {
         platform.state.disabled_regions.push(number);

@@ -1,5 +1,6 @@
 //! State of a machine: the partitions of its modules, their interleave sets, and pending goals.
 
+use crate::dax::StoredDevice;
 use crate::machine::Handle;
 use crate::media_error::range::{self, MediaError};
 use crate::security::ModuleSecurity;
@@ -47,6 +48,9 @@ pub struct State {
     /// Media errors that the kernel knows. Some may be repaired on the medium without its knowledge.
     #[serde(rename = "known_error", default, skip_serializing_if = "Vec::is_empty")]
     pub known_errors: Vec<MediaError>,
+    /// Character devices that were changed since the last reboot.
+    #[serde(rename = "dax_device", default, skip_serializing_if = "Vec::is_empty")]
+    pub dax_devices: Vec<StoredDevice>,
     /// Security of modules. A module without an entry has the security of the machine file.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub security: Vec<ModuleSecurity>,
@@ -171,6 +175,7 @@ impl State {
             namespaces: Vec::new(),
             media_errors: Vec::new(),
             known_errors: Vec::new(),
+            dax_devices: Vec::new(),
             security: Vec::new(),
         }
     }

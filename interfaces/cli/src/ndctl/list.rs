@@ -1,4 +1,4 @@
-//! `lode ndctl list` and `lode daxctl list`.
+//! `lode ndctl list`.
 
 use super::listing_output;
 use super::namespace::ModeOption;
@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use crate::output::Output;
 use crate::platform::{MachineLocation, OpenedMachine};
 use clap::{ArgAction, Args, ValueEnum};
-use lode_platform::ndctl::{self, DaxRequest, Included, Inventory, ListFilter, ListRequest, RegionType};
+use lode_platform::ndctl::{self, Included, Inventory, ListFilter, ListRequest, RegionType};
 
 #[derive(Args, Debug)]
 pub(super) struct List {
@@ -135,33 +135,10 @@ impl List {
     }
 }
 
-fn inventory(location: &MachineLocation) -> Result<Inventory, Failure> {
+/// Returns the inventory of an emulated or real machine.
+pub(crate) fn inventory(location: &MachineLocation) -> Result<Inventory, Failure> {
     Ok(match location.open_read_only()? {
         OpenedMachine::Emulated(directory) => ndctl::inventory(directory.platform()),
         OpenedMachine::Real(sysfs) => sysfs.inventory(),
     })
-}
-
-#[derive(Args, Debug)]
-pub(super) struct DaxList {
-    /// Include devices; the default without -R
-    #[arg(short = 'D', long)]
-    devices: bool,
-    /// Include their regions
-    #[arg(short = 'R', long)]
-    regions: bool,
-    /// Include devices of size 0
-    #[arg(short, long)]
-    idle: bool,
-    /// Print sizes in human-readable form
-    #[arg(short = 'u', long)]
-    human: bool,
-}
-
-impl DaxList {
-    pub(super) fn run(&self, location: &MachineLocation) -> Result<Output, Failure> {
-        let DaxList { devices, regions, idle, human } = *self;
-        let request = DaxRequest { devices, regions, idle, human };
-        Ok(listing_output("", &inventory(location)?.list_dax(&request)))
-    }
 }

@@ -1,10 +1,10 @@
-//! `lode ndctl` and `lode daxctl`: the commands of ndctl and daxctl, on an emulated machine. On a real machine they
-//! only list; every other command is left to those tools.
+//! `lode ndctl`: the commands of ndctl, on an emulated machine. On a real machine they only list; every other command is
+//! left to ndctl.
 
 mod base;
 mod info_block;
 mod labels;
-mod list;
+pub(crate) mod list;
 mod media;
 mod modules;
 mod namespace;
@@ -19,10 +19,11 @@ use clap::{Args, Subcommand};
 use lode_platform::{Purpose, ndctl};
 use serde_json::Value;
 
-const OUTPUT: (&str, &str) =
+pub(crate) const OUTPUT: (&str, &str) =
     ("output", "the JSON that is printed without --json; an empty array if nothing is printed");
-const COUNT: (&str, &str) = ("count", "how many were changed or checked");
-const COMMANDS: (&str, &str) = ("commands", "instead, if the machine is a real one: the commands to run");
+pub(crate) const COUNT: (&str, &str) = ("count", "how many were changed or checked");
+pub(crate) const COMMANDS: (&str, &str) =
+    ("commands", "instead, if the machine is a real one: the commands to run");
 /// The fields of listings.
 const LIST_FIELDS: &[(&str, &str)] = &[OUTPUT];
 /// The fields of commands that print the things that they made or found.
@@ -202,30 +203,8 @@ fn version(location: &MachineLocation) -> Result<Output, Failure> {
     Ok(Output::text(format!("{version}\n")).with("version", version))
 }
 
-/// Arguments of `lode daxctl`.
-#[derive(Args, Debug)]
-pub(crate) struct Daxctl {
-    #[command(flatten)]
-    location: MachineLocation,
-    #[command(subcommand)]
-    command: DaxctlCommand,
-}
-
-/// The commands of `lode daxctl`.
-#[derive(Debug, Subcommand)]
-enum DaxctlCommand {
-    /// List character devices as JSON
-    #[command(after_long_help = fields::help(LIST_FIELDS))]
-    List(list::DaxList),
-}
-
-pub(crate) fn run_daxctl(daxctl: &Daxctl) -> Result<Output, Failure> {
-    let DaxctlCommand::List(list) = &daxctl.command;
-    list.run(&daxctl.location)
-}
-
 /// Returns the output of a command that prints `listing`, which is JSON or nothing, after a `notice` for people.
-fn listing_output(notice: &str, listing: &str) -> Output {
+pub(crate) fn listing_output(notice: &str, listing: &str) -> Output {
     Output::text(format!("{notice}{listing}")).with("output", listing_value(listing))
 }
 
@@ -243,7 +222,7 @@ pub(crate) fn listing_value(listing: &str) -> Value {
 }
 
 /// Returns the line that counts the changed things, as ndctl prints it.
-fn count_text(done: &str, count: usize, thing: &str) -> String {
+pub(crate) fn count_text(done: &str, count: usize, thing: &str) -> String {
     // ndctl takes no module for one.
     let plural = if count == 1 || (count == 0 && thing == "nmem") { "" } else { "s" };
     format!("{done} {count} {thing}{plural}\n")

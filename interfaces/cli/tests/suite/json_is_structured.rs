@@ -4,14 +4,15 @@
 use crate::modules_are_locked::has_keyring;
 use crate::program::{RunResult, command, json_fields, text};
 use crate::typed_pools_are_printed::make_shop;
+use lode_platform::machine::Machine;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
 /// A run of each command, in this order, on one machine and one folder: `@name` is a file in it.
-const RUNS: [&str; 87] = [
-    "platform init lab-pair",
+const RUNS: [&str; 97] = [
+    "platform init @machine.toml",
     "platform template",
     "platform e820 @map --plan 1G",
     "platform plan --fsdax 256M",
@@ -38,6 +39,16 @@ const RUNS: [&str; 87] = [
     "ndctl list -BDRNHXMi",
     "ndctl list -v",
     "daxctl list -DR",
+    "daxctl list -Mi",
+    "daxctl reconfigure-device -m system-ram -N dax0.1",
+    "daxctl online-memory dax0.1",
+    "daxctl offline-memory dax0.1",
+    "daxctl reconfigure-device -m devdax all",
+    "daxctl disable-device dax1.0",
+    "daxctl reconfigure-device -s 512M dax1.0",
+    "daxctl enable-device dax1.0",
+    "daxctl create-device",
+    "daxctl destroy-device -f dax1.1",
     "platform show",
     "platform show --html @page.html",
     "platform show --svg @machine.svg",
@@ -157,6 +168,8 @@ fn assert_structured(run: &str, name: &str, value: &Value) {
 fn all_commands_print_structured_json() {
     let folder = tempfile::tempdir().unwrap();
     let file = |name: &str| folder.path().join(name);
+    let reserved = "\n[[soft_reserved]]\nstart = \"64GiB\"\nsize = \"1GiB\"\n";
+    fs::write(file("machine.toml"), Machine::included("lab-pair").unwrap().to_owned() + reserved).unwrap();
     fs::write(file("map"), "BIOS-e820: [mem 0x0000000100000000-0x00000001bfffffff] usable\n").unwrap();
     fs::write(file("pairs"), "lode\tstone\n\\xff\t\\xff\n").unwrap();
     fs::write(file("lines"), "lode\nstone\n").unwrap();

@@ -9,6 +9,7 @@ mod corrupt_pools;
 mod damaged_stores;
 mod damaged_tables;
 mod dax_volumes_are_mapped;
+mod daxctl_verbs;
 mod dirty_shutdown;
 mod emulated_machines;
 mod exit_0_means_complete_output;

@@ -1,5 +1,6 @@
 //! Errors of directories, and of the BTTs in them.
 
+use crate::dax::DeviceId;
 use crate::file::error::FileError;
 use crate::machine::{Handle, MachineError};
 use lode_nvdimm::{BttDamage, InfoBlockError};
@@ -127,6 +128,20 @@ pub enum StateFault {
     SecondNamespace {
         /// The namespace.
         uuid: Uuid,
+    },
+    /// A second entry names the same character device.
+    #[error("{device} is named twice: each device has one entry")]
+    SecondDevice {
+        /// The device.
+        device: DeviceId,
+    },
+    /// A character device can't have these values.
+    #[error("{device} can't be so: {why}")]
+    Device {
+        /// The device.
+        device: DeviceId,
+        /// The reason.
+        why: &'static str,
     },
     /// The module has no partition.
     #[error("module {module} is not configured: it has no partition")]

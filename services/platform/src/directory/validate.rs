@@ -1,6 +1,7 @@
 //! Validation of a state file against its machine: a user may have edited either.
 
 use super::error::StateFault;
+use crate::dax::{DeviceId, Driver, PAGES, StoredDevice, StoredRange};
 use crate::goal::WAYS;
 use crate::machine::{FIRMWARE_SPACE, Handle, Machine, Module};
 use crate::media_error::MediaError;
@@ -26,6 +27,7 @@ enum List {
     Namespace,
     MediaError,
     KnownError,
+    DaxDevice,
     Security,
 }
 
@@ -63,6 +65,8 @@ fn line_of(text: &str, (list, index): Entry) -> Option<usize> {
         #[serde(default)]
         known_error: Vec<Spanned<IgnoredAny>>,
         #[serde(default)]
+        dax_device: Vec<Spanned<IgnoredAny>>,
+        #[serde(default)]
         security: Vec<Spanned<IgnoredAny>>,
     }
     let lists: Lists = toml::from_str(text).ok()?;
@@ -75,6 +79,7 @@ fn line_of(text: &str, (list, index): Entry) -> Option<usize> {
         List::Namespace => &lists.namespace,
         List::MediaError => &lists.media_error,
         List::KnownError => &lists.known_error,
+        List::DaxDevice => &lists.dax_device,
         List::Security => &lists.security,
     };
     let before = text.get(..list.get(index)?.span().start)?;
@@ -104,6 +109,7 @@ impl Check<'_> {
         each(List::KnownError, &self.state.known_errors, |one| self.media_error(one))?;
         each(List::Security, &self.state.security, |one| self.security(one))?;
         unique(List::Security, self.state.security.iter().map(|one| one.module))?;
+        each(List::DaxDevice, &self.state.dax_devices, |one| self.dax_device(one))?;
         let mut uuids = BTreeSet::new();
         each(List::Namespace, &self.state.namespaces, |one| {
             if uuids.insert(one.uuid) { Ok(()) } else { Err(StateFault::SecondNamespace { uuid: one.uuid }) }
@@ -208,6 +214,50 @@ impl Check<'_> {
                 Err(StateFault::Tries { module, most: TRIES })
             }
             _ => Ok(()),
+        }
+    }
+
+    /// Checks a character device. Its region may be one of namespaces, whose sizes are in their labels.
+    fn dax_device(&self, one: &StoredDevice) -> Result<(), StateFault> {
+        let device = DeviceId { region: one.region, number: one.number };
+        let devices = &self.state.dax_devices;
+        if devices.iter().filter(|other| (other.region, other.number) == (one.region, one.number)).count() > 1
+        {
+            return Err(StateFault::SecondDevice { device });
+        }
+        let fault = |why| Err(StateFault::Device { device, why });
+        if one.online.is_some() && one.driver != Driver::SystemRam {
+            return fault("only a device with driver system-ram has memory that is online");
+        }
+        let nd_regions = self.state.sets.len() + self.machine.memmap.len();
+        let Some(index) = (one.region as usize).checked_sub(nd_regions) else {
+            return match one.ranges.is_empty() && one.align.is_none() {
+                true => Ok(()),
+                false => fault("a namespace has the range and the alignment of its device"),
+            };
+        };
+        let Some(reserved) = self.machine.soft_reserved.get(index) else {
+            return fault("the machine has no region of its number");
+        };
+        if one.align.is_none_or(|align| !PAGES.contains(&align)) {
+            return fault("its alignment is 4096, 2097152 or 1073741824");
+        }
+        if one.ranges.is_empty() && one.driver != Driver::None {
+            return fault("a device without ranges has no driver");
+        }
+        let ends = |range: &StoredRange| range.off.checked_add(range.len).map(|end| range.off..end);
+        let mut taken = Vec::new();
+        for range in devices.iter().filter(|other| other.region == one.region).flat_map(|other| &other.ranges)
+        {
+            match ends(range) {
+                Some(bytes) if range.len > 0 && bytes.end <= reserved.size => taken.push(bytes),
+                _ => return fault("a range of its region is empty or ends after the region"),
+            }
+        }
+        taken.sort_by_key(|range| range.start);
+        match taken.windows(2).any(|pair| pair[0].end > pair[1].start) {
+            true => fault("ranges of its region overlap"),
+            false => Ok(()),
         }
     }
 

@@ -73,6 +73,7 @@ fn machine(name: &str, merged: &Merged) -> Result<(Machine, Vec<String>), Placed
         modules,
         dram,
         memmap: Vec::new(),
+        soft_reserved: Vec::new(),
         cxl: CxlHardware::default(),
         firmware_scrubs: true,
     };

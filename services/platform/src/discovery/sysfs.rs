@@ -155,6 +155,7 @@ impl Shown {
             modules,
             dram,
             memmap: memmap(&regions, &mut notes),
+            soft_reserved: Vec::new(),
             cxl: cxl_hardware(&self.cxl, &mut notes),
             firmware_scrubs: true,
         };

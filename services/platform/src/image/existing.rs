@@ -286,6 +286,7 @@ fn machine(slot: QemuSlot, handle: Handle, layout: ImageLayout) -> Machine {
         modules: vec![module],
         dram: Vec::new(),
         memmap: Vec::new(),
+        soft_reserved: Vec::new(),
         cxl: CxlHardware::default(),
         firmware_scrubs: false,
     }

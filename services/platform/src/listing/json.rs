@@ -33,6 +33,17 @@ impl Fields {
     pub(crate) fn add_some(&mut self, name: &'static str, value: Option<Json>) {
         self.0.extend(value.map(|value| (name, value)));
     }
+
+    /// Adds an array if it has elements.
+    pub(crate) fn add_array(&mut self, name: &'static str, values: Vec<Json>) {
+        if !values.is_empty() {
+            self.add(name, Json::Array(values));
+        }
+    }
+
+    pub(crate) fn extend(&mut self, others: Fields) {
+        self.0.extend(others.0);
+    }
 }
 
 impl From<Fields> for Vec<(&'static str, Json)> {

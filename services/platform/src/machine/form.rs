@@ -35,7 +35,7 @@ const fn optional(name: &'static str, value: &'static str, text: &'static str) -
 }
 
 /// The sections of machine files with their fields.
-pub const FORM: [FormSection; 10] = [
+pub const FORM: [FormSection; 11] = [
     FormSection {
         header: "",
         text: "The machine.",
@@ -143,6 +143,15 @@ pub const FORM: [FormSection; 10] = [
         fields: &[
             required("start", "\"4GiB\"", "First physical address: a multiple of 16MiB."),
             required("size", "\"1GiB\"", "Size: a multiple of 16MiB."),
+        ],
+    },
+    FormSection {
+        header: "[[soft_reserved]]",
+        text: "Memory that firmware reserves for applications (EFI_MEMORY_SP). The kernel shows it as character devices that can be divided.",
+        optional: true,
+        fields: &[
+            required("start", "\"8GiB\"", "First physical address: a multiple of 2MiB."),
+            required("size", "\"2GiB\"", "Size: a multiple of 2MiB."),
         ],
     },
     FormSection {
@@ -299,7 +308,12 @@ mod test {
             let Err(MachineError::Syntax { message, .. }) = Machine::parse(&text) else { panic!("{text}") };
             let known = message.split('`').skip(3).step_by(2);
             let known: Vec<&str> = known
-                .filter(|name| !matches!(*name, "profile" | "module" | "dram" | "memmap" | "cxl" | "sensors"))
+                .filter(|name| {
+                    !matches!(
+                        *name,
+                        "profile" | "module" | "dram" | "memmap" | "soft_reserved" | "cxl" | "sensors"
+                    )
+                })
                 .collect();
             let told = |name: &str| {
                 section

@@ -2,7 +2,7 @@
 
 use super::cxl::CxlHardware;
 use super::handle::Handle;
-use super::module::{Dram, Memmap, Module};
+use super::module::{Dram, Memmap, Module, SoftReserved};
 use super::profile::Profile;
 
 /// Bytes at the start of each module's media that firmware keeps for itself.
@@ -23,6 +23,8 @@ pub struct Machine {
     pub dram: Vec<Dram>,
     /// DRAM that the kernel uses as persistent memory (`memmap=`).
     pub memmap: Vec<Memmap>,
+    /// Memory that firmware reserves for applications.
+    pub soft_reserved: Vec<SoftReserved>,
     /// CXL memory. Emulated machines show it; regions of it are planned for real machines only.
     pub cxl: CxlHardware,
     /// True if firmware scrubs for bad blocks. Firmware of virtual machines does not.

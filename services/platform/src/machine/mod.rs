@@ -22,6 +22,6 @@ pub use handle::Handle;
 pub use hardware::{FIRMWARE_SPACE, Machine};
 pub use included::INCLUDED;
 pub use machine_error::MachineError;
-pub use module::{Dram, Health, Memmap, Module, Security, Sensors};
+pub use module::{Dram, Health, Memmap, Module, Security, Sensors, SoftReserved};
 pub use profile::{IpmctlGeneration, KernelVersion, PersistenceDomain, Profile};
 pub use typo::nearest;

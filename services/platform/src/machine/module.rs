@@ -206,6 +206,15 @@ pub struct Dram {
     pub capacity: u64,
 }
 
+/// Memory that firmware reserves for applications (EFI_MEMORY_SP), and that the kernel shows as character devices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SoftReserved {
+    /// First physical address.
+    pub start: u64,
+    /// Size in bytes.
+    pub size: u64,
+}
+
 /// DRAM that the kernel uses as persistent memory, by `memmap=SIZE!START`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Memmap {

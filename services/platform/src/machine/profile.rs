@@ -57,6 +57,12 @@ impl KernelVersion {
         self >= KernelVersion { major: 5, minor: 4 }
     }
 
+    /// Returns true if the kernel takes memory that firmware reserves for applications as system RAM at a start (from
+    /// 6.3 on). Older ones make a device of it that applications map.
+    pub fn takes_soft_reserved_as_memory(self) -> bool {
+        self >= KernelVersion { major: 6, minor: 3 }
+    }
+
     /// Returns true if regions have an alignment of their own (from 5.7 on).
     pub fn aligns_regions(self) -> bool {
         self >= KernelVersion { major: 5, minor: 7 }

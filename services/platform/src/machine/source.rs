@@ -4,7 +4,7 @@ use super::cxl_source::CxlSource;
 use super::handle::Handle;
 use super::hardware::Machine;
 use super::machine_error::MachineError;
-use super::module::{Dram, Health, Memmap, Module, Security, Sensors};
+use super::module::{Dram, Health, Memmap, Module, Security, Sensors, SoftReserved};
 use super::profile::{IpmctlGeneration, KernelVersion, PersistenceDomain, Profile};
 use super::reader::{CAPACITY_MAX, LABEL_AREA, Reader, place};
 use super::typo::nearest;
@@ -16,6 +16,9 @@ use toml::Spanned;
 
 /// Default alignment of firmware's allocations, in bytes.
 pub(super) const ALIGNMENT: u64 = 1 << 30;
+
+/// Unit of ranges that firmware reserves, in bytes: the kernel maps them with pages of this size.
+const SOFT_RESERVED_UNIT: u64 = 2 << 20;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -29,6 +32,8 @@ struct Source {
     dram: Vec<DramSource>,
     #[serde(default)]
     memmap: Vec<MemmapSource>,
+    #[serde(default)]
+    soft_reserved: Vec<MemmapSource>,
     #[serde(default)]
     cxl: CxlSource,
 }
@@ -95,6 +100,7 @@ impl Machine {
             modules: reader.modules(source.modules)?,
             dram: source.dram.into_iter().map(|dram| reader.dram(dram)).collect::<Result<_, _>>()?,
             memmap: reader.memmaps(&source.memmap)?,
+            soft_reserved: reader.soft_reserved(&source.soft_reserved, &source.memmap)?,
             cxl: reader.cxl(source.cxl)?,
             firmware_scrubs: true,
         })
@@ -221,6 +227,35 @@ impl Reader<'_> {
         })
     }
 
+    /// Reads the ranges that firmware reserves for applications. A kernel range of `memmap` is no part of one.
+    fn soft_reserved(
+        &self,
+        sources: &[MemmapSource],
+        memmap: &[MemmapSource],
+    ) -> Result<Vec<SoftReserved>, MachineError> {
+        let (what, want) = ("the range of soft_reserved", "a multiple of 2MiB below 4PiB");
+        let bytes = |found: &Spanned<ByteSize>| match found.get_ref().as_u64() {
+            bytes if bytes > 0 && bytes < CAPACITY_MAX && bytes % SOFT_RESERVED_UNIT == 0 => Ok(bytes),
+            _ => Err(self.fault(found, what, want)),
+        };
+        let mut taken: Vec<(u64, u64)> =
+            memmap.iter().map(|one| (one.start.get_ref().as_u64(), one.size.get_ref().as_u64())).collect();
+        let mut ranges = Vec::new();
+        for source in sources {
+            let (start, size) = (bytes(&source.start)?, bytes(&source.size)?);
+            if taken.iter().any(|(other, len)| *other < start + size && start < other + len) {
+                return Err(self.fault(
+                    &source.start,
+                    "the start of soft_reserved",
+                    "outside of the other ranges",
+                ));
+            }
+            taken.push((start, size));
+            ranges.push(SoftReserved { start, size });
+        }
+        Ok(ranges)
+    }
+
     fn power_of_two(&self, found: &Spanned<ByteSize>, what: &'static str) -> Result<u64, MachineError> {
         match found.get_ref().as_u64() {
             bytes if bytes.is_power_of_two() && bytes >= 1 << 20 => Ok(bytes),
@@ -263,6 +298,10 @@ mod test {
     fn invalid_values_are_located() {
         let text = INCLUDED[4].1;
         let memmap = |start, size| format!("[[memmap]]\nstart = \"{start}\"\nsize = \"{size}\"\n");
+        let reserved = |start| format!("[[soft_reserved]]\nstart = \"{start}\"\nsize = \"1GiB\"\n");
+        let odd = [reserved("4097MiB"), "[[dram]]".to_owned()].concat();
+        let twice = [reserved("4GiB"), reserved("4098MiB"), "[[dram]]".to_owned()].concat();
+        let in_memmap = [memmap("4GiB", "2GiB"), reserved("5GiB"), "[[dram]]".to_owned()].concat();
         let overlapping = [memmap("4GiB", "2GiB"), memmap("5GiB", "16MiB"), "[[dram]]".to_owned()].concat();
         for (from, to, said) in [
             ("kernel = \"6.1\"", "kernel = \"six\"", "the kernel can't be six"),
@@ -273,6 +312,9 @@ mod test {
             ("1344MiB", "1344MB", "the capacity can't be"),
             ("2GiB", "2000000000B", "the capacity can't be"),
             ("[[dram]]", &overlapping, "the start of memmap can't be 5.0 GiB"),
+            ("[[dram]]", &odd, "the range of soft_reserved can't be 4.0 GiB"),
+            ("[[dram]]", &twice, "the start of soft_reserved can't be 4.0 GiB"),
+            ("[[dram]]", &in_memmap, "the start of soft_reserved can't be 5.0 GiB"),
             ("[[module]]", "[[module]]\nsensors = { remaining_percent = 101 }", "101 percent can't be"),
         ] {
             let changed = text.replacen(from, to, 1);

@@ -43,6 +43,11 @@ impl Machine {
             file.size("start", range.start);
             file.size("size", range.size);
         }
+        for range in &self.soft_reserved {
+            file.section("[[soft_reserved]]");
+            file.size("start", range.start);
+            file.size("size", range.size);
+        }
         file.cxl(&self.cxl);
         file.0
     }

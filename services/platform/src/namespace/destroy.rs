@@ -8,6 +8,7 @@ use super::labels::remove_labels;
 use super::mode::MapLocation;
 use super::parameters::CreateNamespace;
 use super::unlabelled::reconfigure_region;
+use crate::dax;
 use crate::platform::Platform;
 use crate::region::Region;
 use crate::state::NamespaceState;
@@ -17,7 +18,8 @@ use uuid::Uuid;
 /// Destroys a namespace. Its data becomes inaccessible.
 ///
 /// # Errors
-/// Fails if the namespace does not exist, has no labels, or is active and `force` is not set.
+/// Fails if the namespace does not exist or has no labels, if it is active and `force` is not set, or if the kernel uses
+/// it as memory.
 pub fn destroy(platform: &mut Platform, name: &str, force: bool) -> Result<(), NamespaceError> {
     let (region, namespace) = platform.namespace(name)?;
     let Some(uuid) = namespace.uuid else {
@@ -26,6 +28,7 @@ pub fn destroy(platform: &mut Platform, name: &str, force: bool) -> Result<(), N
     if namespace.enabled && !force {
         return Err(NamespaceError::NamespaceActive { name: name.to_owned() });
     }
+    dax::release(&mut platform.state, region.number, Some(namespace.number))?;
     keep_numbers(platform, &region);
     clear_info(platform, &region, namespace.offset);
     remove_labels(platform, &region, uuid)?;
@@ -66,6 +69,7 @@ pub fn reconfigure(
         if namespace.enabled && !force {
             return Err(NamespaceError::NamespaceActive { name: name.to_owned() });
         }
+        dax::release(&mut platform.state, region.number, None)?;
         return reconfigure_region(platform, &region, parameters, autolabel, uuids);
     }
     destroy(platform, name, force)?;
@@ -86,7 +90,8 @@ pub fn reconfigure(
 /// Enables or disables a namespace until the next reboot. Returns true if this changed its state.
 ///
 /// # Errors
-/// Fails if the namespace does not exist or has no labels, or if it is to be enabled while its region is disabled.
+/// Fails if the namespace does not exist or has no labels, if it is to be enabled while its region is disabled, or if it
+/// is to be disabled while the kernel uses it as memory.
 pub fn enable(platform: &mut Platform, name: &str, enable: bool) -> Result<bool, NamespaceError> {
     let (region, namespace) = platform.namespace(name)?;
     let Some(uuid) = namespace.uuid else {
@@ -94,6 +99,9 @@ pub fn enable(platform: &mut Platform, name: &str, enable: bool) -> Result<bool,
     };
     if enable && !region.enabled {
         return Err(NamespaceError::RegionDisabled { region: region.number });
+    }
+    if !enable {
+        dax::release(&mut platform.state, region.number, Some(namespace.number))?;
     }
     platform.state.namespaces.retain(|known| known.uuid != uuid);
     platform.state.namespaces.push(NamespaceState { uuid, number: namespace.number, disabled: !enable });

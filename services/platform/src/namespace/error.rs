@@ -1,6 +1,7 @@
 //! Errors of regions, namespaces and their labels.
 
 use super::mode::Mode;
+use crate::dax::DeviceId;
 use crate::machine::{Handle, ModuleError};
 use lode_nvdimm::{InfoBlockError, LabelError};
 use thiserror::Error;
@@ -89,6 +90,12 @@ pub enum NamespaceError {
     NamespaceActive {
         /// Its name.
         name: String,
+    },
+    /// The kernel uses the namespace as memory.
+    #[error("{device} is busy: the kernel uses its memory, which is online; take the memory offline first")]
+    MemoryOnline {
+        /// The character device of the namespace.
+        device: DeviceId,
     },
     /// No free range is large enough.
     #[error("{want} bytes are not free in {}: the largest free range has {largest}", place(*region))]

@@ -1,6 +1,6 @@
 //! Modules, regions and namespaces in the format of ndctl.
 
-use super::dax::{ListedDevices, dax_region};
+use super::dax::namespace_devices;
 use super::inventory::{
     NdCapabilities, NdFirmware, NdHealth, NdMapping, NdModule, NdNamespace, NdPersonality, NdRegion,
 };
@@ -144,7 +144,7 @@ impl NdNamespace {
         }
         if let NdPersonality::Devdax(_, Some(devices)) = &self.personality {
             if included.dax {
-                fields.add("daxregion", dax_region(devices, ListedDevices::OfNamespace));
+                fields.add("daxregion", namespace_devices(devices));
             } else if let Some(device) = devices.devices.first() {
                 fields.add("chardev", Json::text(&device.name));
             }

@@ -1,10 +1,11 @@
 //! Inventory of an emulated machine, for the tool versions of its profile.
 
 use super::inventory::{
-    DaxDevice, DaxMode, DaxRegion, Inventory, NdBus, NdCapabilities, NdFirmware, NdHealth, NdMapping,
-    NdModule, NdNamespace, NdPageMap, NdPersonality, NdRegion,
+    DaxDevice, DaxMapping, DaxMemory, DaxMode, DaxRegion, Inventory, NdBus, NdCapabilities, NdFirmware,
+    NdHealth, NdMapping, NdModule, NdNamespace, NdPageMap, NdPersonality, NdRegion,
 };
 use super::list::Included;
+use crate::dax::{self, Device, DeviceRegion, Driver, MemoryZone};
 use crate::machine::{Health, Module, Security};
 use crate::media_error::region_bad_blocks;
 use crate::namespace::{
@@ -26,6 +27,8 @@ const FIRMWARE_UPDATE_SINCE: u32 = 69;
 const DAX_MODE_SINCE: u32 = 66;
 /// First ndctl version that lists the alignment of character devices.
 const DAX_ALIGN_SINCE: u32 = 70;
+/// Bytes of a page.
+const PAGE: u64 = 4096;
 
 /// Returns the inventory that `ndctl list` would find.
 pub fn inventory(platform: &Platform) -> Inventory {
@@ -49,12 +52,7 @@ pub fn inventory(platform: &Platform) -> Inventory {
         let provider = "e820".to_owned();
         buses.push(NdBus { number: 1, provider, regions: regions(&memmap), ..NdBus::default() });
     }
-    let namespaces = buses.iter().flat_map(|bus| &bus.regions).flat_map(|region| &region.namespaces);
-    let dax_regions = namespaces.filter_map(|namespace| match &namespace.personality {
-        NdPersonality::Devdax(_, devices) => devices.clone(),
-        _ => None,
-    });
-    let dax_regions = dax_regions.collect();
+    let dax_regions = dax::regions(platform).iter().map(|region| dax_region(platform, region)).collect();
     Inventory { buses, dax_regions }
 }
 
@@ -137,7 +135,7 @@ fn nd_region(platform: &Platform, region: &Region) -> NdRegion {
         available: available(free(platform, region)),
         largest_available: available(largest_free(platform, region)),
         numa_node: Some(region.socket.into()),
-        target_node: Some(target_node(platform, region)),
+        target_node: Some(dax::target_node(platform, region.number)),
         has_labels: has_labels(platform, region),
         set_id,
         mappings: mappings.collect(),
@@ -172,7 +170,7 @@ fn nd_namespaces(platform: &Platform, region: &Region) -> Vec<NdNamespace> {
             sector_size: Some(512),
             enabled: false,
             numa_node: Some(region.socket.into()),
-            target_node: Some(target_node(platform, region)),
+            target_node: Some(dax::target_node(platform, region.number)),
             ..next
         });
     }
@@ -194,7 +192,6 @@ fn nd_namespace(platform: &Platform, region: &Region, namespace: &Namespace) -> 
             if info.location == PageMapLocation::Dram { MapLocation::Mem } else { MapLocation::Dev };
         NdPageMap { uuid: info.uuid, location: Some(location), align: Some(info.align.into()) }
     };
-    let device = namespace.character_device();
     let (personality, place) = match &namespace.personality {
         Personality::Raw => (NdPersonality::Raw, (start, len)),
         Personality::Legacy => (NdPersonality::Legacy, (start, len)),
@@ -202,9 +199,9 @@ fn nd_namespace(platform: &Platform, region: &Region, namespace: &Namespace) -> 
         Personality::PageMap(info) => {
             let map = page_map(info);
             let usable = namespace.usable();
-            let devices = device.map(|device| dax_region(platform, region, namespace, map, device));
+            let devices = dax::namespace_region(platform, region, namespace);
             let personality = match devices {
-                Some(devices) => NdPersonality::Devdax(map, Some(devices)),
+                Some(devices) => NdPersonality::Devdax(map, Some(dax_region(platform, &devices))),
                 None => NdPersonality::Fsdax(map),
             };
             // The page map precedes the data.
@@ -222,34 +219,50 @@ fn nd_namespace(platform: &Platform, region: &Region, namespace: &Namespace) -> 
         name: namespace.name.clone(),
         enabled: namespace.enabled,
         numa_node: Some(region.socket.into()),
-        target_node: Some(target_node(platform, region)),
+        target_node: Some(dax::target_node(platform, region.number)),
         place: Some(place),
         ..NdNamespace::new(namespace.region, namespace.number)
     }
 }
 
-fn dax_region(
-    platform: &Platform,
-    region: &Region,
-    namespace: &Namespace,
-    map: NdPageMap,
-    name: String,
-) -> DaxRegion {
-    let (size, ndctl) = (namespace.usable(), platform.machine.profile.ndctl);
-    let lists_mode = ndctl >= DAX_MODE_SINCE;
-    let device = DaxDevice {
-        name,
-        size,
-        target_node: lists_mode.then(|| target_node(platform, region)),
-        align: map.align.filter(|_| ndctl >= DAX_ALIGN_SINCE),
-        mode: lists_mode.then_some(DaxMode::Devdax),
-        enabled: true,
-    };
-    let (number, align) = (region.number, map.align);
-    DaxRegion { number, path: None, size: Some(size), available: None, align, devices: vec![device] }
+/// Returns the region of character devices as daxctl of this version shows it.
+fn dax_region(platform: &Platform, region: &DeviceRegion) -> DaxRegion {
+    let available = region.namespace.is_none().then(|| region.available());
+    DaxRegion {
+        number: region.number,
+        // The path of a namespace depends on firmware.
+        path: region.namespace.is_none().then(|| format!("/platform/hmem.{}", region.number)),
+        size: Some(region.size()),
+        available,
+        align: Some(region.align),
+        devices: region.devices.iter().map(|device| dax_device(platform, region, device)).collect(),
+    }
 }
 
-/// Returns the NUMA node of a region if the kernel uses it as memory. These numbers follow those of the sockets.
-fn target_node(platform: &Platform, region: &Region) -> i64 {
-    (platform.machine.sockets().len() as i64) + i64::from(region.number)
+fn dax_device(platform: &Platform, region: &DeviceRegion, device: &Device) -> DaxDevice {
+    let ndctl = platform.machine.profile.ndctl;
+    let lists_mode = ndctl >= DAX_MODE_SINCE;
+    let mode = if device.is_memory() { DaxMode::SystemRam } else { DaxMode::Devdax };
+    let total = dax::whole_blocks(&device.ranges, dax::block_size(&platform.machine));
+    let memory = DaxMemory {
+        online: if device.online.is_some() { total } else { 0 },
+        total,
+        movable: device.online.map(|zone| zone == MemoryZone::Movable),
+    };
+    let mut page_off = 0;
+    let mappings = device.ranges.iter().map(|range| {
+        let mapping = DaxMapping { page_off, start: range.start, last: range.end - 1 };
+        page_off += (range.end - range.start) / PAGE;
+        mapping
+    });
+    DaxDevice {
+        name: device.id.to_string(),
+        size: device.size(),
+        target_node: lists_mode.then_some(region.target_node),
+        align: Some(device.align).filter(|_| ndctl >= DAX_ALIGN_SINCE),
+        mode: lists_mode.then_some(mode),
+        memory: device.is_memory().then_some(memory),
+        mappings: mappings.collect(),
+        enabled: device.driver != Driver::None,
+    }
 }

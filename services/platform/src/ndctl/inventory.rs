@@ -274,8 +274,34 @@ pub struct DaxDevice {
     pub align: Option<u64>,
     /// Use of the device; `None` if the version of daxctl does not show it.
     pub mode: Option<DaxMode>,
+    /// Its memory, if the kernel uses it as such; `None` if it does not, or if that is not known.
+    pub memory: Option<DaxMemory>,
+    /// Its ranges of addresses, in the order of its pages. Only root may read them.
+    pub mappings: Vec<DaxMapping>,
     /// True if a driver is bound to it.
     pub enabled: bool,
+}
+
+/// Memory of a character device, in memory blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DaxMemory {
+    /// Number of blocks that are online.
+    pub online: u64,
+    /// Number of blocks.
+    pub total: u64,
+    /// True if the pages are movable; `None` unless all blocks are online.
+    pub movable: Option<bool>,
+}
+
+/// A range of addresses of a character device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DaxMapping {
+    /// Number of the device's pages before it.
+    pub page_off: u64,
+    /// First physical address.
+    pub start: u64,
+    /// Last physical address.
+    pub last: u64,
 }
 
 /// Use of a character device.

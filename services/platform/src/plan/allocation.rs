@@ -39,6 +39,7 @@ pub(super) fn with_only(platform: &Platform, modules: &[Handle]) -> Platform {
         modules: kept.cloned().collect(),
         dram: machine.dram.clone(),
         memmap: Vec::new(),
+        soft_reserved: Vec::new(),
         cxl: CxlHardware::default(),
         firmware_scrubs: machine.firmware_scrubs,
     })

@@ -1,6 +1,6 @@
 //! Character devices.
 
-use crate::ndctl::{DaxDevice, DaxMode, DaxRegion};
+use crate::ndctl::{DaxDevice, DaxMapping, DaxMemory, DaxMode, DaxRegion};
 use lode_pmem::SysfsFolder;
 use std::fs;
 use std::path::Path;
@@ -19,6 +19,7 @@ pub(super) fn regions(root: &SysfsFolder) -> Vec<DaxRegion> {
         }
         if let Some(mut region) = region(&parent) {
             region.path = path_of(root.path(), parent.path());
+            region.devices.iter_mut().for_each(|device| add_memory(root, device));
             regions.push((parent, region));
         }
     }
@@ -50,8 +51,47 @@ fn device(region: u32, number: u32, folder: &SysfsFolder) -> DaxDevice {
         target_node: folder.non_negative("target_node"),
         align: folder.number("align").filter(|align| *align > 0),
         mode: Some(if is_memory { DaxMode::SystemRam } else { DaxMode::Devdax }),
+        memory: None,
+        mappings: mappings(folder),
         enabled: driver.is_some(),
     }
+}
+
+/// Reads how much of a device's memory is online, if the kernel uses it as memory. Only root may read its address.
+pub(super) fn add_memory(root: &SysfsFolder, device: &mut DaxDevice) {
+    if device.mode == Some(DaxMode::SystemRam) {
+        let folder = root.folder("bus/dax/devices").folder(&device.name);
+        device.memory = memory(root, &folder, device.size, device.target_node);
+    }
+}
+
+/// Reads the memory blocks of a device's node that begin in the device.
+fn memory(root: &SysfsFolder, folder: &SysfsFolder, size: u64, node: Option<i64>) -> Option<DaxMemory> {
+    let start = folder.number("resource").filter(|start| *start > 0)?;
+    let all = root.folder("devices/system/memory");
+    let hex = |text: String| u64::from_str_radix(&text, 16).ok();
+    let block = hex(all.text("block_size_bytes")?)?;
+    let blocks = root.folder(format!("devices/system/node/node{}", node?)).numbered("memory");
+    let is_of_device = |number: u32| {
+        let index = all.folder(format!("memory{number}")).text("phys_index").and_then(hex);
+        index.and_then(|index| index.checked_mul(block)).is_some_and(|at| at >= start && at - start < size)
+    };
+    let found: Vec<_> = blocks.into_iter().filter(|(number, _)| is_of_device(*number)).collect();
+    let is_online = |folder: &SysfsFolder| folder.text("state").as_deref() == Some("online");
+    let is_movable = |folder: &SysfsFolder| folder.text("valid_zones").as_deref() == Some("Movable");
+    let (online, total) = (found.iter().filter(|(_, one)| is_online(one)).count(), found.len());
+    let movable = (online == total).then(|| found.iter().all(|(_, one)| is_movable(one)));
+    Some(DaxMemory { online: online as u64, total: total as u64, movable })
+}
+
+/// Reads the ranges of a device, which only root may. Like daxctl, this ends at the first that it can't read.
+fn mappings(folder: &SysfsFolder) -> Vec<DaxMapping> {
+    let mapping = |number: u32| {
+        let folder = folder.folder(format!("mapping{number}"));
+        let (start, last) = (folder.number("start")?, folder.number("end")?);
+        Some(DaxMapping { page_off: folder.number("page_offset")?, start, last })
+    };
+    (0..).map_while(mapping).collect()
 }
 
 /// Returns the path of a folder below `devices`.

@@ -3,7 +3,7 @@
 use super::cxl::{self, Cxl};
 use super::error::SysfsError;
 use super::{bus, dax};
-use crate::ndctl::Inventory;
+use crate::ndctl::{Inventory, NdBus, NdPersonality};
 use lode_pmem::SysfsFolder;
 use std::path::Path;
 
@@ -40,10 +40,15 @@ impl Sysfs {
     /// Reads about 30 small files for each module, region and namespace.
     pub fn inventory(&self) -> Inventory {
         let buses = self.root.folder("bus/nd/devices").numbered("ndbus");
-        Inventory {
-            buses: buses.into_iter().map(|(number, folder)| bus::read(number, &folder)).collect(),
-            dax_regions: dax::regions(&self.root),
+        let mut buses: Vec<NdBus> =
+            buses.into_iter().map(|(number, folder)| bus::read(number, &folder)).collect();
+        let regions = buses.iter_mut().flat_map(|bus| &mut bus.regions);
+        for namespace in regions.flat_map(|region| &mut region.namespaces) {
+            if let NdPersonality::Devdax(_, Some(region)) = &mut namespace.personality {
+                region.devices.iter_mut().for_each(|device| dax::add_memory(&self.root, device));
+            }
         }
+        Inventory { buses, dax_regions: dax::regions(&self.root) }
     }
 
     /// Reads the CXL memory.
