@@ -1,15 +1,17 @@
 //! Reboot: firmware applies the goals.
 
+use crate::firmware;
 use crate::machine::Handle;
 use crate::namespace::format_labels;
 use crate::platform::Platform;
 use crate::security;
+use crate::smart;
 use crate::state::{InterleaveSet, Member, Partition};
 
 /// Reboots the machine. Firmware applies the goals: their modules leave their sets, are partitioned again, form new
 /// sets and get new label areas. The labels and namespaces on them are lost. Modules without configuration data lose
 /// their partitions and sets. Disabled modules, regions and namespaces become enabled, namespaces are numbered by their
-/// offset, and the kernel finds all media errors. Modules with a passphrase are locked, and freezes end. Returns the modules
+/// offset, and the kernel finds all media errors. Modules with a passphrase are locked, and freezes end. Injections into health reports end, and staged firmware runs. Returns the modules
 /// that were partitioned again.
 pub fn reboot(platform: &mut Platform) -> Vec<Handle> {
     let goals = std::mem::take(&mut platform.state.goals);
@@ -52,6 +54,8 @@ pub fn reboot(platform: &mut Platform) -> Vec<Handle> {
         let _ = format_labels(platform, goal.module, goal.labels);
     }
     security::start(platform);
+    smart::start(platform);
+    firmware::start(platform);
     changed
 }
 

@@ -2,6 +2,7 @@
 //! only list; every other command is left to those tools.
 
 mod base;
+mod firmware;
 mod info_block;
 mod labels;
 mod list;
@@ -10,6 +11,7 @@ mod modules;
 mod namespace;
 mod region;
 mod security;
+mod smart;
 
 use crate::failure::Failure;
 use crate::fields;
@@ -31,6 +33,13 @@ const OUTPUT_FIELDS: &[(&str, &str)] = &[OUTPUT, COMMANDS];
 const COUNT_FIELDS: &[(&str, &str)] = &[COUNT, COMMANDS];
 /// The fields of commands that act on several things and print them.
 const READ_FIELDS: &[(&str, &str)] = &[COUNT, ("output", "the JSON of what was read or changed"), COMMANDS];
+/// The fields of commands that skip the things that they refuse, and print the others.
+const UPDATED_FIELDS: &[(&str, &str)] = &[
+    COUNT,
+    ("skipped", "why others were skipped, a text for each"),
+    ("output", "the JSON of what was updated"),
+    COMMANDS,
+];
 /// The fields of the version.
 const VERSION_FIELDS: &[(&str, &str)] =
     &[("version", "the version of ndctl whose output the machine has, as 76"), COMMANDS];
@@ -111,6 +120,9 @@ enum NdctlCommand {
     /// Clear the media errors in the data of a namespace; the content of these sectors is lost
     #[command(after_long_help = fields::help(READ_FIELDS))]
     ClearErrors(media::Clear),
+    /// Inject values into the health reports of a module, or set their thresholds and alarms
+    #[command(after_long_help = fields::help(OUTPUT_FIELDS))]
+    InjectSmart(smart::Inject),
     /// Search modules for media errors
     #[command(after_long_help = fields::help(OUTPUT_FIELDS))]
     StartScrub(media::BusNames),
@@ -138,6 +150,12 @@ enum NdctlCommand {
     /// Load keys into the kernel's keyring, and unlock the modules that have theirs
     #[command(after_long_help = fields::help(KEY_FIELDS))]
     LoadKeys(security::LoadKeys),
+    /// Stage firmware on modules, and arm them for its activation
+    #[command(after_long_help = fields::help(UPDATED_FIELDS))]
+    UpdateFirmware(firmware::Update),
+    /// Activate the staged firmware of armed modules
+    #[command(after_long_help = fields::help(UPDATED_FIELDS))]
+    ActivateFirmware(firmware::Activate),
     /// Print the version of ndctl that the machine has
     #[command(after_long_help = fields::help(VERSION_FIELDS))]
     Version,
@@ -183,6 +201,7 @@ pub(crate) fn run(ndctl: &Ndctl) -> Result<Output, Failure> {
         NdctlCommand::WriteInfoblock(write) => write.run(location),
         NdctlCommand::InjectError(inject) => inject.run(location),
         NdctlCommand::ClearErrors(clear) => clear.run(location),
+        NdctlCommand::InjectSmart(inject) => inject.run(location),
         NdctlCommand::StartScrub(buses) => buses.scrub(location),
         NdctlCommand::WaitScrub(buses) => buses.wait(location),
         NdctlCommand::SetupPassphrase(setup) => setup.run(location),
@@ -192,6 +211,8 @@ pub(crate) fn run(ndctl: &Ndctl) -> Result<Output, Failure> {
         NdctlCommand::SanitizeDimm(sanitize) => sanitize.run(location),
         NdctlCommand::WaitOverwrite(wait) => wait.run(location),
         NdctlCommand::LoadKeys(load) => load.run(location),
+        NdctlCommand::UpdateFirmware(update) => update.run(location),
+        NdctlCommand::ActivateFirmware(activate) => activate.run(location),
         NdctlCommand::Version => version(location),
     }
 }

@@ -4,14 +4,16 @@
 use crate::modules_are_locked::has_keyring;
 use crate::program::{RunResult, command, json_fields, text};
 use crate::typed_pools_are_printed::make_shop;
+use lode_platform::machine::Machine;
+use lode_testing::firmware_image;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
 /// A run of each command, in this order, on one machine and one folder: `@name` is a file in it.
-const RUNS: [&str; 87] = [
-    "platform init lab-pair",
+const RUNS: [&str; 90] = [
+    "platform init @live.toml",
     "platform template",
     "platform e820 @map --plan 1G",
     "platform plan --fsdax 256M",
@@ -49,6 +51,9 @@ const RUNS: [&str; 87] = [
     "ndctl inject-error namespace0.0 -B 9 -n 1",
     "ndctl clear-errors all",
     "ndctl version",
+    "ndctl inject-smart -m 90 nmem0",
+    "ndctl update-firmware nmem0 -f @firmware",
+    "ndctl activate-firmware --dry-run",
     "ndctl start-scrub",
     "ndctl wait-scrub",
     "ndctl check-namespace -f namespace0.2",
@@ -160,6 +165,10 @@ fn all_commands_print_structured_json() {
     fs::write(file("map"), "BIOS-e820: [mem 0x0000000100000000-0x00000001bfffffff] usable\n").unwrap();
     fs::write(file("pairs"), "lode\tstone\n\\xff\t\\xff\n").unwrap();
     fs::write(file("lines"), "lode\nstone\n").unwrap();
+    let machine = Machine::included("lab-pair").unwrap();
+    let live = machine.replace("[profile]", "firmware_activation = \"live\"\n[profile]");
+    fs::write(file("live.toml"), live).unwrap();
+    fs::write(file("firmware"), firmware_image([2, 3, 0, 0, 1])).unwrap();
     make_shop(&file("typed"));
     let leaves = leaf_commands();
     let mut ran = BTreeSet::new();

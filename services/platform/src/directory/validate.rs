@@ -6,6 +6,7 @@ use crate::machine::{FIRMWARE_SPACE, Handle, Machine, Module};
 use crate::media_error::MediaError;
 use crate::region::INTERLEAVE_LINE;
 use crate::security::{ModuleSecurity, TRIES};
+use crate::smart::{CELSIUS, ModuleSmart, PERCENT_MAX};
 use crate::state::{Goal, InterleaveSet, Partition, Share, State};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -27,6 +28,8 @@ enum List {
     MediaError,
     KnownError,
     Security,
+    Smart,
+    Firmware,
 }
 
 /// An entry of the state file: its list, and its position in it.
@@ -64,6 +67,10 @@ fn line_of(text: &str, (list, index): Entry) -> Option<usize> {
         known_error: Vec<Spanned<IgnoredAny>>,
         #[serde(default)]
         security: Vec<Spanned<IgnoredAny>>,
+        #[serde(default)]
+        smart: Vec<Spanned<IgnoredAny>>,
+        #[serde(default)]
+        firmware: Vec<Spanned<IgnoredAny>>,
     }
     let lists: Lists = toml::from_str(text).ok()?;
     let list = match list {
@@ -76,6 +83,8 @@ fn line_of(text: &str, (list, index): Entry) -> Option<usize> {
         List::MediaError => &lists.media_error,
         List::KnownError => &lists.known_error,
         List::Security => &lists.security,
+        List::Smart => &lists.smart,
+        List::Firmware => &lists.firmware,
     };
     let before = text.get(..list.get(index)?.span().start)?;
     Some(before.matches('\n').count() + 1)
@@ -104,6 +113,10 @@ impl Check<'_> {
         each(List::KnownError, &self.state.known_errors, |one| self.media_error(one))?;
         each(List::Security, &self.state.security, |one| self.security(one))?;
         unique(List::Security, self.state.security.iter().map(|one| one.module))?;
+        each(List::Smart, &self.state.smart, |one| self.smart(one))?;
+        unique(List::Smart, self.state.smart.iter().map(|one| one.module))?;
+        each(List::Firmware, &self.state.firmware, |one| self.module(one.module).map(drop))?;
+        unique(List::Firmware, self.state.firmware.iter().map(|one| one.module))?;
         let mut uuids = BTreeSet::new();
         each(List::Namespace, &self.state.namespaces, |one| {
             if uuids.insert(one.uuid) { Ok(()) } else { Err(StateFault::SecondNamespace { uuid: one.uuid }) }
@@ -208,6 +221,21 @@ impl Check<'_> {
                 Err(StateFault::Tries { module, most: TRIES })
             }
             _ => Ok(()),
+        }
+    }
+
+    fn smart(&self, smart: &ModuleSmart) -> Result<(), StateFault> {
+        let module = smart.module;
+        self.module(module)?;
+        let celsius = [smart.media_celsius, smart.controller_celsius].into_iter().flatten();
+        let mut celsius = celsius.chain([smart.media_alarm.threshold, smart.controller_alarm.threshold]);
+        let mut percent = smart.spares_percent.into_iter().chain([smart.spares_alarm.threshold]);
+        if celsius.all(|value| CELSIUS.contains(&value))
+            && percent.all(|value| (0..=PERCENT_MAX).contains(&value))
+        {
+            Ok(())
+        } else {
+            Err(StateFault::Smart { module })
         }
     }
 

@@ -1,6 +1,7 @@
 //! Parser of machine files (TOML).
 
 use super::cxl_source::CxlSource;
+use super::firmware_activation::FirmwareActivation;
 use super::handle::Handle;
 use super::hardware::Machine;
 use super::machine_error::MachineError;
@@ -23,6 +24,8 @@ struct Source {
     name: String,
     profile: ProfileSource,
     alignment: Option<Spanned<ByteSize>>,
+    #[serde(default)]
+    firmware_activation: FirmwareActivation,
     #[serde(rename = "module", default)]
     modules: Vec<ModuleSource>,
     #[serde(default)]
@@ -97,6 +100,7 @@ impl Machine {
             memmap: reader.memmaps(&source.memmap)?,
             cxl: reader.cxl(source.cxl)?,
             firmware_scrubs: true,
+            firmware_activation: source.firmware_activation,
         })
     }
 }
