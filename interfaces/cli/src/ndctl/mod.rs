@@ -1,5 +1,5 @@
 //! `lode ndctl` and `lode daxctl`: the commands of ndctl and daxctl, on an emulated machine. On a real machine they
-//! only list; every other command is left to those tools.
+//! only list and monitor; every other command is left to those tools.
 
 mod base;
 mod firmware;
@@ -8,6 +8,7 @@ mod labels;
 mod list;
 mod media;
 mod modules;
+mod monitor;
 mod namespace;
 mod region;
 mod security;
@@ -47,6 +48,13 @@ const VERSION_FIELDS: &[(&str, &str)] =
 const SKIPPED_FIELDS: &[(&str, &str)] =
     &[COUNT, ("skipped", "why others were skipped, a text for each"), COMMANDS];
 
+/// The fields of each notification of a monitor.
+const MONITOR_FIELDS: &[(&str, &str)] = &[
+    ("timestamp", "seconds since the start of 1970, with nanoseconds"),
+    ("pid", "the process that monitors"),
+    ("event", "the observed events: true if one came since the last notification, or holds"),
+    ("dimm", "the module and its health, as list -DH prints it"),
+];
 /// The fields of `load-keys`.
 const KEY_FIELDS: &[(&str, &str)] =
     &[("count", "how many keys were loaded"), ("unlocked", "the modules that were unlocked"), COMMANDS];
@@ -156,6 +164,9 @@ enum NdctlCommand {
     /// Activate the staged firmware of armed modules
     #[command(after_long_help = fields::help(UPDATED_FIELDS))]
     ActivateFirmware(firmware::Activate),
+    /// Print the events of modules as they come, until SIGINT or SIGTERM
+    #[command(after_long_help = fields::help(MONITOR_FIELDS))]
+    Monitor(monitor::Monitor),
     /// Print the version of ndctl that the machine has
     #[command(after_long_help = fields::help(VERSION_FIELDS))]
     Version,
@@ -165,7 +176,7 @@ impl NdctlCommand {
     /// Returns the ndctl command for a real machine, or `None` for a command that lode runs itself.
     fn tool_command(&self) -> Option<String> {
         match self {
-            NdctlCommand::List(_) => None,
+            NdctlCommand::List(_) | NdctlCommand::Monitor(_) => None,
             NdctlCommand::ReadInfoblock(read) if read.is_of_file() => None,
             NdctlCommand::WriteInfoblock(write) if write.is_of_file() => None,
             NdctlCommand::InjectError(media::Inject { clear: true, name, .. }) => {
@@ -176,7 +187,7 @@ impl NdctlCommand {
     }
 }
 
-pub(crate) fn run(ndctl: &Ndctl) -> Result<Output, Failure> {
+pub(crate) fn run(ndctl: &Ndctl, json: bool) -> Result<Output, Failure> {
     let location = &ndctl.location;
     if let (true, Some(command)) = (location.is_real(), ndctl.command.tool_command()) {
         return Ok(real::tool_commands_output(&[command]));
@@ -213,6 +224,7 @@ pub(crate) fn run(ndctl: &Ndctl) -> Result<Output, Failure> {
         NdctlCommand::LoadKeys(load) => load.run(location),
         NdctlCommand::UpdateFirmware(update) => update.run(location),
         NdctlCommand::ActivateFirmware(activate) => activate.run(location),
+        NdctlCommand::Monitor(monitor) => monitor.run(location, json),
         NdctlCommand::Version => version(location),
     }
 }

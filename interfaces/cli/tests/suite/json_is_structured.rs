@@ -127,8 +127,8 @@ const KEYS: [&str; 9] = [
     "platform reboot",
 ];
 
-/// Commands without a run here: one serves until it gets a signal, and one measures by another program.
-const LEFT_OUT: [&str; 2] = ["volume-serve", "bench"];
+/// Commands without a run here: two run until they get a signal, and one measures by another program.
+const LEFT_OUT: [&str; 3] = ["volume-serve", "ndctl-monitor", "bench"];
 
 /// Fields that hold a file: a shell's program, and a machine file.
 const FILES: [&str; 2] = ["script", "machine"];

@@ -23,6 +23,7 @@ mod logs_keep_their_records;
 mod manual_pages_are_current;
 mod migrations_are_reported;
 mod modules_are_locked;
+mod modules_are_monitored;
 mod modules_report_health;
 mod modules_update_firmware;
 mod ndctl_verbs;
