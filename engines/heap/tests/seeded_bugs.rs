@@ -77,7 +77,7 @@ found! {
     log_moved_with_records: LOG_MOVED_WITH_RECORDS in GROWING on LINE with 1;
     log_moved_before_header: LOG_MOVED_BEFORE_HEADER in GROWING on LINE with 2;
     rings_added_before_slot: RINGS_ADDED_BEFORE_SLOT in GROWING on LINE with 3 from 14049;
-    space_before_header: SPACE_BEFORE_HEADER in SMALL_GROWING on LINE with 2 from 39039;
+    space_before_header: SPACE_BEFORE_HEADER in SMALL_GROWING on LINE with 3 from 4509;
     reads_not_validated: READS_NOT_VALIDATED in ISOLATION on LINE with 2;
     reads_not_extended: READS_NOT_EXTENDED in ISOLATION on LINE with 2;
     snapshot_without_lanes: SNAPSHOT_WITHOUT_LANES in ISOLATION on LINE with 3;

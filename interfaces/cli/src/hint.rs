@@ -8,6 +8,7 @@ use lode_kv::{KvError, LAYOUT_NAME};
 use lode_log::pmdk::{PmemLogError, PmemLogPoolError};
 use lode_log::{AppendLogError, LogPoolError};
 use lode_platform::dax::DaxError;
+use lode_platform::firmware::FirmwareError;
 use lode_platform::goal::GoalError;
 use lode_platform::image::{ImageError, ImageErrorKind};
 use lode_platform::info_block::InfoBlockFault;
@@ -17,6 +18,7 @@ use lode_platform::media_error::MediaFault;
 use lode_platform::namespace::NamespaceError;
 use lode_platform::plan::{PlanError, RuleError};
 use lode_platform::security::SecurityError;
+use lode_platform::smart::SmartError;
 use lode_platform::sysfs::SysfsError;
 use lode_platform::{DirectoryError, PlatformError};
 use lode_pmem::PmemError;
@@ -185,6 +187,8 @@ pub(crate) fn platform_hint(error: &PlatformError) -> String {
             "; `lode ndctl list -RM` lists what is known to be lost".to_owned()
         }
         PlatformError::Security(error) => security_hint(error).to_owned(),
+        PlatformError::Smart(SmartError::Module(error)) => module_hint(error).to_owned(),
+        PlatformError::Firmware(error) => firmware_hint(error).to_owned(),
         PlatformError::Directory(DirectoryError::NoState { .. }) => " with `lode platform init`".to_owned(),
         PlatformError::Directory(DirectoryError::InUse { .. }) => " with --wait".to_owned(),
         PlatformError::Image(error) => image_hint(error),
@@ -205,6 +209,21 @@ fn module_hint(error: &ModuleError) -> &'static str {
             " with -dimm; `lode ndctl load-keys` unlocks it if its key is stored"
         }
         ModuleError::OverwrittenModule { .. } => " with -dimm; `lode ndctl wait-overwrite` waits",
+        _ => "",
+    }
+}
+
+fn firmware_hint(error: &FirmwareError) -> &'static str {
+    match error {
+        FirmwareError::Module(error) => module_hint(error),
+        FirmwareError::Unsupported { .. } => "; `lode ndctl list -DF` lists it",
+        FirmwareError::Staged { .. } => " with -i",
+        FirmwareError::NoActivation { .. } | FirmwareError::NeedsStart { .. } => {
+            " with `lode platform reboot`"
+        }
+        FirmwareError::Overflow { .. } => " with -i",
+        FirmwareError::NotArmed { .. } => " with `lode ndctl update-firmware -A`",
+        FirmwareError::Timeout { .. } => " with --no-idle",
         _ => "",
     }
 }

@@ -87,7 +87,7 @@ fn run(arguments: Arguments) -> Result<Output, Failure> {
         Command::Log(command) => log::run(&command, options),
         Command::Platform(command) => platform::run(&command),
         Command::Ipmctl(words) => ipmctl::run(&words, options.json),
-        Command::Ndctl(ndctl) => ndctl::run(&ndctl),
+        Command::Ndctl(ndctl) => ndctl::run(&ndctl, options.json),
         Command::Daxctl(daxctl) => daxctl::run(&daxctl),
         Command::Crash(what) => crash::run(&what, options.durability),
         Command::Demo(what) => demo::run(&what, options.durability.forced(), options.json),

@@ -1,18 +1,24 @@
 //! Reboot: firmware applies the goals.
 
+use crate::firmware;
 use crate::machine::Handle;
 use crate::namespace::format_labels;
 use crate::platform::Platform;
 use crate::security;
-use crate::state::{InterleaveSet, Member, Partition};
+use crate::smart;
+use crate::state::{Goal, InterleaveSet, Member, Partition};
 
-/// Reboots the machine. Firmware applies the goals: their modules leave their sets, are partitioned again, form new
+/// Reboots the machine. Firmware applies the goals, except those of modules with a passphrase and of the sets that they are
+/// part of, which stay pending. The modules of the applied goals leave their sets, are partitioned again, form new
 /// sets and get new label areas. The labels and namespaces on them are lost. Modules without configuration data lose
 /// their partitions and sets. Disabled modules, regions and namespaces become enabled, character devices get the modes in
-/// which the kernel makes them, namespaces are numbered by their offset, and the kernel finds all media errors. Modules with a passphrase are locked, and freezes end. Returns the modules
+/// which the kernel makes them, namespaces are numbered by their offset, and the kernel finds all media errors. Modules
+/// with a passphrase are locked, and freezes end. Injections into health reports end, and staged firmware runs. Returns the modules
 /// that were partitioned again.
 pub fn reboot(platform: &mut Platform) -> Vec<Handle> {
     let goals = std::mem::take(&mut platform.state.goals);
+    let (goals, waiting) = split_goals(platform, goals);
+    platform.state.goals = waiting;
     let mut changed: Vec<Handle> = goals.iter().map(|goal| goal.module).collect();
     let cleared = std::mem::take(&mut platform.state.cleared);
     changed.extend(cleared.into_iter().filter(|module| !goals.iter().any(|goal| goal.module == *module)));
@@ -53,7 +59,30 @@ pub fn reboot(platform: &mut Platform) -> Vec<Handle> {
         let _ = format_labels(platform, goal.module, goal.labels);
     }
     security::start(platform);
+    smart::start(platform);
+    firmware::start(platform);
     changed
+}
+
+/// Splits goals into those that firmware applies, and those that wait: the goals of modules with a passphrase, and of the
+/// sets that they are part of. ipmctl warns of them when it creates them.
+fn split_goals(platform: &Platform, goals: Vec<Goal>) -> (Vec<Goal>, Vec<Goal>) {
+    let with_passphrase = goals.iter().filter(|goal| security::has_passphrase(platform, goal.module));
+    let mut waiting: Vec<Handle> = with_passphrase.map(|goal| goal.module).collect();
+    loop {
+        let (held, free): (Vec<&Goal>, Vec<&Goal>) =
+            goals.iter().partition(|goal| waiting.contains(&goal.module));
+        let is_in_set = |goal: &&&Goal| {
+            let mut sets = held.iter().flat_map(|held| &held.shares);
+            sets.any(|one| goal.shares.iter().any(|share| share.set == one.set))
+        };
+        let more: Vec<Handle> = free.iter().filter(is_in_set).map(|goal| goal.module).collect();
+        if more.is_empty() {
+            break;
+        }
+        waiting.extend(more);
+    }
+    goals.into_iter().partition(|goal| !waiting.contains(&goal.module))
 }
 
 /// Sorts sets and partitions as firmware does.
@@ -71,7 +100,7 @@ pub(crate) fn order(platform: &mut Platform) {
 mod test {
     use super::reboot;
     use crate::goal::{self, GoalRequest, PersistentKind, Targets};
-    use crate::machine::{Handle, INCLUDED, Machine};
+    use crate::machine::{Handle, INCLUDED, Machine, Security};
     use crate::platform::{Capacities, Platform};
     use crate::region::Origin;
 
@@ -143,6 +172,35 @@ mod test {
             platform.regions().iter().map(|region| (region.socket, region.size / GIB)).collect();
         assert_eq!(sizes, [(0, 252), (1, 126), (1, 126)], "socket 0 comes first though it came last");
         assert!(platform.regions()[0].has(Handle(0x101)));
+    }
+
+    /// A module with a passphrase keeps its goal, with the other modules of its set, and only those.
+    #[test]
+    fn goals_of_modules_with_passphrase_wait() {
+        let pair = |security: &str| {
+            let text = INCLUDED[2].1.replacen("locator", &format!("security = \"{security}\"\nlocator"), 1);
+            Platform::new(Machine::parse(&text).unwrap())
+        };
+        for security in ["Unlocked", "Frozen"] {
+            let mut platform = pair(security);
+            let goals = goal::plan(&platform, &GoalRequest::default()).unwrap();
+            let first = platform.machine.modules[0].handle;
+            goal::create(&mut platform, goals.clone());
+            let changed = reboot(&mut platform);
+            let mut waiting = platform.state.goals.iter().map(|goal| goal.module);
+            assert!(waiting.clone().any(|module| module == first), "{security}");
+            assert!(waiting.all(|module| module.socket() == first.socket() && !changed.contains(&module)));
+            assert_eq!(changed.len() + platform.state.goals.len(), goals.len());
+            assert!(!changed.is_empty(), "the other socket");
+            assert!(platform.state.sets.iter().all(|set| set.members[0].module.socket() != first.socket()));
+            platform.machine.modules[0].security = Security::Disabled;
+            assert_eq!(reboot(&mut platform).len() + changed.len(), goals.len(), "no passphrase is left");
+            assert!(platform.state.goals.is_empty());
+        }
+        let mut platform = pair("Not supported");
+        let goals = goal::plan(&platform, &GoalRequest::default()).unwrap();
+        goal::create(&mut platform, goals.clone());
+        assert_eq!(reboot(&mut platform).len(), goals.len());
     }
 
     #[test]

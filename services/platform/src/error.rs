@@ -5,6 +5,7 @@ use crate::directory::error::{BttError, DirectoryError};
 use crate::e820::error::MemoryMapError;
 use crate::file::error::FileError;
 use crate::file::progress::Cancelled;
+use crate::firmware::FirmwareError;
 use crate::goal::error::GoalError;
 use crate::image::error::ImageError;
 use crate::info_block::error::InfoBlockFault;
@@ -14,6 +15,7 @@ use crate::media_error::error::MediaFault;
 use crate::namespace::error::NamespaceError;
 use crate::plan::error::PlanError;
 use crate::security::SecurityError;
+use crate::smart::SmartError;
 use crate::sysfs::error::SysfsError;
 use thiserror::Error;
 
@@ -50,6 +52,12 @@ pub enum PlatformError {
     /// A security command is refused.
     #[error(transparent)]
     Security(#[from] SecurityError),
+    /// SMART of a module can't be changed.
+    #[error(transparent)]
+    Smart(#[from] SmartError),
+    /// Firmware can't be staged, armed or activated.
+    #[error(transparent)]
+    Firmware(#[from] FirmwareError),
     /// A directory can't be used, or its change was interrupted.
     #[error(transparent)]
     Directory(#[from] DirectoryError),

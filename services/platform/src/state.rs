@@ -1,9 +1,11 @@
 //! State of a machine: the partitions of its modules, their interleave sets, and pending goals.
 
 use crate::dax::StoredDevice;
+use crate::firmware::ModuleFirmware;
 use crate::machine::Handle;
 use crate::media_error::range::{self, MediaError};
 use crate::security::ModuleSecurity;
+use crate::smart::ModuleSmart;
 use lode_nvdimm::LabelFormat;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -54,6 +56,12 @@ pub struct State {
     /// Security of modules. A module without an entry has the security of the machine file.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub security: Vec<ModuleSecurity>,
+    /// SMART of modules. A module without an entry has the sensors of the machine file.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub smart: Vec<ModuleSmart>,
+    /// Firmware of modules. A module without an entry runs that of the machine file.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub firmware: Vec<ModuleFirmware>,
 }
 
 /// State of a namespace that lasts until the next reboot.
@@ -177,6 +185,8 @@ impl State {
             known_errors: Vec::new(),
             dax_devices: Vec::new(),
             security: Vec::new(),
+            smart: Vec::new(),
+            firmware: Vec::new(),
         }
     }
 

@@ -107,7 +107,7 @@ fn firmware_is_listed_as_modules_report_it() {
         list(&inventory, included, ListFilter::default())
     };
     let new = firmware(&str::to_owned);
-    assert!(new.contains("\"scrub_state\":\"idle\",\n    \"firmware\":{},\n    \"dimms\""), "{new}");
+    assert!(new.contains("\"scrub_state\":\"idle\",\n    \"firmware\":{\n      \"activate_method\":\"reset\"\n    },\n    \"dimms\""), "{new}");
     let module =
         "\"firmware\":{\n          \"current_version\":8623494483,\n          \"can_update\":true\n        }";
     assert_eq!((new.matches(module).count(), 0x0002_0200_1553_u64), (2, 8_623_494_483), "{new}");

@@ -67,6 +67,21 @@ fn texts() -> Vec<String> {
     texts
 }
 
+/// Firmware applies no goal to modules with a passphrase, so no plan has such a goal.
+#[test]
+fn modules_with_passphrase_are_not_planned() {
+    let text = Machine::included("lab-pair").unwrap();
+    let text = text.replacen("locator", "security = \"Unlocked\"\nlocator", 1);
+    let platform = Platform::new(Machine::parse(&text).unwrap());
+    let said =
+        "firmware applies no goal to a set with module 0x0001, which has a passphrase; remove it first";
+    let message = refused(&platform, vec![requested(Mode::Fsdax, 64 * MIB, 0)]);
+    assert!(message.contains(said), "{message}");
+    let rest = PlanRequest { rest: Some(Rest::AppDirect), ..PlanRequest::default() };
+    let message = plan(&platform, &rest).unwrap_err().to_string();
+    assert!(message.contains(said), "{message}");
+}
+
 fn any_namespace_request() -> impl Strategy<Value = NamespaceRequest> {
     let mode = select(vec![Mode::Fsdax, Mode::Devdax, Mode::Sector, Mode::Raw]);
     // Sizes of every order of magnitude, in units that fit most sets.

@@ -15,6 +15,7 @@
 pub mod blocks;
 pub mod btt;
 pub mod check;
+pub mod firmware_image;
 pub mod follow;
 pub mod header;
 pub mod image;
@@ -23,10 +24,12 @@ pub mod label;
 pub mod listing;
 pub mod log;
 pub mod machine_file;
+pub mod monitor_config;
 pub mod nbd_session;
 pub mod pmdk_header;
 pub mod raw_volume;
 pub mod record;
+pub mod sealed_passphrase;
 pub mod smbios;
 pub mod store;
 pub mod typed;
@@ -73,6 +76,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "blocks", run: blocks::run, seeds: blocks::seeds },
     Target { name: "btt", run: btt::run, seeds: btt::seeds },
     Target { name: "check", run: check::run, seeds: check::seeds },
+    Target { name: "firmware_image", run: firmware_image::run, seeds: firmware_image::seeds },
     Target { name: "follow", run: follow::run, seeds: follow::seeds },
     Target { name: "header", run: header::run, seeds: header::seeds },
     Target { name: "image", run: image::run, seeds: image::seeds },
@@ -81,10 +85,12 @@ pub const TARGETS: &[Target] = &[
     Target { name: "listing", run: listing::run, seeds: listing::seeds },
     Target { name: "log", run: log::run, seeds: log::seeds },
     Target { name: "machine_file", run: machine_file::run, seeds: machine_file::seeds },
+    Target { name: "monitor_config", run: monitor_config::run, seeds: monitor_config::seeds },
     Target { name: "nbd_session", run: nbd_session::run, seeds: nbd_session::seeds },
     Target { name: "pmdk_header", run: pmdk_header::run, seeds: pmdk_header::seeds },
     Target { name: "raw_volume", run: raw_volume::run, seeds: raw_volume::seeds },
     Target { name: "record", run: record::run, seeds: record::seeds },
+    Target { name: "sealed_passphrase", run: sealed_passphrase::run, seeds: sealed_passphrase::seeds },
     Target { name: "smbios", run: smbios::run, seeds: smbios::seeds },
     Target { name: "store", run: store::run, seeds: store::seeds },
     Target { name: "typed", run: typed::run, seeds: typed::seeds },

@@ -15,6 +15,7 @@
 
 pub mod cost;
 mod disk;
+mod firmware;
 pub mod gated_log;
 #[cfg(feature = "heap")]
 pub mod heap;
@@ -30,6 +31,7 @@ pub mod tree;
 pub mod volume;
 
 pub use disk::SmallDisk;
+pub use firmware::firmware_image;
 pub use killed::KilledMedium;
 pub use settings::{budget, scaled, seed, skip};
 pub use stored_pool::StoredPools;

@@ -56,6 +56,18 @@ impl BaseOptions {
         self.bus.is_some()
     }
 
+    /// Checks that a module, if it exists, is on the selected bus.
+    pub(super) fn check_module(&self, platform: &Platform, index: u32) -> Result<(), Failure> {
+        let buses = self.buses(platform)?;
+        let exists = platform.machine.modules.len() > index as usize;
+        let is_there = buses.iter().flat_map(|bus| &bus.modules).any(|module| module.number == index);
+        if exists && !is_there {
+            let why = format!("nmem{index} is not on the selected bus; `lode ndctl list -BD` lists them");
+            return Err(Failure::new("searching a module", why));
+        }
+        Ok(())
+    }
+
     /// Returns the selected buses.
     pub(super) fn buses(&self, platform: &Platform) -> Result<Vec<NdBus>, Failure> {
         let mut buses = ndctl::inventory(platform).buses;

@@ -1,15 +1,18 @@
-//! `lode ndctl`: the commands of ndctl, on an emulated machine. On a real machine they only list; every other command is
-//! left to ndctl.
+//! `lode ndctl`: the commands of ndctl, on an emulated machine. On a real machine they only list and monitor; every other
+//! command is left to ndctl.
 
 mod base;
+mod firmware;
 mod info_block;
 mod labels;
 pub(crate) mod list;
 mod media;
 mod modules;
+mod monitor;
 mod namespace;
 mod region;
 mod security;
+mod smart;
 
 use crate::failure::Failure;
 use crate::fields;
@@ -32,6 +35,13 @@ const OUTPUT_FIELDS: &[(&str, &str)] = &[OUTPUT, COMMANDS];
 const COUNT_FIELDS: &[(&str, &str)] = &[COUNT, COMMANDS];
 /// The fields of commands that act on several things and print them.
 const READ_FIELDS: &[(&str, &str)] = &[COUNT, ("output", "the JSON of what was read or changed"), COMMANDS];
+/// The fields of commands that skip the things that they refuse, and print the others.
+const UPDATED_FIELDS: &[(&str, &str)] = &[
+    COUNT,
+    ("skipped", "why others were skipped, a text for each"),
+    ("output", "the JSON of what was updated"),
+    COMMANDS,
+];
 /// The fields of the version.
 const VERSION_FIELDS: &[(&str, &str)] =
     &[("version", "the version of ndctl whose output the machine has, as 76"), COMMANDS];
@@ -39,6 +49,13 @@ const VERSION_FIELDS: &[(&str, &str)] =
 const SKIPPED_FIELDS: &[(&str, &str)] =
     &[COUNT, ("skipped", "why others were skipped, a text for each"), COMMANDS];
 
+/// The fields of each notification of a monitor.
+const MONITOR_FIELDS: &[(&str, &str)] = &[
+    ("timestamp", "seconds since the start of 1970, with nanoseconds"),
+    ("pid", "the process that monitors"),
+    ("event", "the observed events: true if one came since the last notification, or holds"),
+    ("dimm", "the module and its health, as list -DH prints it"),
+];
 /// The fields of `load-keys`.
 const KEY_FIELDS: &[(&str, &str)] =
     &[("count", "how many keys were loaded"), ("unlocked", "the modules that were unlocked"), COMMANDS];
@@ -112,6 +129,9 @@ enum NdctlCommand {
     /// Clear the media errors in the data of a namespace; the content of these sectors is lost
     #[command(after_long_help = fields::help(READ_FIELDS))]
     ClearErrors(media::Clear),
+    /// Inject values into the health reports of a module, or set their thresholds and alarms
+    #[command(after_long_help = fields::help(OUTPUT_FIELDS))]
+    InjectSmart(smart::Inject),
     /// Search modules for media errors
     #[command(after_long_help = fields::help(OUTPUT_FIELDS))]
     StartScrub(media::BusNames),
@@ -139,6 +159,15 @@ enum NdctlCommand {
     /// Load keys into the kernel's keyring, and unlock the modules that have theirs
     #[command(after_long_help = fields::help(KEY_FIELDS))]
     LoadKeys(security::LoadKeys),
+    /// Stage firmware on modules, and arm them for its activation
+    #[command(after_long_help = fields::help(UPDATED_FIELDS))]
+    UpdateFirmware(firmware::Update),
+    /// Activate the staged firmware of armed modules
+    #[command(after_long_help = fields::help(UPDATED_FIELDS))]
+    ActivateFirmware(firmware::Activate),
+    /// Print the events of modules as they come, until SIGINT or SIGTERM
+    #[command(after_long_help = fields::help(MONITOR_FIELDS))]
+    Monitor(monitor::Monitor),
     /// Print the version of ndctl that the machine has
     #[command(after_long_help = fields::help(VERSION_FIELDS))]
     Version,
@@ -148,7 +177,7 @@ impl NdctlCommand {
     /// Returns the ndctl command for a real machine, or `None` for a command that lode runs itself.
     fn tool_command(&self) -> Option<String> {
         match self {
-            NdctlCommand::List(_) => None,
+            NdctlCommand::List(_) | NdctlCommand::Monitor(_) => None,
             NdctlCommand::ReadInfoblock(read) if read.is_of_file() => None,
             NdctlCommand::WriteInfoblock(write) if write.is_of_file() => None,
             NdctlCommand::InjectError(media::Inject { clear: true, name, .. }) => {
@@ -159,7 +188,7 @@ impl NdctlCommand {
     }
 }
 
-pub(crate) fn run(ndctl: &Ndctl) -> Result<Output, Failure> {
+pub(crate) fn run(ndctl: &Ndctl, json: bool) -> Result<Output, Failure> {
     let location = &ndctl.location;
     if let (true, Some(command)) = (location.is_real(), ndctl.command.tool_command()) {
         return Ok(real::tool_commands_output(&[command]));
@@ -184,6 +213,7 @@ pub(crate) fn run(ndctl: &Ndctl) -> Result<Output, Failure> {
         NdctlCommand::WriteInfoblock(write) => write.run(location),
         NdctlCommand::InjectError(inject) => inject.run(location),
         NdctlCommand::ClearErrors(clear) => clear.run(location),
+        NdctlCommand::InjectSmart(inject) => inject.run(location),
         NdctlCommand::StartScrub(buses) => buses.scrub(location),
         NdctlCommand::WaitScrub(buses) => buses.wait(location),
         NdctlCommand::SetupPassphrase(setup) => setup.run(location),
@@ -193,6 +223,9 @@ pub(crate) fn run(ndctl: &Ndctl) -> Result<Output, Failure> {
         NdctlCommand::SanitizeDimm(sanitize) => sanitize.run(location),
         NdctlCommand::WaitOverwrite(wait) => wait.run(location),
         NdctlCommand::LoadKeys(load) => load.run(location),
+        NdctlCommand::UpdateFirmware(update) => update.run(location),
+        NdctlCommand::ActivateFirmware(activate) => activate.run(location),
+        NdctlCommand::Monitor(monitor) => monitor.run(location, json),
         NdctlCommand::Version => version(location),
     }
 }

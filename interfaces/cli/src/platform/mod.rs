@@ -29,6 +29,7 @@ use std::time::Duration;
 const REBOOT_FIELDS: &[(&str, &str)] = &[
     ("boots", "number of boots of the machine"),
     ("modules", "the modules on which goals took effect"),
+    ("waiting", "the modules whose goals still wait, since they, or others of their sets, have a passphrase"),
     ("commands", "instead, if the machine is a real one: the commands to run"),
 ];
 
@@ -149,11 +150,22 @@ fn reboot(location: &MachineLocation) -> Result<Output, Failure> {
     let changed = changed.map_err(failed("rebooting a machine"))?;
     let modules: Vec<String> = changed.iter().map(ToString::to_string).collect();
     let boots = directory.platform().state.boots;
-    let text = match modules.as_slice() {
-        [] => format!("start {boots}: no goals were waiting\n"),
-        modules => format!("start {boots}: goals took effect on {}\n", modules.join(", ")),
+    let goals = &directory.platform().state.goals;
+    let waiting: Vec<String> = goals.iter().map(|goal| goal.module.to_string()).collect();
+    let mut text = match (modules.as_slice(), waiting.as_slice()) {
+        ([], []) => format!("start {boots}: no goals were waiting\n"),
+        ([], _) => format!("start {boots}: no goals took effect\n"),
+        (modules, _) => format!("start {boots}: goals took effect on {}\n", modules.join(", ")),
     };
-    Ok(Output::text(text).with("boots", boots).with("modules", json!(modules)))
+    if !waiting.is_empty() {
+        text += &format!(
+            "goals of {} still wait: firmware applies none to a set with a module that has a passphrase; remove it with \
+             `lode ndctl remove-passphrase`, and start again\n",
+            waiting.join(", ")
+        );
+    }
+    let output = Output::text(text).with("boots", boots).with("modules", json!(modules));
+    Ok(output.with("waiting", json!(waiting)))
 }
 
 /// Returns a function that turns an error of a machine into the failure of `what`.

@@ -3,9 +3,12 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use crate::program::{PoolFixture, RunResult, documented_fields, json_fields, lode, lode_with_stdin, text};
+use lode_platform::machine::Machine;
+use std::fs;
 use std::io::Read;
 use std::os::unix::fs::FileTypeExt;
 use std::path::PathBuf;
+use tempfile::TempDir;
 
 /// A machine in a directory.
 struct Emulated {
@@ -49,6 +52,29 @@ fn goal_takes_effect_after_reboot() {
     assert!(show.contains("╳╳╳") && show.contains(" dead ─┘"), "{show}");
 }
 
+/// Firmware applies no goal to a set with a module that has a passphrase.
+#[test]
+fn goals_of_modules_with_passphrase_wait() {
+    let folder = TempDir::new().unwrap();
+    let (file, state) = (folder.path().join("machine.toml"), folder.path().join("state"));
+    let machine = Machine::included("lab-pair").unwrap();
+    fs::write(&file, machine.replacen("locator", "security = \"Unlocked\"\nlocator", 1)).unwrap();
+    lode(["platform", "init", text(&file), "--state", text(&state)]).success();
+    lode(["ipmctl", "--state", text(&state), "create", "-f", "-goal"]).success();
+    let reboot = |options: &[&str]| {
+        lode(options.iter().copied().chain(["platform", "reboot", "--state", text(&state)]))
+    };
+    let started = reboot(&[]).success();
+    assert!(
+        started.starts_with("start 2: no goals took effect\ngoals of 0x0001, 0x0101 still wait: "),
+        "{started}"
+    );
+    assert!(started.contains("lode ndctl remove-passphrase"), "{started}");
+    assert_eq!(reboot(&["--json"]).json()["waiting"], serde_json::json!(["0x0001", "0x0101"]));
+    let goals = lode(["ipmctl", "--state", text(&state), "show", "-goal"]).success();
+    assert!(goals.contains("0x0101"), "{goals}");
+}
+
 #[test]
 fn show_renders_text_html_and_svg() {
     let machine = Emulated::new("lab-pair");
@@ -59,12 +85,12 @@ fn show_renders_text_html_and_svg() {
     for _ in 0..2 {
         assert_eq!(show(text(&page)).success(), format!("{}\n", page.display()));
     }
-    let written = std::fs::read_to_string(&page).unwrap();
+    let written = fs::read_to_string(&page).unwrap();
     assert!(written.starts_with("<!doctype html>") && written.contains("</svg>"), "{written}");
     assert_eq!(show("-").success(), written);
     let missing = page.with_file_name("missing").join("page.html");
     show(text(&missing)).failure(1, &["missing/page.html", "check the path"]);
-    let left = std::fs::read_dir(machine.fixture.folder.path()).unwrap();
+    let left = fs::read_dir(machine.fixture.folder.path()).unwrap();
     let hidden = left.filter(|entry| entry.as_ref().unwrap().file_name().to_string_lossy().starts_with('.'));
     assert_eq!(hidden.count(), 0, "nothing half-made is left");
     let svg = lode(["platform", "show", "--state", text(&machine.state), "--svg", "-"]).success();
@@ -77,16 +103,16 @@ fn html_output_replaces_only_files() {
     let machine = Emulated::new("lab-pair");
     let [page, link, pipe] =
         ["page.html", "link.html", "pipe"].map(|name| machine.state.with_file_name(name));
-    std::fs::write(&page, "old").unwrap();
+    fs::write(&page, "old").unwrap();
     std::os::unix::fs::symlink("page.html", &link).unwrap();
     assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     // Open for reading and writing, so that no open blocks.
-    let mut reader = std::fs::File::options().read(true).write(true).open(&pipe).unwrap();
+    let mut reader = fs::File::options().read(true).write(true).open(&pipe).unwrap();
     for file in [&link, &pipe] {
         lode(["platform", "show", "--state", text(&machine.state), "--html", text(file)]).success();
     }
     assert!(link.symlink_metadata().unwrap().is_symlink());
-    let written = std::fs::read_to_string(&page).unwrap();
+    let written = fs::read_to_string(&page).unwrap();
     assert!(written.starts_with("<!doctype html>"), "{written}");
     assert!(pipe.symlink_metadata().unwrap().file_type().is_fifo());
     let mut read = vec![0; written.len()];
@@ -337,7 +363,7 @@ fn full_disk_leaves_machine_readable() {
 #[test]
 fn commands_take_turns() {
     let machine = interleaved();
-    let lock = std::fs::File::open(machine.state.join("lock")).unwrap();
+    let lock = fs::File::open(machine.state.join("lock")).unwrap();
     lock.lock().unwrap();
     for (wait, why) in [("0", "is in use by another command; try"), ("0.02", "and was so for 20ms; try")] {
         let words = ["ndctl", "--state", text(&machine.state), "--wait", wait, "list"];

@@ -5,13 +5,14 @@ use crate::modules_are_locked::has_keyring;
 use crate::program::{RunResult, command, json_fields, text};
 use crate::typed_pools_are_printed::make_shop;
 use lode_platform::machine::Machine;
+use lode_testing::firmware_image;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
 /// A run of each command, in this order, on one machine and one folder: `@name` is a file in it.
-const RUNS: [&str; 97] = [
+const RUNS: [&str; 100] = [
     "platform init @machine.toml",
     "platform template",
     "platform e820 @map --plan 1G",
@@ -60,6 +61,9 @@ const RUNS: [&str; 97] = [
     "ndctl inject-error namespace0.0 -B 9 -n 1",
     "ndctl clear-errors all",
     "ndctl version",
+    "ndctl inject-smart -m 90 nmem0",
+    "ndctl update-firmware nmem0 -f @firmware",
+    "ndctl activate-firmware --dry-run",
     "ndctl start-scrub",
     "ndctl wait-scrub",
     "ndctl check-namespace -f namespace0.2",
@@ -133,8 +137,8 @@ const KEYS: [&str; 9] = [
     "platform reboot",
 ];
 
-/// Commands without a run here: one serves until it gets a signal, and one measures by another program.
-const LEFT_OUT: [&str; 2] = ["volume-serve", "bench"];
+/// Commands without a run here: two run until they get a signal, and one measures by another program.
+const LEFT_OUT: [&str; 3] = ["volume-serve", "ndctl-monitor", "bench"];
 
 /// Fields that hold a file: a shell's program, and a machine file.
 const FILES: [&str; 2] = ["script", "machine"];
@@ -168,11 +172,14 @@ fn assert_structured(run: &str, name: &str, value: &Value) {
 fn all_commands_print_structured_json() {
     let folder = tempfile::tempdir().unwrap();
     let file = |name: &str| folder.path().join(name);
-    let reserved = "\n[[soft_reserved]]\nstart = \"64GiB\"\nsize = \"1GiB\"\n";
-    fs::write(file("machine.toml"), Machine::included("lab-pair").unwrap().to_owned() + reserved).unwrap();
     fs::write(file("map"), "BIOS-e820: [mem 0x0000000100000000-0x00000001bfffffff] usable\n").unwrap();
     fs::write(file("pairs"), "lode\tstone\n\\xff\t\\xff\n").unwrap();
     fs::write(file("lines"), "lode\nstone\n").unwrap();
+    let machine = Machine::included("lab-pair").unwrap();
+    let live = machine.replace("[profile]", "firmware_activation = \"live\"\n[profile]");
+    let reserved = "\n[[soft_reserved]]\nstart = \"64GiB\"\nsize = \"1GiB\"\n";
+    fs::write(file("machine.toml"), live + reserved).unwrap();
+    fs::write(file("firmware"), firmware_image([2, 3, 0, 0, 1])).unwrap();
     make_shop(&file("typed"));
     let leaves = leaf_commands();
     let mut ran = BTreeSet::new();

@@ -173,6 +173,12 @@ pub enum StateFault {
         /// Largest count.
         most: u32,
     },
+    /// A value of SMART is out of range.
+    #[error("module {module} can't report such values: temperatures are -2047 to 2047, shares 0 to 100")]
+    Smart {
+        /// The module.
+        module: Handle,
+    },
     /// Firmware does not interleave over this number of modules.
     #[error("a set can't have {ways} modules: it has 1, 2, 3, 4, 6, 8, 12 or 16")]
     Ways {

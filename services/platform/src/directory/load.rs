@@ -6,6 +6,7 @@ use super::pending::Pending;
 use super::validate;
 use crate::contents::{Contents, INFO_BLOCK};
 use crate::file::error::FileError;
+use crate::firmware;
 use crate::machine::{Machine, MachineError};
 use crate::namespace::info_block_locations;
 use crate::platform::Platform;
@@ -36,6 +37,7 @@ pub(super) fn load(root: &Path, pending: &Pending) -> Result<Platform, Directory
     })?;
     let mut platform = Platform { machine, state, contents: Contents::default() };
     security::settle_all(&mut platform);
+    firmware::settle_all(&mut platform);
     load_areas(root, pending, &mut platform)?;
     load_blocks(root, pending, &mut platform)?;
     Ok(platform)

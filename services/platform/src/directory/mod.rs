@@ -27,6 +27,7 @@ mod step;
 #[cfg(test)]
 mod test;
 mod validate;
+mod watch;
 
 pub use check::BttSummary;
 pub use error::{BttError, DirectoryError, StateFault};
@@ -36,3 +37,4 @@ pub(crate) use paths::KEYS;
 pub(crate) use staged::Staged;
 pub use state_dir::Directory;
 pub(crate) use validate::state_fault;
+pub use watch::Watch;

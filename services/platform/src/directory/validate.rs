@@ -7,6 +7,7 @@ use crate::machine::{FIRMWARE_SPACE, Handle, Machine, Module};
 use crate::media_error::MediaError;
 use crate::region::INTERLEAVE_LINE;
 use crate::security::{ModuleSecurity, TRIES};
+use crate::smart::{CELSIUS, ModuleSmart, PERCENT_MAX};
 use crate::state::{Goal, InterleaveSet, Partition, Share, State};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -29,6 +30,8 @@ enum List {
     KnownError,
     DaxDevice,
     Security,
+    Smart,
+    Firmware,
 }
 
 /// An entry of the state file: its list, and its position in it.
@@ -68,6 +71,10 @@ fn line_of(text: &str, (list, index): Entry) -> Option<usize> {
         dax_device: Vec<Spanned<IgnoredAny>>,
         #[serde(default)]
         security: Vec<Spanned<IgnoredAny>>,
+        #[serde(default)]
+        smart: Vec<Spanned<IgnoredAny>>,
+        #[serde(default)]
+        firmware: Vec<Spanned<IgnoredAny>>,
     }
     let lists: Lists = toml::from_str(text).ok()?;
     let list = match list {
@@ -81,6 +88,8 @@ fn line_of(text: &str, (list, index): Entry) -> Option<usize> {
         List::KnownError => &lists.known_error,
         List::DaxDevice => &lists.dax_device,
         List::Security => &lists.security,
+        List::Smart => &lists.smart,
+        List::Firmware => &lists.firmware,
     };
     let before = text.get(..list.get(index)?.span().start)?;
     Some(before.matches('\n').count() + 1)
@@ -110,6 +119,10 @@ impl Check<'_> {
         each(List::Security, &self.state.security, |one| self.security(one))?;
         unique(List::Security, self.state.security.iter().map(|one| one.module))?;
         each(List::DaxDevice, &self.state.dax_devices, |one| self.dax_device(one))?;
+        each(List::Smart, &self.state.smart, |one| self.smart(one))?;
+        unique(List::Smart, self.state.smart.iter().map(|one| one.module))?;
+        each(List::Firmware, &self.state.firmware, |one| self.module(one.module).map(drop))?;
+        unique(List::Firmware, self.state.firmware.iter().map(|one| one.module))?;
         let mut uuids = BTreeSet::new();
         each(List::Namespace, &self.state.namespaces, |one| {
             if uuids.insert(one.uuid) { Ok(()) } else { Err(StateFault::SecondNamespace { uuid: one.uuid }) }
@@ -258,6 +271,21 @@ impl Check<'_> {
         match taken.windows(2).any(|pair| pair[0].end > pair[1].start) {
             true => fault("ranges of its region overlap"),
             false => Ok(()),
+        }
+    }
+
+    fn smart(&self, smart: &ModuleSmart) -> Result<(), StateFault> {
+        let module = smart.module;
+        self.module(module)?;
+        let celsius = [smart.media_celsius, smart.controller_celsius].into_iter().flatten();
+        let mut celsius = celsius.chain([smart.media_alarm.threshold, smart.controller_alarm.threshold]);
+        let mut percent = smart.spares_percent.into_iter().chain([smart.spares_alarm.threshold]);
+        if celsius.all(|value| CELSIUS.contains(&value))
+            && percent.all(|value| (0..=PERCENT_MAX).contains(&value))
+        {
+            Ok(())
+        } else {
+            Err(StateFault::Smart { module })
         }
     }
 

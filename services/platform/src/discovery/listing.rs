@@ -8,7 +8,8 @@ use super::merged::{Merged, Place, Placed, Values};
 use super::provision::{self, ALIGNMENT};
 use super::sockets::{Slot, socket_of};
 use crate::machine::{
-    CxlHardware, Dram, Health, KernelVersion, Machine, Module, PersistenceDomain, Profile, Security, Sensors,
+    CxlHardware, Dram, FirmwareActivation, Health, KernelVersion, Machine, Module, PersistenceDomain,
+    Profile, Security, Sensors,
 };
 use crate::platform::Platform;
 use lode_nvdimm::ModuleId;
@@ -76,6 +77,7 @@ fn machine(name: &str, merged: &Merged) -> Result<(Machine, Vec<String>), Placed
         soft_reserved: Vec::new(),
         cxl: CxlHardware::default(),
         firmware_scrubs: true,
+        firmware_activation: FirmwareActivation::default(),
     };
     // A listing is held to the rules of a machine file.
     let place = merged.modules.first().map_or(Place::default(), |values| values.place);

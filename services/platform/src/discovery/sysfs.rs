@@ -12,9 +12,9 @@ use super::sockets::{Slot, socket_of};
 use crate::boot;
 use crate::directory::{StateFault, state_fault};
 use crate::machine::{
-    AddressWindow, CxlHardware, CxlMemory, CxlPort, CxlSwitch, Dram, FIRMWARE_SPACE, Handle, Health,
-    HostBridge, IpmctlGeneration, KernelVersion, Machine, MachineError, Memmap, Module, PersistenceDomain,
-    Profile, Security, Sensors,
+    AddressWindow, CxlHardware, CxlMemory, CxlPort, CxlSwitch, Dram, FIRMWARE_SPACE, FirmwareActivation,
+    Handle, Health, HostBridge, IpmctlGeneration, KernelVersion, Machine, MachineError, Memmap, Module,
+    PersistenceDomain, Profile, Security, Sensors,
 };
 use crate::namespace::format_labels;
 use crate::ndctl::{Inventory, NdModule, NdRegion};
@@ -158,6 +158,7 @@ impl Shown {
             soft_reserved: Vec::new(),
             cxl: cxl_hardware(&self.cxl, &mut notes),
             firmware_scrubs: true,
+            firmware_activation: FirmwareActivation::default(),
         };
         if machine.modules.is_empty() && machine.memmap.is_empty() && machine.cxl.devices.is_empty() {
             return Err(DiscoveryError::Nothing { path: self.path.clone() });

@@ -10,8 +10,8 @@ use crate::directory::Media;
 use crate::error::PlatformError;
 use crate::file::error::FileError;
 use crate::machine::{
-    CxlHardware, Handle, Health, IpmctlGeneration, KernelVersion, Machine, Module, PersistenceDomain,
-    Profile, Security, Sensors,
+    CxlHardware, FirmwareActivation, Handle, Health, IpmctlGeneration, KernelVersion, Machine, Module,
+    PersistenceDomain, Profile, Security, Sensors,
 };
 use crate::namespace::{Namespace, info_block_locations};
 use crate::ndctl::{self, Included, ListRequest};
@@ -289,5 +289,6 @@ fn machine(slot: QemuSlot, handle: Handle, layout: ImageLayout) -> Machine {
         soft_reserved: Vec::new(),
         cxl: CxlHardware::default(),
         firmware_scrubs: false,
+        firmware_activation: FirmwareActivation::default(),
     }
 }

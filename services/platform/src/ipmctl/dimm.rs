@@ -6,6 +6,7 @@ use crate::goal::Targets;
 use crate::listing::{Column, Record, Records, Value};
 use crate::machine::{Health, IpmctlGeneration, Module};
 use crate::platform::Platform;
+use crate::smart;
 
 /// The columns of generation 1.
 const FIRST: [Column; 6] = [
@@ -63,7 +64,7 @@ fn live_record(platform: &Platform, module: &Module, display: &DisplayOptions) -
     let optional = ["SVNDowngrade", "SecureErasePolicy", "S3ResumeOptIn", "FwActivateOptIn"];
     let record = if first { record } else { unknown(record, &optional) };
     let record = record
-        .with("HealthState", module.health.as_str())
+        .with("HealthState", smart::report(platform, module).health.as_str())
         .with("HealthStateReason", health_reason(module))
         .with("FWVersion", module.firmware.as_deref().map_or(NOT_APPLICABLE, Value::from))
         .with("FWAPIVersion", UNKNOWN);

@@ -6,6 +6,7 @@ use crate::goal::Targets;
 use crate::listing::{Column, Record, Records, Value};
 use crate::machine::{Health, IpmctlGeneration, Module, ModuleError};
 use crate::platform::Platform;
+use crate::smart;
 
 const FIRST: [Column; 4] =
     [Column("DimmID", 22), Column("Type", 30), Column("CurrentValue", 20), Column("CurrentState", 15)];
@@ -51,50 +52,59 @@ pub(super) fn show(
 /// Returns the sensors of a module with their values, in ipmctl's order.
 fn readings(platform: &Platform, module: &Module) -> Vec<(&'static str, Value)> {
     let sensors = &module.sensors;
+    let report = smart::report(platform, module);
     let mut readings = vec![
-        ("Health", module.health.as_str().into()),
-        ("MediaTemperature", measured(sensors.media_celsius, "C")),
-        ("ControllerTemperature", measured(sensors.controller_celsius, "C")),
-        ("PercentageRemaining", measured(sensors.remaining_percent, "%")),
-        ("LatchedDirtyShutdownCount", measured(sensors.latched_dirty_shutdowns, "")),
+        ("Health", report.health.as_str().into()),
+        ("MediaTemperature", reported(report.media_celsius, "C")),
+        ("ControllerTemperature", reported(report.controller_celsius, "C")),
+        ("PercentageRemaining", reported(report.spares_percent, "%")),
+        ("LatchedDirtyShutdownCount", measured(report.dirty_shutdowns, "")),
         ("PowerOnTime", measured(sensors.power_on_seconds, "s")),
         ("UpTime", measured(sensors.up_seconds, "s")),
         ("PowerCycles", measured(sensors.power_cycles + platform.state.boots, "")),
         ("FwErrorCount", measured(sensors.firmware_errors, "")),
-        ("UnlatchedDirtyShutdownCount", measured(sensors.unlatched_dirty_shutdowns, "")),
+        ("UnlatchedDirtyShutdownCount", measured(report.unlatched_dirty_shutdowns, "")),
     ];
     if platform.machine.profile.ipmctl == IpmctlGeneration::Two {
-        // Temperatures are constant here.
+        // The sensors measure the same all the time; an injected temperature is none that the module had.
         readings.push(("MaxMediaTemperature", measured(sensors.media_celsius, "C")));
         readings.push(("MaxControllerTemperature", measured(sensors.controller_celsius, "C")));
     }
     readings
 }
 
-/// Adds the thresholds of a sensor, which machine files do not have, by their names in each generation.
+/// Adds the thresholds of a sensor, by their names in each generation.
 fn with_thresholds(platform: &Platform, module: &Module, sensor: &'static str, record: Record) -> Record {
+    let report = smart::report(platform, module);
+    let (alarm, unit, celsius) = match sensor {
+        "MediaTemperature" => (report.media_alarm, "C", Some(module.sensors.media_celsius)),
+        "ControllerTemperature" => (report.controller_alarm, "C", Some(module.sensors.controller_celsius)),
+        "PercentageRemaining" => (report.spares_alarm, "%", None),
+        _ if is_first_generation(&platform.machine) => return record.with("CurrentState", "Normal"),
+        _ => return record,
+    };
     let enabled = match platform.machine.profile.ipmctl {
-        IpmctlGeneration::One => return record.with("CurrentState", "Normal"),
+        IpmctlGeneration::One => {
+            return record.with("CurrentState", if alarm.tripped { "NonCritical" } else { "Normal" });
+        }
         IpmctlGeneration::Two => "EnabledState",
         IpmctlGeneration::Three => "AlarmEnabled",
     };
-    let celsius = match sensor {
-        "MediaTemperature" => Some(module.sensors.media_celsius),
-        "ControllerTemperature" => Some(module.sensors.controller_celsius),
-        _ => None,
-    };
-    if celsius.is_none() && sensor != "PercentageRemaining" {
-        return record;
-    }
-    let record = record.with("AlarmThreshold", UNKNOWN).with(enabled, UNKNOWN);
+    let record = record
+        .with("AlarmThreshold", reported(alarm.threshold, unit))
+        .with(enabled, u16::from(alarm.enabled));
     let Some(celsius) = celsius else { return record };
     let thresholds = ["ThrottlingStopThreshold", "ThrottlingStartThreshold", "ShutdownThreshold"];
     let record = thresholds.into_iter().fold(record, |record, name| record.with(name, UNKNOWN));
     match platform.machine.profile.ipmctl {
-        // Temperatures are constant here.
         IpmctlGeneration::Three => record.with("MaxTemperature", measured(celsius, "C")),
         _ => record,
     }
+}
+
+/// Returns a value of a report, in a unit.
+fn reported(number: i32, unit: &str) -> Value {
+    Value::signed(number.into(), format!("{number}{unit}"))
 }
 
 /// Returns the value of a sensor, in a unit.

@@ -64,6 +64,29 @@ impl Json {
         text
     }
 
+    /// Formats the value for programs, in one line.
+    pub(crate) fn print_line(&self) -> String {
+        let mut text = String::new();
+        match self {
+            Json::Array(values) => {
+                let parts: Vec<String> = values.iter().map(Json::print_line).collect();
+                text += &format!("[{}]", parts.join(","));
+            }
+            Json::Object(fields) => {
+                text.push('{');
+                for (index, (name, value)) in fields.iter().enumerate() {
+                    text += if index == 0 { "" } else { "," };
+                    quote(&mut text, name);
+                    text += ":";
+                    text += &value.print_line();
+                }
+                text.push('}');
+            }
+            scalar => scalar.write(&mut text, false, 0),
+        }
+        text
+    }
+
     fn write(&self, text: &mut String, human: bool, depth: usize) {
         match self {
             Json::Null => *text += "null",
@@ -162,6 +185,7 @@ mod test {
         ]);
         let text = "{\n  \"name\":\"a\\\"\\/b\",\n  \"id\":-1,\n  \"list\":[\n    -1,\n    2\n  ]\n}";
         assert_eq!(value.print(false), text);
+        assert_eq!(value.print_line(), "{\"name\":\"a\\\"\\/b\",\"id\":-1,\"list\":[-1,2]}");
         assert!(value.print(true).contains("\"id\":\"0xffffffffffffffff\""));
         assert_eq!(Json::Hex(0).print(true), "\"0\"");
     }

@@ -22,6 +22,11 @@ impl Value {
         Value { text: Cow::Owned(text.into()), json: Json::Size(number) }
     }
 
+    /// Returns a number that may be negative, which ipmctl prints as `text`.
+    pub(crate) fn signed(number: i64, text: impl Into<String>) -> Value {
+        Value { text: Cow::Owned(text.into()), json: Json::Number(number) }
+    }
+
     /// Returns a list, which ipmctl prints with commas between. JSON has an array.
     pub(crate) fn list(parts: impl IntoIterator<Item = String>) -> Value {
         let parts: Vec<String> = parts.into_iter().collect();

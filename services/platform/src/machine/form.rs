@@ -47,6 +47,11 @@ pub const FORM: [FormSection; 11] = [
                 "\"1GiB\"",
                 "Unit of the capacity that firmware gives to goals: a power of two from 1MiB.",
             ),
+            optional(
+                "firmware_activation",
+                "\"reset\"",
+                "When staged firmware of modules can be activated: \"reset\" at a start, \"suspend\" or \"live\".",
+            ),
         ],
     },
     FormSection {

@@ -1,6 +1,7 @@
 //! A machine: its hardware, and the tool versions that it emulates.
 
 use super::cxl::CxlHardware;
+use super::firmware_activation::FirmwareActivation;
 use super::handle::Handle;
 use super::module::{Dram, Memmap, Module, SoftReserved};
 use super::profile::Profile;
@@ -29,6 +30,8 @@ pub struct Machine {
     pub cxl: CxlHardware,
     /// True if firmware scrubs for bad blocks. Firmware of virtual machines does not.
     pub firmware_scrubs: bool,
+    /// The way in which the platform activates staged firmware of modules.
+    pub firmware_activation: FirmwareActivation,
 }
 
 impl Machine {

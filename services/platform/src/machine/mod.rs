@@ -3,6 +3,7 @@
 mod cxl;
 mod cxl_source;
 mod error;
+mod firmware_activation;
 mod form;
 mod handle;
 mod hardware;
@@ -17,6 +18,7 @@ mod typo;
 
 pub use cxl::{AddressWindow, CxlHardware, CxlMemory, CxlPort, CxlSwitch, HostBridge};
 pub use error::ModuleError;
+pub use firmware_activation::FirmwareActivation;
 pub use form::{FORM, FormField, FormSection, template};
 pub use handle::Handle;
 pub use hardware::{FIRMWARE_SPACE, Machine};

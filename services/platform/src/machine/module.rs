@@ -54,8 +54,8 @@ impl Module {
     }
 }
 
-/// Health state of a module, in ipmctl's words.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+/// Health state of a module, in ipmctl's words. A worse one is larger.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 pub enum Health {
     /// No failure.
     #[default]

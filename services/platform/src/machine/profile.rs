@@ -63,6 +63,11 @@ impl KernelVersion {
         self >= KernelVersion { major: 6, minor: 3 }
     }
 
+    /// Returns true if the kernel can activate the firmware of modules (from 5.9 on).
+    pub fn activates_firmware(self) -> bool {
+        self >= KernelVersion { major: 5, minor: 9 }
+    }
+
     /// Returns true if regions have an alignment of their own (from 5.7 on).
     pub fn aligns_regions(self) -> bool {
         self >= KernelVersion { major: 5, minor: 7 }

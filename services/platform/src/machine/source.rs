@@ -1,6 +1,7 @@
 //! Parser of machine files (TOML).
 
 use super::cxl_source::CxlSource;
+use super::firmware_activation::FirmwareActivation;
 use super::handle::Handle;
 use super::hardware::Machine;
 use super::machine_error::MachineError;
@@ -26,6 +27,8 @@ struct Source {
     name: String,
     profile: ProfileSource,
     alignment: Option<Spanned<ByteSize>>,
+    #[serde(default)]
+    firmware_activation: FirmwareActivation,
     #[serde(rename = "module", default)]
     modules: Vec<ModuleSource>,
     #[serde(default)]
@@ -103,6 +106,7 @@ impl Machine {
             soft_reserved: reader.soft_reserved(&source.soft_reserved, &source.memmap)?,
             cxl: reader.cxl(source.cxl)?,
             firmware_scrubs: true,
+            firmware_activation: source.firmware_activation,
         })
     }
 }

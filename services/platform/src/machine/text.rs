@@ -2,6 +2,7 @@
 
 use super::cxl::{CxlHardware, CxlPort};
 use super::cxl_source::GRANULARITY;
+use super::firmware_activation::FirmwareActivation;
 use super::hardware::Machine;
 use super::module::{Health, Module, Security, Sensors};
 use super::profile::IpmctlGeneration;
@@ -19,6 +20,9 @@ impl Machine {
         file.string("name", &self.name);
         if self.alignment != ALIGNMENT {
             file.size("alignment", self.alignment);
+        }
+        if self.firmware_activation != FirmwareActivation::default() {
+            file.string("firmware_activation", self.firmware_activation.as_str());
         }
         file.section("[profile]");
         let generation = match self.profile.ipmctl {
@@ -203,6 +207,7 @@ mod test {
         let mut machine = Machine::parse(&template()).unwrap();
         machine.name = "a \"b\" \\ \u{1}\u{7f}ü\n\t".to_owned();
         machine.alignment = 1 << 21;
+        machine.firmware_activation = FirmwareActivation::Live;
         let module = &mut machine.modules[0];
         (module.label_area, module.capacity) = (1 << 20, (1 << 37) + (1 << 16));
         module.part_number = Some("NMA".to_owned());

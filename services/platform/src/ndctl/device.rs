@@ -8,9 +8,10 @@ use super::list::Included;
 use super::media_errors::{Errors, namespace_errors, region_errors};
 use crate::listing::{Fields, Json};
 use crate::namespace::{MapLocation, Mode};
+use crate::smart::SmartReport;
 
 impl NdModule {
-    pub(super) fn json(&self, included: &Included) -> Json {
+    pub(crate) fn json(&self, included: &Included) -> Json {
         let mut fields = Fields::default();
         fields.add("dev", Json::text(format!("nmem{}", self.number)));
         fields.add_some("id", self.id.as_ref().map(Json::text));
@@ -40,9 +41,16 @@ fn firmware(firmware: &NdFirmware) -> Json {
     let mut fields = Fields::default();
     match firmware {
         NdFirmware::Unknown => fields.add("current_version", Json::Hex(u64::MAX)),
-        NdFirmware::Known { version, can_update } => {
+        NdFirmware::Known { version, can_update, next } => {
             fields.add("current_version", Json::Hex(*version));
             fields.add_some("can_update", can_update.map(Json::Flag));
+            if let Some(next) = next {
+                fields.add("next_version", Json::Hex(next.version));
+                match next.state {
+                    Some(state) => fields.add("activate_state", Json::text(state.as_str())),
+                    None => fields.add("need_powercycle", Json::Flag(true)),
+                }
+            }
         }
     }
     Json::Object(fields.into())
@@ -52,19 +60,35 @@ fn health(health: &NdHealth) -> Json {
     let mut fields = Fields::default();
     match health {
         NdHealth::Unknown => fields.add("health_state", Json::text("unknown")),
-        NdHealth::Known { state, media_celsius, controller_celsius, spares_percent, dirty_shutdowns } => {
-            let celsius = |degrees: &u32| Json::Fraction(format!("{degrees}.0"));
-            fields.add("health_state", Json::text(state));
-            fields.add("temperature_celsius", celsius(media_celsius));
-            fields.add("controller_temperature_celsius", celsius(controller_celsius));
-            fields.add("spares_percentage", Json::Number((*spares_percent).into()));
-            let used = 100_u32.saturating_sub(*spares_percent);
-            fields.add("life_used_percentage", Json::Number(used.into()));
-            fields.add("shutdown_state", Json::text("clean"));
-            fields.add("shutdown_count", Json::Number((*dirty_shutdowns).into()));
-        }
+        NdHealth::Known(report) => add_report(&mut fields, report),
     }
     Json::Object(fields.into())
+}
+
+fn add_report(fields: &mut Fields, report: &SmartReport) {
+    let celsius = |degrees: i32| Json::Fraction(format!("{degrees}.0"));
+    let percent = |share: i32| Json::Number(share.into());
+    let (media, controller, spares) = (report.media_alarm, report.controller_alarm, report.spares_alarm);
+    fields.add("health_state", Json::text(report.health.smart_str()));
+    fields.add("temperature_celsius", celsius(report.media_celsius));
+    fields.add("controller_temperature_celsius", celsius(report.controller_celsius));
+    fields.add("spares_percentage", percent(report.spares_percent));
+    fields.add("alarm_temperature", Json::Flag(media.tripped));
+    fields.add("alarm_controller_temperature", Json::Flag(controller.tripped));
+    fields.add("alarm_spares", Json::Flag(spares.tripped));
+    // ndctl prints the threshold of an enabled alarm only.
+    fields.add("alarm_enabled_media_temperature", Json::Flag(media.enabled));
+    fields.add_some("temperature_threshold", media.enabled.then(|| celsius(media.threshold)));
+    fields.add("alarm_enabled_ctrl_temperature", Json::Flag(controller.enabled));
+    fields.add_some(
+        "controller_temperature_threshold",
+        controller.enabled.then(|| celsius(controller.threshold)),
+    );
+    fields.add("alarm_enabled_spares", Json::Flag(spares.enabled));
+    fields.add_some("spares_threshold", spares.enabled.then(|| percent(spares.threshold)));
+    fields.add("life_used_percentage", percent(100 - report.spares_percent));
+    fields.add("shutdown_state", Json::text(if report.last_shutdown_dirty { "dirty" } else { "clean" }));
+    fields.add("shutdown_count", Json::Number(report.dirty_shutdowns.into()));
 }
 
 impl NdRegion {

@@ -1,12 +1,14 @@
 //! Inventory of an emulated machine, for the tool versions of its profile.
 
 use super::inventory::{
-    DaxDevice, DaxMapping, DaxMemory, DaxMode, DaxRegion, Inventory, NdBus, NdCapabilities, NdFirmware,
-    NdHealth, NdMapping, NdModule, NdNamespace, NdPageMap, NdPersonality, NdRegion,
+    DaxDevice, DaxMapping, DaxMemory, DaxMode, DaxRegion, Inventory, NdActivation, NdBus, NdCapabilities,
+    NdFirmware, NdHealth, NdMapping, NdModule, NdNamespace, NdNextFirmware, NdPageMap, NdPersonality,
+    NdRegion,
 };
 use super::list::Included;
 use crate::dax::{self, Device, DeviceRegion, Driver, MemoryZone};
-use crate::machine::{Health, Module, Security};
+use crate::firmware::{self, ActivationState, FirmwareVersion};
+use crate::machine::{FirmwareActivation, Module, Security};
 use crate::media_error::region_bad_blocks;
 use crate::namespace::{
     MapLocation, Namespace, Personality, free, free_number, has_labels, largest_free, region_align,
@@ -14,6 +16,7 @@ use crate::namespace::{
 use crate::platform::Platform;
 use crate::region::{Origin, Region};
 use crate::security;
+use crate::smart;
 use lode_nvdimm::{LabelArea, PageMapInfo, PageMapLocation};
 use uuid::Uuid;
 
@@ -21,7 +24,7 @@ use uuid::Uuid;
 const ALIGN_SINCE: u32 = 69;
 /// First ndctl version that lists the free space of regions without labels, as 0.
 const ZERO_AVAILABLE_SINCE: u32 = 65;
-/// First ndctl version that lists whether firmware can be updated.
+/// First ndctl version that lists whether firmware can be updated, and its activation.
 const FIRMWARE_UPDATE_SINCE: u32 = 69;
 /// First ndctl version that lists the mode of character devices.
 const DAX_MODE_SINCE: u32 = 66;
@@ -35,11 +38,9 @@ pub fn inventory(platform: &Platform) -> Inventory {
     let is_set = |region: &Region| matches!(region.origin, Origin::Set { .. });
     let (sets, memmap): (Vec<_>, Vec<_>) = platform.regions().into_iter().partition(is_set);
     let regions = |regions: &[Region]| regions.iter().map(|region| nd_region(platform, region)).collect();
-    let shows_update = platform.machine.profile.ndctl >= FIRMWARE_UPDATE_SINCE;
-    let can_update = |module: &Module| matches!(firmware(platform, module), Some(NdFirmware::Known { .. }));
     let mut buses = vec![NdBus {
         number: 0,
-        updates_firmware: shows_update && platform.machine.modules.iter().any(can_update),
+        firmware: nd_activation(platform),
         provider: "ACPI.NFIT".to_owned(),
         scrub_active: platform.machine.firmware_scrubs.then_some(false),
         modules: (0..)
@@ -64,7 +65,6 @@ pub fn describe(platform: &Platform, namespace: &Namespace) -> String {
 
 fn nd_module(platform: &Platform, number: u32, module: &Module) -> NdModule {
     let security = security::reported(platform, module);
-    let sensors = &module.sensors;
     NdModule {
         number,
         id: module.identity.map(|identity| identity.to_string()),
@@ -73,14 +73,8 @@ fn nd_module(platform: &Platform, number: u32, module: &Module) -> NdModule {
         enabled: platform.is_enabled(module),
         security: security.map(|(word, _)| word.to_owned()),
         security_frozen: security.is_some_and(|(_, frozen)| frozen),
-        firmware: firmware(platform, module),
-        health: Some(NdHealth::Known {
-            state: module.health.smart_str(),
-            media_celsius: sensors.media_celsius,
-            controller_celsius: sensors.controller_celsius,
-            spares_percent: sensors.remaining_percent,
-            dirty_shutdowns: sensors.latched_dirty_shutdowns,
-        }),
+        firmware: nd_firmware(platform, module),
+        health: Some(NdHealth::Known(smart::report(platform, module))),
         has_label_area: module.label_area > 0,
         free_slots: platform.contents.area(module.handle).ok().map(LabelArea::slots_left),
         ..NdModule::default()
@@ -88,25 +82,36 @@ fn nd_module(platform: &Platform, number: u32, module: &Module) -> NdModule {
 }
 
 /// Returns the firmware that a module reports. Modules of virtual machines have no such report.
-fn firmware(platform: &Platform, module: &Module) -> Option<NdFirmware> {
+fn nd_firmware(platform: &Platform, module: &Module) -> Option<NdFirmware> {
     if module.security == Security::Unsupported {
         return None;
     }
-    let shows_update = platform.machine.profile.ndctl >= FIRMWARE_UPDATE_SINCE;
-    let version = module.firmware.as_deref().filter(|_| module.health != Health::NonFunctional);
-    Some(match version.and_then(firmware_version) {
-        Some(version) => NdFirmware::Known { version, can_update: shows_update.then_some(true) },
-        None => NdFirmware::Unknown,
+    let Some(running) = firmware::updates(module) else { return Some(NdFirmware::Unknown) };
+    let entry = firmware::entry(platform, module);
+    let is_live =
+        lists_activation(platform) && firmware::activation(&platform.machine) != FirmwareActivation::Reset;
+    let state = if entry.armed { ActivationState::Armed } else { ActivationState::Idle };
+    let next = |staged: FirmwareVersion| NdNextFirmware {
+        version: staged.number(),
+        state: is_live.then_some(state),
+    };
+    Some(NdFirmware::Known {
+        version: running.number(),
+        can_update: lists_activation(platform).then_some(true),
+        next: entry.staged.map(next),
     })
 }
 
-/// Parses a version like `02.02.00.1553` as the number in which modules report it: two decimal digits in each byte.
-fn firmware_version(text: &str) -> Option<u64> {
-    let parts: Vec<&str> = text.split('.').collect();
-    let has_digits = |part: &&str| part.bytes().all(|byte| byte.is_ascii_digit());
-    let lens: Vec<usize> = parts.iter().map(|part| part.len()).collect();
-    let is_version = parts.iter().all(has_digits) && lens == [2, 2, 2, 4];
-    is_version.then(|| u64::from_str_radix(&parts.concat(), 16).ok())?
+/// Returns the activation of the bus with the modules; `None` if none takes updates.
+fn nd_activation(platform: &Platform) -> Option<NdActivation> {
+    let takes_updates = platform.machine.modules.iter().any(|module| firmware::updates(module).is_some());
+    let method = firmware::activation(&platform.machine);
+    let state = (method != FirmwareActivation::Reset).then(|| firmware::bus_state(platform));
+    (lists_activation(platform) && takes_updates).then_some(NdActivation { method, state })
+}
+
+fn lists_activation(platform: &Platform) -> bool {
+    platform.machine.profile.ndctl >= FIRMWARE_UPDATE_SINCE
 }
 
 fn nd_region(platform: &Platform, region: &Region) -> NdRegion {

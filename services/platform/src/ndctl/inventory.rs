@@ -9,7 +9,10 @@
 //! `None` stands for an unknown value, which listings leave out like ndctl. The objects are unordered: listings sort
 //! them like ndctl.
 
+use crate::firmware::ActivationState;
+use crate::machine::FirmwareActivation;
 use crate::namespace::{MapLocation, Mode};
+use crate::smart::SmartReport;
 use std::fmt;
 use uuid::Uuid;
 
@@ -34,8 +37,8 @@ pub struct NdBus {
     pub provider: String,
     /// True while a scrub for bad blocks runs; `None` if the bus has no scrub.
     pub scrub_active: Option<bool>,
-    /// True if the bus is known to have modules whose firmware can be updated.
-    pub updates_firmware: bool,
+    /// Activation of firmware; `None` if no module of the bus is known to take updates.
+    pub firmware: Option<NdActivation>,
     /// The modules.
     pub modules: Vec<NdModule>,
     /// The regions.
@@ -82,7 +85,27 @@ pub enum NdFirmware {
         version: u64,
         /// True if the firmware can be updated; `None` if the version of ndctl does not show it.
         can_update: Option<bool>,
+        /// The staged version.
+        next: Option<NdNextFirmware>,
     },
+}
+
+/// Staged firmware of a module.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NdNextFirmware {
+    /// Its version, as that which runs.
+    pub version: u64,
+    /// State of its activation; `None` if the platform activates firmware at a start only.
+    pub state: Option<ActivationState>,
+}
+
+/// Activation of the firmware of a bus.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NdActivation {
+    /// The way in which the platform activates firmware.
+    pub method: FirmwareActivation,
+    /// State of the activation; `None` if the platform activates firmware at a start only.
+    pub state: Option<ActivationState>,
 }
 
 /// Health of a module.
@@ -91,18 +114,7 @@ pub enum NdHealth {
     /// Only root may read the report.
     Unknown,
     /// The health report.
-    Known {
-        /// State, in ndctl's word.
-        state: &'static str,
-        /// Temperature of the media, in degrees Celsius.
-        media_celsius: u32,
-        /// Temperature of the controller, in degrees Celsius.
-        controller_celsius: u32,
-        /// Remaining life, in percent.
-        spares_percent: u32,
-        /// Dirty shutdown count.
-        dirty_shutdowns: u32,
-    },
+    Known(SmartReport),
 }
 
 /// A region.

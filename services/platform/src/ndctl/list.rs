@@ -179,9 +179,9 @@ impl ListFilter {
 
     fn matches_name(&self, namespace: &NdNamespace) -> bool {
         let name = namespace.to_string();
-        self.namespace.as_ref().is_none_or(|asked| {
-            asked == "all" || *asked == name || name.strip_prefix("namespace") == Some(asked)
-        })
+        let is_called =
+            |one: &str| one == "all" || one == name || name.strip_prefix("namespace") == Some(one);
+        self.namespace.as_ref().is_none_or(|asked| asked.split(' ').any(is_called))
     }
 
     fn matches_namespace(&self, namespace: &NdNamespace) -> bool {
@@ -233,6 +233,32 @@ impl Inventory {
         print_array(array, human)
     }
 
+    /// Returns the numbers of the modules that a filter selects, ascending.
+    pub fn selected_modules(&self, filter: &ListFilter) -> Vec<u32> {
+        let buses = self.buses.iter().filter(|bus| filter.matches_bus(bus));
+        let modules =
+            buses.flat_map(|bus| bus.modules.iter().filter(|module| filter.matches_module(bus, module)));
+        let mut numbers: Vec<u32> = modules.map(|module| module.number).collect();
+        numbers.sort_unstable();
+        numbers
+    }
+
+    /// Returns the output of `ndctl activate-firmware` on these buses: an array with their modules, with the numbers for
+    /// users; empty if there is none.
+    pub fn list_activation(&self, numbers: &[u32]) -> String {
+        let included =
+            Included { buses: true, modules: true, firmware: true, idle: true, ..Included::default() };
+        let request = ListRequest { included, ..ListRequest::default() };
+        let buses = self.buses.iter().filter(|bus| numbers.contains(&bus.number));
+        let object = |bus: &NdBus| {
+            let mut fields = bus.fields(&request.included);
+            fields.extend(bus.arrays(&request).fields());
+            Json::Object(fields)
+        };
+        let listed: Vec<Json> = buses.map(object).collect();
+        if listed.is_empty() { String::new() } else { Json::Array(listed).print(true) + "\n" }
+    }
+
     /// Returns ndctl's output for one namespace, as after `create-namespace`; empty if the name does not exist.
     pub fn describe(&self, name: &str, included: &Included, human: bool) -> String {
         let regions = self.buses.iter().flat_map(|bus| &bus.regions);
@@ -246,7 +272,7 @@ impl Inventory {
 impl NdBus {
     /// Returns true if `asked` is its provider, its name or its number, or `all`.
     pub fn is_called(&self, asked: &str) -> bool {
-        asked == self.provider || has_name(asked, "ndbus", self.number)
+        asked.split(' ').any(|one| one == self.provider) || has_name(asked, "ndbus", self.number)
     }
 
     fn fields(&self, included: &Included) -> Vec<(&'static str, Json)> {
@@ -255,10 +281,12 @@ impl NdBus {
         fields.add("dev", Json::text(format!("ndbus{}", self.number)));
         let scrub = self.scrub_active.map(|active| if active { "active" } else { "idle" });
         fields.add_some("scrub_state", scrub.map(Json::text));
-        // An empty object stands for a bus that activates firmware at a power cycle only. ndctl takes a bus without
-        // scrubs for one without firmware.
-        if included.firmware && self.updates_firmware && scrub.is_some() {
-            fields.add("firmware", Json::Object(Vec::new()));
+        // ndctl takes a bus without scrubs for one without firmware.
+        if let Some(activation) = self.firmware.filter(|_| included.firmware && scrub.is_some()) {
+            let mut firmware = Fields::default();
+            firmware.add("activate_method", Json::text(activation.method.as_str()));
+            firmware.add_some("activate_state", activation.state.map(|state| Json::text(state.as_str())));
+            fields.add("firmware", Json::Object(firmware.into()));
         }
         fields.into()
     }

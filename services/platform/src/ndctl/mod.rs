@@ -16,8 +16,9 @@ pub use device_number::device_number;
 pub use emulated::{describe, inventory};
 pub use info_block::info_blocks;
 pub use inventory::{
-    BadBlocks, DaxDevice, DaxMapping, DaxMemory, DaxMode, DaxRegion, Inventory, NdBus, NdCapabilities,
-    NdFirmware, NdHealth, NdMapping, NdModule, NdNamespace, NdPageMap, NdPersonality, NdRegion, SECTOR,
+    BadBlocks, DaxDevice, DaxMapping, DaxMemory, DaxMode, DaxRegion, Inventory, NdActivation, NdBus,
+    NdCapabilities, NdFirmware, NdHealth, NdMapping, NdModule, NdNamespace, NdNextFirmware, NdPageMap,
+    NdPersonality, NdRegion, SECTOR,
 };
 pub use label_area::{LabelAreaBytes, index_area_len, label_areas};
 pub use list::{Included, ListFilter, ListRequest, RegionType};

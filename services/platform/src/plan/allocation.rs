@@ -42,6 +42,7 @@ pub(super) fn with_only(platform: &Platform, modules: &[Handle]) -> Platform {
         soft_reserved: Vec::new(),
         cxl: CxlHardware::default(),
         firmware_scrubs: machine.firmware_scrubs,
+        firmware_activation: machine.firmware_activation,
     })
 }
 

@@ -3,6 +3,7 @@
 use super::allocation::allocate;
 use super::assignment::{Assignment, SocketPlan};
 use super::error::PlanError;
+use super::group::check_applied;
 use super::impossible::{Impossible, Obstacle};
 use super::loss::Loss;
 use super::note::{Note, notes};
@@ -129,6 +130,7 @@ fn build_steps(
         steps.push(Step::Reboot);
     }
     steps.iter().try_for_each(|step| step.run(&mut after, uuids))?;
+    check_applied(&after, &modules)?;
     let mut rounded = Vec::new();
     for request in assignment.sockets.values().flat_map(|plan| &plan.requests) {
         let made = allocate(&mut after, request, uuids)?;

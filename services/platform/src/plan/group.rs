@@ -8,6 +8,7 @@ use crate::boot::reboot;
 use crate::goal::{self, GoalError, GoalRequest, PersistentKind, Targets};
 use crate::machine::Handle;
 use crate::platform::Platform;
+use crate::security;
 use crate::state::{InterleaveSet, LabelVersion, Partition};
 
 /// Modules of a socket that get the same goal, and the requests that are fulfilled on them.
@@ -20,6 +21,20 @@ pub(super) struct Group {
     pub(super) memory_percent: u8,
     /// Capacity that stays unmapped, in percent of each module.
     pub(super) reserved_percent: u8,
+}
+
+/// Checks that firmware has applied the goals of these modules at a start.
+///
+/// # Errors
+/// [`RuleError::Passphrase`].
+pub(super) fn check_applied(platform: &Platform, modules: &[Handle]) -> Result<(), RuleError> {
+    let mut waiting = platform.state.goals.iter().map(|goal| goal.module);
+    if waiting.clone().any(|module| modules.contains(&module))
+        && let Some(module) = waiting.find(|module| security::has_passphrase(platform, *module))
+    {
+        return Err(RuleError::Passphrase { module });
+    }
+    Ok(())
 }
 
 impl Group {
@@ -53,6 +68,7 @@ impl Group {
         let goals = goal::plan(&trial, &self.goal_request())?;
         goal::create(&mut trial, goals);
         reboot(&mut trial);
+        check_applied(&trial, &self.modules)?;
         let made = self
             .requests
             .iter()

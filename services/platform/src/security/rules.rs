@@ -6,7 +6,7 @@ use super::module_security::ModuleSecurity;
 use super::passphrase::Passphrase;
 use super::passphrase_hash::PassphraseHash;
 use super::role::Role;
-use crate::machine::{Health, Module, ModuleError, Security};
+use crate::machine::{Handle, Health, Module, ModuleError, Security};
 use crate::platform::Platform;
 
 /// Replaces a passphrase. `old` is [`Passphrase::ZERO`] if none is set. A module without a user passphrase is unlocked
@@ -177,6 +177,12 @@ pub(crate) fn reported(platform: &Platform, module: &Module) -> Option<(&'static
         Security::Frozen if kernel.separates_freeze() => Some((Security::Unlocked.kernel_str()?, true)),
         security => Some((security.kernel_str()?, frozen && !busy && kernel.separates_freeze())),
     }
+}
+
+/// Returns true if a module has a user passphrase.
+pub(crate) fn has_passphrase(platform: &Platform, module: Handle) -> bool {
+    let found = platform.machine.module(module);
+    found.is_some_and(|module| entry_of(platform, module).user.is_some())
 }
 
 /// Stores the security of a module.

@@ -25,7 +25,7 @@ pub(super) fn read(number: u32, folder: &SysfsFolder) -> NdBus {
         provider: folder.text("provider").unwrap_or_default(),
         scrub_active: scrub.map(|text| text.ends_with('+')),
         // Only root may ask the modules.
-        updates_firmware: false,
+        firmware: None,
         modules: modules.into_iter().map(|(number, folder)| module(number, &folder)).collect(),
         regions: regions.into_iter().map(|(number, folder)| region::read(number, &folder)).collect(),
     }

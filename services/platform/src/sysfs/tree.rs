@@ -5,7 +5,7 @@ use super::error::SysfsError;
 use super::{bus, dax};
 use crate::ndctl::{Inventory, NdBus, NdPersonality};
 use lode_pmem::SysfsFolder;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Root of a sysfs.
 #[derive(Clone, Debug)]
@@ -49,6 +49,13 @@ impl Sysfs {
             }
         }
         Inventory { buses, dax_regions: dax::regions(&self.root) }
+    }
+
+    /// Returns the path of the flags of the module nmemN; `None` if its bus shows none. The kernel gives notice of their
+    /// changes to those who poll the file.
+    pub fn flags_path(&self, number: u32) -> Option<PathBuf> {
+        let flags = format!("bus/nd/devices/nmem{number}/nfit/flags");
+        Some(self.root().join(flags)).filter(|path| path.is_file())
     }
 
     /// Reads the CXL memory.
