@@ -82,15 +82,11 @@ pub static SNAPSHOT_WITHOUT_LANES: Bug =
 pub static SNAPSHOT_IN_WRITE_BACK: Bug =
     Bug::new("snapshot-in-write-back", "a snapshot sees a part of a batch");
 /// Rule 14: what records replace that wait for their write-back is kept for a snapshot that is opened meanwhile.
-pub static SNAPSHOT_WITHOUT_WAITING_RECORDS: Bug = Bug::new(
-    "snapshot-without-waiting-records",
-    "a snapshot sees a word of a record that waited when it was opened",
-);
+pub static SNAPSHOT_WITHOUT_WAITING_RECORDS: Bug =
+    Bug::new("snapshot-without-waiting-records", "a snapshot sees a word of a record that waited");
 /// Rule 14: no transaction whose record waits has compared its reads before one that the snapshot sees.
-pub static SNAPSHOT_BEFORE_EARLY_READS: Bug = Bug::new(
-    "snapshot-before-early-reads",
-    "a snapshot sees what replaced the reads of a transaction that it does not see",
-);
+pub static SNAPSHOT_BEFORE_EARLY_READS: Bug =
+    Bug::new("snapshot-before-early-reads", "a snapshot is of no moment in the order of transactions");
 /// Rule 14: a word is kept before it is replaced.
 pub static WORD_KEPT_TOO_LATE: Bug =
     Bug::new("word-kept-too-late", "a snapshot sees a word of a later transaction");

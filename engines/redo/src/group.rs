@@ -86,7 +86,7 @@ pub(crate) struct NewRecord<'r, H> {
     pub(crate) hooks: &'r mut H,
 }
 
-/// What became of a new record.
+/// The outcome of an append.
 pub(crate) enum Append<T> {
     Done(T),
     /// The ring has no room for it.

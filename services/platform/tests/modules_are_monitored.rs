@@ -162,6 +162,19 @@ fn changes_of_the_directory_are_noticed() {
     watch.clear().unwrap();
     assert!(!is_readable());
     watch.clear().unwrap();
+    // Another directory takes its place.
+    drop(directory);
+    std::fs::rename(&root, folder.path().join("old")).unwrap();
+    let mut directory =
+        Directory::init(&root, Path::new("lab-pair"), Machine::included("lab-pair").unwrap()).unwrap();
+    assert!(is_readable());
+    watch.clear().unwrap();
+    assert!(!is_readable());
+    let change = |platform: &mut Platform| Ok(smart::change(platform, 0, &media(Injection::Inject(52)))?);
+    directory.change::<_, PlatformError>(change).unwrap();
+    assert!(is_readable());
+    std::fs::rename(&root, folder.path().join("other")).unwrap();
+    assert!(watch.clear().unwrap_err().to_string().contains("state"));
     let missing = Watch::new(&folder.path().join("none")).unwrap_err().to_string();
     assert!(missing.contains("watching") && missing.contains("none"), "{missing}");
 }

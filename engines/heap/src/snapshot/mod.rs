@@ -15,8 +15,8 @@
 //!    notes the last number at its validation; B's is above it. If a snapshot above that was opened, or a batch closed, A
 //!    compares its reads once more as it draws its number. If they have moved, A starts again because of the snapshot, and
 //!    a snapshot waits for A's sync because of the batch.
-//! 3. *A word is kept before it is replaced*, by the transaction that holds its lock. What records replace that have their
-//!    number when the snapshot is opened, and wait, is kept by the thread that opens it. A reader loads the word first
+//! 3. *A word is kept before it is replaced*, by the transaction that holds its lock. The thread that opens a snapshot
+//!    keeps the words of the records that have their number then, and wait. A reader loads the word first
 //!    and looks for an image then. Of each word one image for each snapshot is enough.
 //! 4. *Space that a snapshot can reach is not used again*: the snapshot is pinned, as any reader. Content of new objects
 //!    lies in other space, so it needs no image.

@@ -103,10 +103,10 @@ fn flips_in_heap_and_tree() {
     let [table, spans, objects] = heap_ranges(&image);
     let root = table[0].start..table[0].start + 8 * 32;
     for (name, ranges, most) in [
-        ("root and descriptors", vec![root], 2000),
-        ("table", table, 1000),
-        ("spans", spans, 3000),
-        ("objects", objects, 4000),
+        ("root and descriptors", vec![root], 4000),
+        ("table", table, 2000),
+        ("spans", spans, 8000),
+        ("objects", objects, 12000),
     ] {
         let bits = bits(&ranges, most);
         let harmless = assert_all_found(&image, &bits);
@@ -130,7 +130,7 @@ fn flips_in_log_of_unclosed_pool() {
         .collect();
     let report = image.check();
     assert!(report.unclean && report.counts.records >= 12, "{report}");
-    let bits = bits(&used, 6_000);
+    let bits = bits(&used, 20_000);
     let harmless = assert_all_found(&image, &bits);
     println!("log: {harmless} of {} bits are harmless", bits.len());
     assert_all_repaired(&image, &bits[..600.min(bits.len())]);

@@ -59,8 +59,10 @@ impl Update {
             ));
         }
         notes.extend(refusals.iter().map(ToString::to_string));
-        notes.iter().for_each(|note| eprintln!("lode: note: {note}"));
         let listed = listing(directory.platform(), &done);
+        // A reader of the notes may be slow. Others can change the machine meanwhile.
+        drop(directory);
+        notes.iter().for_each(|note| eprintln!("lode: note: {note}"));
         let value = listing_value(&listed);
         Ok(Output::text(listed + &count)
             .with("count", done.len())
@@ -166,8 +168,9 @@ impl Activate {
                 .unwrap_or_else(|| Failure::new("activating firmware", "the machine has no bus")));
         }
         let skipped: Vec<String> = refusals.iter().map(ToString::to_string).collect();
-        skipped.iter().for_each(|refusal| eprintln!("lode: note: {refusal}"));
         let listed = ndctl::inventory(directory.platform()).list_activation(&done);
+        drop(directory);
+        skipped.iter().for_each(|refusal| eprintln!("lode: note: {refusal}"));
         let value = listing_value(&listed);
         Ok(Output::text(listed).with("count", done.len()).with("skipped", skipped).with("output", value))
     }

@@ -5,6 +5,7 @@ use crate::interrupt::Interrupt;
 use crate::output::Output;
 use crate::platform::{MachineLocation, failed};
 use clap::Args;
+use lode_platform::machine::Handle;
 use lode_platform::monitor::{MonitorConfig, Notification, Observed, Observer, Subject};
 use lode_platform::ndctl::{self, Inventory, ListFilter, NdModule};
 use lode_platform::smart::{self, SmartEvent};
@@ -68,6 +69,8 @@ pub(super) struct Monitor {
 /// A monitored module.
 struct Monitored {
     number: u32,
+    /// The module of an emulated machine.
+    handle: Option<Handle>,
     observer: Observer,
 }
 
@@ -132,30 +135,34 @@ impl Monitor {
         let watch = Watch::new(location.directory()?).map_err(failed(WHAT))?;
         let mut directory = location.open(Purpose::Change)?;
         let numbers = ndctl::inventory(directory.platform()).selected_modules(filter);
-        let mut monitored = Vec::new();
+        let (mut monitored, mut notes) = (Vec::new(), Vec::new());
         for number in numbers {
             let index = number as usize;
             match directory.change(|platform| smart::enable_alarms(platform, index, events)) {
                 Ok(()) => {
-                    let subject = subject(&directory, index);
-                    monitored.push(Monitored { number, observer: Observer::new(events, subject) });
+                    let platform = directory.platform();
+                    let module = &platform.machine.modules[index];
+                    let observer = Observer::new(events, Subject::of_module(platform, module));
+                    monitored.push(Monitored { number, handle: Some(module.handle), observer });
                 }
-                Err(error @ PlatformError::Smart(_)) => eprintln!("lode: note: {error}"),
+                Err(error @ PlatformError::Smart(_)) => notes.push(error.to_string()),
                 Err(error) => return Err(failed(WHAT)(error)),
             }
         }
         let inventory = ndctl::inventory(directory.platform());
         // A reader of the output may be slow. Others can change the machine meanwhile.
         drop(directory);
+        notes.iter().for_each(|text| note(text));
         self.start(&monitored, &inventory, log)?;
+        let mut due = self.due();
         loop {
-            let is_due = self.wait(&[(watch.as_fd(), PollFlags::IN)], log, interrupt)?;
+            let is_due = self.wait(&[(watch.as_fd(), PollFlags::IN)], &mut due, log, interrupt)?;
             let Some(is_due) = is_due else { return Ok(Output::empty()) };
             watch.clear().map_err(failed(WHAT))?;
             let Some(directory) = reopened(location, interrupt)? else { return Ok(Output::empty()) };
             let inventory = ndctl::inventory(directory.platform());
-            let look = |one: &mut Monitored| one.observer.look(subject(&directory, one.number as usize));
-            let observed: Vec<Observed> = monitored.iter_mut().map(look).collect();
+            let look = |one: &mut Monitored| Ok(one.observer.look(subject(&directory, one)?));
+            let observed: Vec<Observed> = monitored.iter_mut().map(look).collect::<Result<_, Failure>>()?;
             drop(directory);
             for (one, observed) in monitored.iter().zip(&observed) {
                 one.report(observed, is_due, &inventory, log)?;
@@ -181,18 +188,25 @@ impl Monitor {
         let (mut monitored, mut flags) = (Vec::new(), Vec::new());
         for number in inventory.selected_modules(filter) {
             if let (Some(module), Some(path)) = (module(&inventory, number), sysfs.flags_path(number)) {
-                flags.push(File::open(&path).map_err(|error| Failure::io(WHAT, &path, &error))?);
+                flags.push((number, File::open(&path).map_err(|error| Failure::io(WHAT, &path, &error))?));
                 let observer = Observer::new(&[SmartEvent::HealthState], Subject::of_flags(module));
-                monitored.push(Monitored { number, observer });
+                monitored.push(Monitored { number, handle: None, observer });
             }
         }
         self.start(&monitored, &inventory, log)?;
-        let mut is_due = false;
+        let (mut is_due, mut due) = (false, self.due());
         loop {
-            // A read arms the notice of the next change. What changed before it is in the inventory that follows.
-            for file in &flags {
-                // If the kernel can't tell, the inventory will.
-                let _ = file.read_at(&mut [0; ATTRIBUTE], 0);
+            // A read arms the notice of the next change. What changed before it is in the inventory that follows. The
+            // attribute of a module that is gone can't be read, and would give notice without end.
+            flags.retain(|(number, file)| {
+                let is_there = file.read_at(&mut [0; ATTRIBUTE], 0).is_ok();
+                if !is_there {
+                    note(&format!("nmem{number} is gone, and no longer observed"));
+                }
+                is_there
+            });
+            if flags.is_empty() {
+                return Err(Failure::new(WHAT, "no module is left"));
             }
             inventory = sysfs.inventory();
             for one in &mut monitored {
@@ -201,8 +215,8 @@ impl Monitor {
                     one.report(&observed, is_due, &inventory, log)?;
                 }
             }
-            let files: Vec<_> = flags.iter().map(|file| (file.as_fd(), PollFlags::PRI)).collect();
-            is_due = match self.wait(&files, log, interrupt)? {
+            let files: Vec<_> = flags.iter().map(|(_, file)| (file.as_fd(), PollFlags::PRI)).collect();
+            is_due = match self.wait(&files, &mut due, log, interrupt)? {
                 Some(is_due) => is_due,
                 None => return Ok(Output::empty()),
             };
@@ -217,25 +231,31 @@ impl Monitor {
         }
         if self.verbose {
             let names: Vec<String> = monitored.iter().map(|one| format!("nmem{}", one.number)).collect();
-            eprintln!("lode: note: observing {}", names.join(", "));
+            note(&format!("observing {}", names.join(", ")));
         }
         monitored.iter().try_for_each(|one| one.report(&one.observer.first(), false, inventory, log))
     }
 
-    /// Waits for a change or for the time of the next report. Returns true for the latter; `None` once a signal has come.
+    /// Returns the time of the next report of events that hold, with `--poll`.
+    fn due(&self) -> Option<Instant> {
+        self.poll.map(|seconds| Instant::now() + Duration::from_secs(seconds.into()))
+    }
+
+    /// Waits for a change, or until `due`. Returns true for the latter, and sets the next time; `None` once a signal has come.
     fn wait(
         &self,
         files: &[(impl AsFd, PollFlags)],
+        due: &mut Option<Instant>,
         log: &Log,
         interrupt: &Interrupt,
     ) -> Result<Option<bool>, Failure> {
-        let due = self.poll.map(|seconds| Instant::now() + Duration::from_secs(seconds.into()));
         loop {
             if interrupt.is_set() {
                 return Ok(None);
             }
             let left = due.map_or(PAUSE, |due| due.saturating_duration_since(Instant::now()));
             if left.is_zero() {
+                *due = self.due();
                 return Ok(Some(true));
             }
             let pause = left.min(PAUSE);
@@ -253,7 +273,9 @@ impl Monitor {
                     if polled.iter().take(files.len()).any(|one| !one.revents().is_empty()) {
                         return Ok(Some(false));
                     }
-                    if polled.last().is_some_and(|out| out.revents().contains(PollFlags::ERR)) {
+                    // A pipe tells that its reader is gone by an error, and a socket that its peer is by a hang-up.
+                    let is_gone = PollFlags::ERR | PollFlags::HUP | PollFlags::NVAL;
+                    if polled.last().is_some_and(|out| out.revents().intersects(is_gone)) {
                         return Err(Failure::stdout(io::ErrorKind::BrokenPipe.into()));
                     }
                 }
@@ -276,9 +298,9 @@ impl Monitored {
         if observed.coalesced > 0 {
             let (number, count) = (self.number, observed.coalesced);
             let plural = if count == 1 { "" } else { "s" };
-            eprintln!(
-                "lode: note: nmem{number}: {count} event{plural} came before the next notification, which has later values"
-            );
+            note(&format!(
+                "nmem{number}: {count} event{plural} came before the next notification, which has later values"
+            ));
         }
         let is_reported = observed.is_new || (is_due && holds);
         if !is_reported {
@@ -318,9 +340,19 @@ fn reopened(location: &MachineLocation, interrupt: &Interrupt) -> Result<Option<
     }
 }
 
-fn subject(directory: &Directory, index: usize) -> Subject {
+/// Returns what is observed of a module of an emulated machine, which may have been replaced by another one.
+fn subject(directory: &Directory, one: &Monitored) -> Result<Subject, Failure> {
     let platform = directory.platform();
-    Subject::of_module(platform, &platform.machine.modules[index])
+    let module = platform.machine.modules.get(one.number as usize);
+    let module = module.filter(|module| Some(module.handle) == one.handle);
+    let gone =
+        || Failure::new(WHAT, format_args!("the machine was replaced by one without nmem{}", one.number));
+    Ok(Subject::of_module(platform, module.ok_or_else(gone)?))
+}
+
+/// Writes a note. A monitor does not end because nobody reads its notes.
+fn note(text: &str) {
+    let _ = writeln!(io::stderr(), "lode: note: {text}");
 }
 
 fn module(inventory: &Inventory, number: u32) -> Option<&NdModule> {

@@ -1,13 +1,16 @@
 //! Configuration file of `ndctl monitor`.
 //!
 //! The form is that of `/etc/ndctl.conf.d/monitor.conf` of ndctl 76: lines `KEY = VALUE` in the section `[monitor]`, with
-//! comments after a `#` at the start of a line. Files without sections are those of older versions. Other sections belong
-//! to other commands, and are skipped.
+//! comments after a `#` at the start of a line. Files without sections are those of older versions. The section `[core]`, which
+//! all commands of ndctl share, may select modules, too. Other sections belong to other commands, and are skipped.
 
 use thiserror::Error;
 
 /// The section of the monitor.
 const SECTION: &str = "monitor";
+/// The section of all commands, and the keys in it that the monitor takes.
+const SHARED_SECTION: &str = "core";
+const SHARED_KEYS: [&str; 4] = ["bus", "dimm", "region", "namespace"];
 
 /// Values of a configuration file. Several values of a key stand in one text, with spaces in between.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -53,21 +56,25 @@ impl MonitorConfig {
     /// Fails with the first wrong line.
     pub fn parse(text: &str) -> Result<MonitorConfig, ConfigFault> {
         let mut config = MonitorConfig::default();
-        let mut is_skipped = false;
+        let (mut is_skipped, mut is_shared) = (false, false);
         for (line, words) in (1..).zip(text.lines().map(str::trim)) {
             if words.is_empty() || words.starts_with(['#', ';']) {
                 continue;
             }
             if let Some(section) = words.strip_prefix('[') {
                 let section = section.strip_suffix(']').ok_or(ConfigFault::Form { line })?;
-                is_skipped = section.trim() != SECTION;
+                is_shared = section.trim() == SHARED_SECTION;
+                is_skipped = section.trim() != SECTION && !is_shared;
                 continue;
             }
             if is_skipped {
                 continue;
             }
-            let (key, value) = words.split_once('=').ok_or(ConfigFault::Form { line })?;
-            let (key, value) = (key.trim(), value.trim());
+            let pair = words.split_once('=').map(|(key, value)| (key.trim(), value.trim()));
+            if is_shared && !pair.is_some_and(|(key, _)| SHARED_KEYS.contains(&key)) {
+                continue;
+            }
+            let (key, value) = pair.ok_or(ConfigFault::Form { line })?;
             let field = config.field(key).ok_or_else(|| ConfigFault::Key { line, key: key.to_owned() })?;
             if !value.is_empty() {
                 *field = joined(field.take(), value);
@@ -117,10 +124,11 @@ mod test {
 
     #[test]
     fn files_of_ndctl_are_read() {
-        let text = "# a comment\n[core]\nkey_path = /x\nno key\n[monitor]\n  dimm = nmem0 nmem1 \ndimm=nmem2\nlog =\n\
+        let text = "# a comment\n[core]\nkey_path = /x\nno key\nbus = ndbus1\n[monitor]\n  dimm = nmem0 nmem1 \ndimm=nmem2\nlog =\n\
                     dimm-event = all\n";
         let config = MonitorConfig::parse(text).unwrap();
         let expected = MonitorConfig {
+            bus: Some("ndbus1".to_owned()),
             dimm: Some("nmem0 nmem1 nmem2".to_owned()),
             dimm_event: Some("all".to_owned()),
             ..MonitorConfig::default()

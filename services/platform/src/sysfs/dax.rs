@@ -89,7 +89,7 @@ fn mappings(folder: &SysfsFolder) -> Vec<DaxMapping> {
     let mapping = |number: u32| {
         let folder = folder.folder(format!("mapping{number}"));
         let (start, last) = (folder.number("start")?, folder.number("end")?);
-        Some(DaxMapping { page_off: folder.number("page_offset")?, start, last })
+        (start <= last).then_some(DaxMapping { page_off: folder.number("page_offset")?, start, last })
     };
     (0..).map_while(mapping).collect()
 }
