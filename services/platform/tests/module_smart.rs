@@ -146,6 +146,17 @@ fn start_ends_injections_and_finds_unsafe_shutdown() {
     assert_eq!(report(&platform).dirty_shutdowns, 4);
 }
 
+/// A module that is fatal without the injection is so after it.
+#[test]
+fn end_of_an_injection_that_changed_nothing_is_no_event() {
+    let mut platform = platform();
+    platform.machine.modules[0].health = Health::Fatal;
+    let fatal = SmartChange { fatal: Injection::Inject(()), ..SmartChange::default() };
+    change(&mut platform, 0, &fatal).unwrap();
+    boot::reboot(&mut platform);
+    assert_eq!(counts(&platform), [0, 0, 0, 0, 0]);
+}
+
 #[test]
 fn values_out_of_range_are_refused() {
     let mut platform = platform();

@@ -350,7 +350,7 @@ fn subject(directory: &Directory, one: &Monitored) -> Result<Subject, Failure> {
     Ok(Subject::of_module(platform, module.ok_or_else(gone)?))
 }
 
-/// Writes a note. A monitor does not end because nobody reads its notes.
+/// Writes a note. A monitor goes on if its standard error can't be written.
 fn note(text: &str) {
     let _ = writeln!(io::stderr(), "lode: note: {text}");
 }

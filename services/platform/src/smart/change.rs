@@ -97,9 +97,12 @@ pub fn enable_alarms(platform: &mut Platform, index: usize, events: &[SmartEvent
 /// Changes SMART as a start of the machine does: injections end, and a module with an unsafe shutdown finds that its
 /// last shutdown was dirty.
 pub(crate) fn start(platform: &mut Platform) {
+    let modules = &platform.machine.modules;
     for entry in &mut platform.state.smart {
         (entry.media_celsius, entry.controller_celsius, entry.spares_percent) = (None, None, None);
-        if std::mem::take(&mut entry.fatal) {
+        let module = modules.iter().find(|module| module.handle == entry.module);
+        let is_fatal = module.is_some_and(|module| module.health >= Health::Fatal);
+        if std::mem::take(&mut entry.fatal) && !is_fatal {
             entry.events.raise(SmartEvent::HealthState);
         }
         entry.last_shutdown_dirty = std::mem::take(&mut entry.unsafe_shutdown);
