@@ -168,6 +168,14 @@ impl fmt::Display for LabelVersion {
     }
 }
 
+/// Stores the entry of a module, in place of the one that it had.
+pub(crate) fn put<T>(all: &mut Vec<T>, entry: T, module_of: impl Fn(&T) -> Handle) {
+    match all.iter_mut().find(|one| module_of(one) == module_of(&entry)) {
+        Some(one) => *one = entry,
+        None => all.push(entry),
+    }
+}
+
 impl State {
     /// Returns the factory state: no module is configured.
     pub fn new() -> State {

@@ -11,12 +11,11 @@ mod tried;
 
 use crate::failure::Failure;
 use crate::fields;
-use crate::ndctl::{COMMANDS, COUNT, OUTPUT};
+use crate::ndctl::{COMMANDS, COUNT, OUTPUT, SKIPPED};
 use crate::output::Output;
 use crate::platform::{MachineLocation, real};
 use clap::{Args, Subcommand};
 
-const SKIPPED: (&str, &str) = ("skipped", "why others were skipped, a text for each");
 const NOTES: (&str, &str) = ("notes", "what was done already, a text for each");
 /// The fields of commands that act on several devices.
 const COUNT_FIELDS: &[(&str, &str)] = &[COUNT, SKIPPED, NOTES, COMMANDS];

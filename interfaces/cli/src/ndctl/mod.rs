@@ -25,6 +25,8 @@ use serde_json::Value;
 pub(crate) const OUTPUT: (&str, &str) =
     ("output", "the JSON that is printed without --json; an empty array if nothing is printed");
 pub(crate) const COUNT: (&str, &str) = ("count", "how many were changed or checked");
+/// The field with the refusals of a command that goes on after one.
+pub(crate) const SKIPPED: (&str, &str) = ("skipped", "why others were skipped, a text for each");
 pub(crate) const COMMANDS: (&str, &str) =
     ("commands", "instead, if the machine is a real one: the commands to run");
 /// The fields of listings.
@@ -36,18 +38,13 @@ const COUNT_FIELDS: &[(&str, &str)] = &[COUNT, COMMANDS];
 /// The fields of commands that act on several things and print them.
 const READ_FIELDS: &[(&str, &str)] = &[COUNT, ("output", "the JSON of what was read or changed"), COMMANDS];
 /// The fields of commands that skip the things that they refuse, and print the others.
-const UPDATED_FIELDS: &[(&str, &str)] = &[
-    COUNT,
-    ("skipped", "why others were skipped, a text for each"),
-    ("output", "the JSON of what was updated"),
-    COMMANDS,
-];
+const UPDATED_FIELDS: &[(&str, &str)] =
+    &[COUNT, SKIPPED, ("output", "the JSON of what was updated"), COMMANDS];
 /// The fields of the version.
 const VERSION_FIELDS: &[(&str, &str)] =
     &[("version", "the version of ndctl whose output the machine has, as 76"), COMMANDS];
 /// The fields of commands that skip the things that they refuse.
-const SKIPPED_FIELDS: &[(&str, &str)] =
-    &[COUNT, ("skipped", "why others were skipped, a text for each"), COMMANDS];
+const SKIPPED_FIELDS: &[(&str, &str)] = &[COUNT, SKIPPED, COMMANDS];
 
 /// The fields of each notification of a monitor.
 const MONITOR_FIELDS: &[(&str, &str)] = &[

@@ -4,6 +4,7 @@ use super::module_firmware::{ActivationResult, ModuleFirmware};
 use super::version::FirmwareVersion;
 use crate::machine::{Health, Module, Security};
 use crate::platform::Platform;
+use crate::state;
 
 /// Returns the entry of a module.
 pub(crate) fn entry(platform: &Platform, module: &Module) -> ModuleFirmware {
@@ -19,11 +20,7 @@ pub(crate) fn entry(platform: &Platform, module: &Module) -> ModuleFirmware {
 
 /// Stores the entry of a module.
 pub(super) fn settle(platform: &mut Platform, entry: ModuleFirmware) {
-    let all = &mut platform.state.firmware;
-    match all.iter_mut().find(|one| one.module == entry.module) {
-        Some(one) => *one = entry,
-        None => all.push(entry),
-    }
+    state::put(&mut platform.state.firmware, entry, |one| one.module);
 }
 
 /// Sets the firmware of each module to that of the state.

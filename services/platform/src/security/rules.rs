@@ -8,6 +8,7 @@ use super::passphrase_hash::PassphraseHash;
 use super::role::Role;
 use crate::machine::{Handle, Health, Module, ModuleError, Security};
 use crate::platform::Platform;
+use crate::state;
 
 /// Replaces a passphrase. `old` is [`Passphrase::ZERO`] if none is set. A module without a user passphrase is unlocked
 /// with the new one until the next start.
@@ -187,11 +188,7 @@ pub(crate) fn has_passphrase(platform: &Platform, module: Handle) -> bool {
 
 /// Stores the security of a module.
 fn settle(platform: &mut Platform, entry: ModuleSecurity) {
-    let all = &mut platform.state.security;
-    match all.iter_mut().find(|one| one.module == entry.module) {
-        Some(one) => *one = entry,
-        None => all.push(entry),
-    }
+    state::put(&mut platform.state.security, entry, |one| one.module);
     settle_all(platform);
 }
 

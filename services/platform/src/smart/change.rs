@@ -7,6 +7,7 @@ use super::module_smart::{CELSIUS, ModuleSmart, PERCENT_MAX};
 use super::report::{entry, of_entry};
 use crate::machine::{Health, ModuleError};
 use crate::platform::Platform;
+use crate::state;
 
 /// Change of an injected value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -155,9 +156,5 @@ fn check(change: &SmartChange) -> Result<(), SmartError> {
 
 /// Stores the entry of a module.
 fn settle(platform: &mut Platform, entry: ModuleSmart) {
-    let all = &mut platform.state.smart;
-    match all.iter_mut().find(|one| one.module == entry.module) {
-        Some(one) => *one = entry,
-        None => all.push(entry),
-    }
+    state::put(&mut platform.state.smart, entry, |one| one.module);
 }
