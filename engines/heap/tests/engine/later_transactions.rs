@@ -29,6 +29,15 @@ fn increment_later<M: Medium>(heap: &Heap<M>, counter: PoolOffset) -> Result<(u6
     heap.run_later(|tx| add_one(tx, counter))
 }
 
+/// Waits until `is_over` returns true; not for ever, as the end of a test that fails would.
+fn comes_true(is_over: impl Fn() -> bool) -> bool {
+    let begun = Instant::now();
+    while !is_over() && begun.elapsed() < Duration::from_secs(20) {
+        thread::yield_now();
+    }
+    is_over()
+}
+
 fn add_one<M: Medium>(tx: &Tx<'_, M>, counter: PoolOffset) -> Result<u64, HeapError> {
     let sum = tx.read8(counter)? + 1;
     tx.lock(counter)?;
@@ -207,11 +216,7 @@ fn snapshot_waits_for_no_sync() {
         heap.medium().await_write();
         increment_later(&heap, counter).unwrap();
         let opened = scope.spawn(|| heap.snapshot().unwrap());
-        let begun = Instant::now();
-        while !opened.is_finished() && begun.elapsed() < Duration::from_secs(20) {
-            thread::yield_now();
-        }
-        let is_opened = opened.is_finished();
+        let is_opened = comes_true(|| opened.is_finished());
         heap.medium().shut(false);
         assert!(is_opened, "the medium is shut");
         opened.join().unwrap()
@@ -246,11 +251,9 @@ fn waiting_allocation_takes_no_memory_of_a_snapshot() {
             drop(snapshot);
             memory
         });
-        let begun = Instant::now();
-        while !opened.is_finished() && begun.elapsed() < Duration::from_secs(20) {
-            thread::yield_now();
-        }
+        let is_opened = comes_true(|| opened.is_finished());
         heap.medium().shut(false);
+        assert!(is_opened, "the medium is shut");
         opened.join().unwrap()
     });
     assert!(memory < 16 << 10, "{memory} bytes for one line of a counter");
@@ -419,11 +422,7 @@ fn transactions_go_on_beside_the_sync_of_a_checkpoint() {
             (0..100).for_each(|_| _ = increment_later(&heap, counter).unwrap());
             is_over.store(true, Ordering::Relaxed);
         });
-        let begun = Instant::now();
-        while !is_over.load(Ordering::Relaxed) && begun.elapsed() < Duration::from_secs(20) {
-            thread::yield_now();
-        }
-        let went_on = is_over.load(Ordering::Relaxed);
+        let went_on = comes_true(|| is_over.load(Ordering::Relaxed));
         heap.medium().shut(false);
         went_on
     });
