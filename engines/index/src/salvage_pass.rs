@@ -64,8 +64,8 @@ struct OpenRange {
 enum Unlinked {
     /// A damaged leaf.
     Damaged,
-    /// A slot that led to the sound leaf of another key: the slot is damaged, or the leaf was overwritten. Holds the
-    /// leaf if it can't be the one that the slot was for.
+    /// A slot that led to the sound leaf of another key, or to a free block: the slot is damaged, or the leaf was
+    /// overwritten. Holds the leaf or block if it can't be the one that the slot was for.
     Misdirected(Option<PoolOffset>),
     /// Anything else.
     Unknown,
@@ -90,6 +90,8 @@ pub(crate) struct Reached {
     /// Bytes of leaves that may still be examined. Once they are used up, all further leaves are unlinked, and the
     /// repair inserts them again.
     bytes_left: u64,
+    /// The keys of the sound leaves that are allocated and were not reached, read when they are first asked for.
+    loose_keys: Option<HashSet<Vec<u8>>>,
 }
 
 impl Reached {
@@ -100,7 +102,25 @@ impl Reached {
 
     /// Begins with the marks of `map`.
     pub(crate) fn with(map: SpaceMap, memory: &Memory) -> Reached {
-        Reached { map, nodes: HashSet::new(), bytes_left: read_limit(memory) }
+        Reached { map, nodes: HashSet::new(), bytes_left: read_limit(memory), loose_keys: None }
+    }
+
+    /// Returns true if a sound leaf with this key was allocated and not reached when this was first asked.
+    ///
+    /// # Cost
+    /// The first call reads all leaves that were not reached.
+    fn has_loose_leaf_of(&mut self, memory: &Readable, key: &[u8]) -> bool {
+        let map = &self.map;
+        self.loose_keys
+            .get_or_insert_with(|| {
+                let mut keys = HashSet::new();
+                map.visit_unmarked(memory, |at| {
+                    let leaf = map.object(at).filter(|(_, found)| *found == TYPE_LEAF);
+                    keys.extend(leaf.and_then(|(size, _)| sound_key(memory, at, size)));
+                });
+                keys
+            })
+            .contains(key)
     }
 }
 
@@ -371,8 +391,14 @@ impl<'a, M: Medium> SalvagePass<'a, M> {
         let object_size = object_size.ok_or(Unlinked::Unknown)?;
         self.reached.bytes_left =
             self.reached.bytes_left.checked_sub(object_size).ok_or(Unlinked::Unknown)?;
+        // The bitmap may be wrong as well. So a sound leaf in a free block stays, unless an allocated one has its key.
+        let is_free = self.reached.map.is_allocated(self.memory, at) == Some(false);
         let key = match sound_key(self.memory, at, object_size) {
+            Some(key) if is_free && self.reached.has_loose_leaf_of(self.memory, &key) => {
+                return Err(Unlinked::Misdirected(Some(at)));
+            }
             Some(key) => key,
+            None if is_free => return Err(Unlinked::Misdirected(Some(at))),
             None => {
                 let flip = find_flipped_bit(self.memory, at, object_size).ok_or(Unlinked::Damaged)?;
                 self.correct_word(flip.0, self.memory.load8(flip.0) ^ flip.1);

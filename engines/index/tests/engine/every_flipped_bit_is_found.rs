@@ -5,8 +5,11 @@ use crate::image::{Image, LOG_EPOCH, contents};
 use lode_fsck::{check_pool, repair_pool};
 use lode_heap::check::{Report, Severity};
 use lode_kv::LAYOUT;
-use lode_layout::{CHECKPOINT_COPY_STRIDE, CheckpointSlot, Geometry, PoolOffset, SPAN_HEADER};
+use lode_layout::{
+    CHECKPOINT_COPY_STRIDE, CheckpointSlot, Geometry, PoolOffset, SPAN_HEADER, SlotKind, TYPE_LEAF, TreeSlot,
+};
 use lode_testing::{scaled, seed};
+use std::collections::HashSet;
 use std::ops::Range;
 
 /// All bits of some ranges of bytes, or, of long ranges, a sample.
@@ -91,6 +94,26 @@ fn flips_in_headers_and_slots() {
     let harmless = assert_all_found(&image, &slots);
     println!("slots: {harmless} of {} bits look like a torn write, and are harmless", slots.len());
     assert_all_repaired(&image, &slots[..500]);
+}
+
+/// A slot that leads to free space does not say that the leaf it was for is damaged.
+#[test]
+fn flips_of_slots_that_lead_to_free_blocks() {
+    let image = Image::make(512 << 10, 120, true);
+    let (_, objects) = image.open().unwrap();
+    let leaves: HashSet<PoolOffset> =
+        objects.iter().filter(|object| object.type_number == TYPE_LEAF).map(|object| object.at).collect();
+    let mut bits = Vec::new();
+    for (at, slot) in image.leaf_slots().into_iter().filter(|(_, slot)| leaves.contains(&slot.at())) {
+        let leads_away = |bit: &u32| {
+            let flipped = TreeSlot::from_word(slot.word() ^ 1 << bit);
+            let is_inside = flipped.at().get() < image.bytes.len() as u64;
+            flipped.kind() == SlotKind::Leaf && is_inside && !leaves.contains(&flipped.at())
+        };
+        bits.extend((0..u64::BITS).filter(leads_away).map(|bit| at * 8 + bit as usize));
+    }
+    assert!(bits.len() > 500, "{} bits", bits.len());
+    assert_all_repaired(&image, &bits);
 }
 
 fn sample_bits(ranges: &[Range<u64>]) -> Vec<usize> {

@@ -7,7 +7,7 @@ use crate::image::{Image, LOG_EPOCH, contents};
 use lode_fsck::repair_pool;
 use lode_heap::Object;
 use lode_kv::LAYOUT;
-use lode_layout::{TYPE_LEAF, encode_leaf, leaf_words};
+use lode_layout::{PoolOffset, TYPE_LEAF, TreeSlot, encode_leaf, leaf_words};
 use lode_testing::{scaled, seed};
 use std::ops::Range;
 use zerocopy::IntoBytes;
@@ -103,6 +103,38 @@ fn repair_of_overwritten_leaves() {
             assert!(repair.lost.iter().any(|range| range.contains(key)), "{place}: {key:?}: {repair:?}");
         }
     }
+}
+
+/// A slot that leads to the leaf that its key had before: the leaf of today is allocated and sound, and comes back.
+#[test]
+fn repair_of_slots_that_lead_to_replaced_leaves() {
+    let mut image = Image::make(LEN, 120, true);
+    let keys: Vec<Vec<u8>> = image.content.keys().step_by(5).cloned().collect();
+    let before: Vec<PoolOffset> = keys.iter().map(|key| leaf_of(&image, key)).collect();
+    image.replace(&keys, b"the value of today, longer than any that was there before, in another class");
+    let slots = image.leaf_slots();
+    for (key, old) in keys.iter().zip(before) {
+        let own = leaf_of(&image, key);
+        let (at, slot) = slots.iter().find(|(_, slot)| slot.at() == own).expect("a slot leads to each leaf");
+        let mut damaged = image.clone();
+        damaged.bytes[*at..*at + 8].copy_from_slice(&TreeSlot::leaf(slot.byte(), old).word().to_le_bytes());
+        assert!(!damaged.check().is_clean());
+        let lost = repair_loses_keys(&damaged, &format!("{key:?} leads to {old} instead of {own}"));
+        assert!(!lost, "{key:?}");
+    }
+}
+
+/// Returns where the leaf of `key` lies.
+fn leaf_of(image: &Image, key: &[u8]) -> PoolOffset {
+    let (_, objects) = image.open().unwrap();
+    let value = &image.content[key];
+    let mut words = vec![0u64; leaf_words(key.len(), value.len())];
+    encode_leaf(key, value, &mut words);
+    let is_leaf = |object: &&Object| {
+        object.type_number == TYPE_LEAF
+            && image.bytes[object.at.get() as usize..].starts_with(words.as_bytes())
+    };
+    objects.iter().find(is_leaf).expect("a leaf for each key").at
 }
 
 /// A device may give zeros for a block that it lost; those of a chunk table say that all is free.
