@@ -457,6 +457,7 @@ mod test {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "tens of seconds in the interpreter: in `make soak`")]
     fn invalid_fields_are_named() {
         type Change = fn(&mut HeaderBytes);
         let cases: &[(&str, usize, Change)] = &[

@@ -392,6 +392,7 @@ mod test {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "tens of seconds in the interpreter: in `make soak`")]
     fn text_sorts_in_every_place() {
         let texts =
             ["", "\0", "\0\0", "\0a", "a", "a\0", "a\0\0", "a\0b", "aa", "b", "\u{FF}"].map(String::from);

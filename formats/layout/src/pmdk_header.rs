@@ -354,6 +354,7 @@ mod test {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "tens of seconds in the interpreter: in `make soak`")]
     fn any_damaged_bit_is_found() {
         let bytes = sample().encode();
         let counted = (0..SHORT_LEN).chain(LEN - 8..LEN);

@@ -306,6 +306,7 @@ mod test {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "tens of seconds in the interpreter: in `make soak`")]
     fn any_damaged_bit_is_found() {
         let bytes = sample(VolumeClass::Block).encode();
         // Miri needs minutes for all.

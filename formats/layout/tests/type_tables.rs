@@ -334,6 +334,7 @@ fn byte(types: &mut TypeTableBuilder) -> TypeId {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "tens of seconds in the interpreter")]
 fn maps_have_types_of_keys_and_values() {
     let table = map_of(|types| {
         let (text, bytes, signed) = (

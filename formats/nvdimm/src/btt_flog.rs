@@ -298,6 +298,7 @@ mod test {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "tens of seconds in the interpreter: in `make soak`")]
     fn new_flog_round_trips() {
         let flog = BttFlog::new(&geometry(), BttDialect::Kernel);
         assert_eq!(BttFlog::decode(&flog.encode(), &geometry()), Ok(flog.clone()));
@@ -347,6 +348,7 @@ mod test {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "tens of seconds in the interpreter: in `make soak`")]
     fn first_half_of_an_entry_is_no_entry() {
         let bytes = with(1, [5, 8, 0, 0]);
         let flog = BttFlog::decode(&bytes, &geometry()).unwrap();
@@ -359,6 +361,7 @@ mod test {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "tens of seconds in the interpreter: in `make soak`")]
     fn map_entry_flags_are_masked() {
         // The words that PMDK writes for a free block.
         let bytes = with(0, [1, 0x8000_0009, 0xc000_0008, 1]);

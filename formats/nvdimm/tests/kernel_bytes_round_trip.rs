@@ -177,6 +177,7 @@ fn block_translation_tables() {
 /// Map and flog that fit the kernel's info blocks. The map is all zeros. Each 64 bytes of the flog hold one entry,
 /// which gives the lane a free block after the last block that the user sees.
 #[test]
+#[cfg_attr(miri, ignore = "tens of seconds in the interpreter")]
 fn flog_of_new_btt() {
     for (bytes, free) in
         [(&include_bytes!("kernel/btt-1.1.bin")[..], 7920), (&include_bytes!("kernel/btt-2.0.bin")[..], 7921)]

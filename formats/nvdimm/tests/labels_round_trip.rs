@@ -289,6 +289,7 @@ proptest! {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "tens of seconds in the interpreter")]
     fn decode_never_panics(mut bytes in prop::collection::vec(any::<u8>(), 0..3000), keep_head: bool) {
         let (sound, area) = formatted(LabelFormat::V1_2);
         let sound = apply(&mut sound.clone(), &area.put(&label(LabelFormat::V1_2, 1, 1)).unwrap());
