@@ -2,58 +2,23 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-use crate::program::{RunResult, documented_fields, json_fields, lode, text};
+use crate::emulated::Emulated;
+use crate::program::text;
 use lode_platform::machine::Machine;
 use std::fs;
-use std::path::PathBuf;
-use tempfile::TempDir;
 
-/// A machine with a devdax namespace, region 0, and memory that firmware reserves, region 1.
-struct Emulated {
-    folder: TempDir,
-    state: PathBuf,
-}
-
-impl Emulated {
-    fn new() -> Emulated {
-        let folder = TempDir::new().unwrap();
-        let (state, file) = (folder.path().join("state"), folder.path().join("machine.toml"));
-        let machine = Machine::included("lab-pair").unwrap();
-        let reserved = "\n[[soft_reserved]]\nstart = \"64GiB\"\nsize = \"1GiB\"\n";
-        fs::write(&file, format!("{machine}{reserved}")).unwrap();
-        lode(["platform", "init", text(&file), "--state", text(&state)]).success();
-        let machine = Emulated { folder, state };
-        lode(["ipmctl", "--state", text(&machine.state), "create", "-f", "-goal"]).success();
-        lode(["platform", "reboot", "--state", text(&machine.state)]).success();
-        machine.run("ndctl", "create-namespace -m devdax -s 512M").success();
-        machine
-    }
-
-    fn run(&self, tool: &str, words: &str) -> RunResult {
-        lode([tool, "--state", text(&self.state)].into_iter().chain(words.split(' ')))
-    }
-
-    fn daxctl(&self, words: &str) -> RunResult {
-        self.run("daxctl", words)
-    }
-
-    /// Checks that the documented fields of a command are those that it prints.
-    #[track_caller]
-    fn check_fields(&self, verb: &str, words: &str) {
-        let nothing = TempDir::new().unwrap();
-        let on = |location: [&str; 2]| {
-            let words = words.split(' ').filter(|word| !word.is_empty());
-            lode(["--json", "daxctl"].into_iter().chain(location).chain([verb]).chain(words)).json_lines()
-        };
-        let mut found = json_fields(&on(["--state", text(&self.state)]));
-        found.extend(json_fields(&on(["--sysfs", text(nothing.path())])));
-        assert_eq!(found, documented_fields(&["daxctl", verb]), "{verb}");
-    }
+/// Returns a machine with a devdax namespace, region 0, and memory that firmware reserves, region 1.
+fn reserved_and_devdax() -> Emulated {
+    let included = Machine::included("lab-pair").unwrap();
+    let reserved = "\n[[soft_reserved]]\nstart = \"64GiB\"\nsize = \"1GiB\"\n";
+    let machine = Emulated::of_text(&format!("{included}{reserved}")).interleaved();
+    machine.ndctl("create-namespace -m devdax -s 512M").success();
+    machine
 }
 
 #[test]
 fn modes_change_and_memory_is_taken_online() {
-    let machine = Emulated::new();
+    let machine = reserved_and_devdax();
     let made = machine.daxctl("reconfigure-device -m system-ram -N -u dax0.0").success();
     assert!(
         made.starts_with("{\n  \"chardev\":\"dax0.0\",\n  \"size\":\"") && made.ends_with("}\n"),
@@ -80,24 +45,24 @@ fn modes_change_and_memory_is_taken_online() {
         let refused = machine.run("ndctl", words);
         refused.failure(1, &["dax0.0 is busy: the kernel uses its memory", "offline-memory dax0.0"]);
     }
-    machine.check_fields("online-memory", "all");
+    machine.check_fields("daxctl", "online-memory", "all");
     let offlined = machine.daxctl("offline-memory all").success();
     let skipped = "dax1.0: memory operations are not applicable in devdax mode; reconfigure it to system-ram first, \
                    skipping...\ndax0.0: 3 memory sections offlined\nofflined memory for 1 device\n";
     assert_eq!(offlined, skipped);
-    machine.check_fields("offline-memory", "all");
+    machine.check_fields("daxctl", "offline-memory", "all");
     machine.daxctl("reconfigure-device -m devdax dax0.0").success();
     machine
         .daxctl("offline-memory dax0.0")
         .failure(1, &["dax0.0: memory operations", "-m system-ram dax0.0"]);
     machine.daxctl("reconfigure-device -m system-ram dax0.0").success();
-    machine.check_fields("reconfigure-device", "-m devdax -f all");
+    machine.check_fields("daxctl", "reconfigure-device", "-m devdax -f all");
     assert!(machine.daxctl("list -d dax0.0").success().contains("\"mode\":\"devdax\"\n"));
 }
 
 #[test]
 fn arguments_of_reconfigure_device_are_checked() {
-    let machine = Emulated::new();
+    let machine = reserved_and_devdax();
     for (words, told) in [
         ("-C dax0.0", "/etc/daxctl.conf.d"),
         ("-m devdax -N dax0.0", "--no-online is incompatible with --mode=devdax"),
@@ -119,7 +84,7 @@ fn arguments_of_reconfigure_device_are_checked() {
 
 #[test]
 fn reserved_memory_is_divided() {
-    let machine = Emulated::new();
+    let machine = reserved_and_devdax();
     machine.daxctl("create-device").failure(1, &["are not free in region 1: it has 0"]);
     assert_eq!(machine.daxctl("disable-device 1.0").success(), "disabled 1 device\n");
     let resized = machine.daxctl("reconfigure-device -s 256M -a 4K dax1.0").success();
@@ -127,11 +92,11 @@ fn reserved_memory_is_divided() {
     assert_eq!(machine.daxctl("enable-device all -r 1").success(), "enabled 1 device\n");
     let made = machine.daxctl("create-device -s 256M -a 2M -r 1").success();
     assert!(made.starts_with("[\n  {\n    \"chardev\":\"dax1.1\",\n    \"size\":268435456,"), "{made}");
-    machine.check_fields("create-device", "-s 128M");
+    machine.check_fields("daxctl", "create-device", "-s 128M");
     machine.daxctl("create-device -r 0").failure(1, &["region 0 is of namespaces", "create-namespace"]);
     machine.daxctl("create-device -r 5").failure(1, &["no region 5", "list -R"]);
-    machine.check_fields("disable-device", "dax1.1");
-    machine.check_fields("enable-device", "dax1.1");
+    machine.check_fields("daxctl", "disable-device", "dax1.1");
+    machine.check_fields("daxctl", "enable-device", "dax1.1");
     machine.daxctl("destroy-device dax1.1").failure(1, &["dax1.1 is active", "disable-device dax1.1"]);
     let destroyed = machine.daxctl("destroy-device -f -r 1 all").success();
     let first = "dax1.0 is empty now, and stays: the kernel keeps the first device of each region; give it a size, \
@@ -142,16 +107,16 @@ fn reserved_memory_is_divided() {
     alone.failure(1, &["dax1.0 is empty now", "reconfigure-device -s SIZE dax1.0"]);
     machine.daxctl("enable-device dax1.0").failure(1, &["its size is 0"]);
     machine.daxctl("create-device -s 1G").success();
-    machine.check_fields("destroy-device", "-f dax1.1");
-    let none = Emulated::new();
-    lode(["platform", "reboot", "--state", text(&none.state)]).success();
+    machine.check_fields("daxctl", "destroy-device", "-f dax1.1");
+    let none = reserved_and_devdax();
+    none.start();
     assert!(none.daxctl("list -r 1 -D").success().contains("\"size\":1073741824"));
 }
 
 /// A device that a start has taken away is created again from its listing, at its addresses.
 #[test]
 fn listed_devices_are_created_again() {
-    let machine = Emulated::new();
+    let machine = reserved_and_devdax();
     machine.daxctl("disable-device dax1.0").success();
     machine.daxctl("reconfigure-device -s 256M dax1.0").success();
     for _ in 0..2 {
@@ -161,7 +126,7 @@ fn listed_devices_are_created_again() {
     machine.daxctl("create-device -s 256M").success();
     let listed = machine.daxctl("list -M -d dax1.1").success();
     assert_eq!(listed.matches("page_offset").count(), 2, "{listed}");
-    let file = machine.folder.path().join("device.json");
+    let file = machine.file("device.json");
     let again = |content: &str| {
         fs::write(&file, content).unwrap();
         machine.daxctl(&format!("create-device --input {}", text(&file)))
@@ -184,7 +149,7 @@ fn listed_devices_are_created_again() {
 /// `-r` alone lists regions, `-d` alone devices, and both both, as in daxctl.
 #[test]
 fn list_takes_filters() {
-    let machine = Emulated::new();
+    let machine = reserved_and_devdax();
     let regions = machine.daxctl("list -r 1").success();
     assert!(regions.contains("\"id\":1") && !regions.contains("chardev"), "{regions}");
     assert!(!regions.contains("\"id\":0"), "{regions}");

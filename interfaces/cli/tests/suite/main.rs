@@ -11,6 +11,7 @@ mod damaged_tables;
 mod dax_volumes_are_mapped;
 mod daxctl_verbs;
 mod dirty_shutdown;
+mod emulated;
 mod emulated_machines;
 mod exit_0_means_complete_output;
 mod failed_sync_stops_load;

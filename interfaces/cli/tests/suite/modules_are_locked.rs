@@ -2,28 +2,29 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-use crate::program::{RunResult, documented_fields, json_fields, lode, text};
+use crate::emulated::Emulated;
+use crate::program::{RunResult, lode, text};
 use std::fs;
-use std::path::PathBuf;
-use tempfile::TempDir;
+use std::ops::Deref;
 
 const SETUP: &str = "setup-passphrase nmem0 -k user:nvdimm-master";
 
 /// A machine whose keyring has its key-encryption-key, with a disabled region of two modules.
-struct Emulated {
-    folder: TempDir,
-    state: PathBuf,
+struct Keyed(Emulated);
+
+impl Deref for Keyed {
+    type Target = Emulated;
+
+    fn deref(&self) -> &Emulated {
+        &self.0
+    }
 }
 
-impl Emulated {
+impl Keyed {
     /// Returns `None` if the kernel has no keyring for this process.
-    fn new(test: &str) -> Option<Emulated> {
-        let folder = TempDir::new().unwrap();
-        let machine = Emulated { state: folder.path().join("state"), folder };
-        lode(["platform", "init", "lab-pair", "--state", text(&machine.state)]).success();
-        lode(["ipmctl", "--state", text(&machine.state), "create", "-f", "-goal"]).success();
-        machine.start();
-        fs::write(machine.folder.path().join("nvdimm-master.blob"), "a key of any bytes").unwrap();
+    fn new(test: &str) -> Option<Keyed> {
+        let machine = Keyed(Emulated::included("lab-pair").interleaved());
+        fs::write(machine.file("nvdimm-master.blob"), "a key of any bytes").unwrap();
         let loaded = machine.load();
         if loaded.err.contains("the kernel's user keyring") {
             lode_testing::skip(test, loaded.err);
@@ -34,17 +35,9 @@ impl Emulated {
         Some(machine)
     }
 
-    fn ndctl(&self, words: &str) -> RunResult {
-        lode(["ndctl", "--state", text(&self.state)].into_iter().chain(words.split(' ')))
-    }
-
     /// Loads the keys of the folder beside the machine.
     fn load(&self) -> RunResult {
         self.ndctl(&format!("load-keys -p {}", text(self.folder.path())))
-    }
-
-    fn start(&self) {
-        lode(["platform", "reboot", "--state", text(&self.state)]).success();
     }
 
     fn security(&self) -> (String, bool) {
@@ -55,7 +48,7 @@ impl Emulated {
     }
 }
 
-impl Drop for Emulated {
+impl Drop for Keyed {
     fn drop(&mut self) {
         // A start removes the keys from the keyring.
         self.start();
@@ -64,12 +57,12 @@ impl Drop for Emulated {
 
 /// Returns true if the kernel has a keyring for the program.
 pub(crate) fn has_keyring(test: &str) -> bool {
-    Emulated::new(test).is_some()
+    Keyed::new(test).is_some()
 }
 
 #[test]
 fn passphrase_locks_after_reboot() {
-    let Some(machine) = Emulated::new("passphrase_locks_after_reboot") else { return };
+    let Some(machine) = Keyed::new("passphrase_locks_after_reboot") else { return };
     assert_eq!(machine.security(), ("disabled".into(), false));
     assert_eq!(machine.ndctl(SETUP).success(), "passphrase enabled for 1 nmem\n");
     assert_eq!(machine.security(), ("unlocked".into(), false));
@@ -83,7 +76,7 @@ fn passphrase_locks_after_reboot() {
     machine.ndctl("zero-labels nmem0").failure(1, &["is locked", "lode ndctl load-keys"]);
     machine.ndctl("enable-dimm nmem0").failure(1, &["enabling a module", "lode ndctl load-keys"]);
     machine.ndctl("load-keys").failure(1, &["no key user:nvdimm-master", "nvdimm-master.blob is missing"]);
-    let kek = machine.folder.path().join("nvdimm-master.blob");
+    let kek = machine.file("nvdimm-master.blob");
     fs::copy(kek, machine.state.join("keys/nvdimm-master.blob")).unwrap();
     let loaded = machine.ndctl("load-keys").success();
     assert_eq!(loaded, "nvdimm master key loaded.\n1 nvdimm keys loaded\nunlocked nmem0\n");
@@ -101,7 +94,7 @@ fn passphrase_locks_after_reboot() {
 
 #[test]
 fn frozen_and_exhausted_modules_wait_for_reboot() {
-    let Some(machine) = Emulated::new("frozen_and_exhausted_modules_wait_for_reboot") else { return };
+    let Some(machine) = Keyed::new("frozen_and_exhausted_modules_wait_for_reboot") else { return };
     machine.ndctl("freeze-security nmem0").failure(1, &["has no passphrase", "lode ndctl setup-passphrase"]);
     machine.ndctl("setup-passphrase all -k user:nvdimm-master").success();
     assert_eq!(machine.ndctl("freeze-security nmem0").success(), "security froze 1 nmem\n");
@@ -123,7 +116,7 @@ fn frozen_and_exhausted_modules_wait_for_reboot() {
 
 #[test]
 fn overwrite_refuses_all_until_waited_for() {
-    let Some(machine) = Emulated::new("overwrite_refuses_all_until_waited_for") else { return };
+    let Some(machine) = Keyed::new("overwrite_refuses_all_until_waited_for") else { return };
     assert_eq!(machine.ndctl("sanitize-dimm nmem0 --overwrite").success(), "overwrite issued for 1 nmem\n");
     assert_eq!(machine.security(), ("overwrite".into(), false));
     for words in [
@@ -145,7 +138,7 @@ fn overwrite_refuses_all_until_waited_for() {
 
 #[test]
 fn invalid_security_options_are_refused() {
-    let Some(machine) = Emulated::new("invalid_security_options_are_refused") else { return };
+    let Some(machine) = Keyed::new("invalid_security_options_are_refused") else { return };
     machine.ndctl("setup-passphrase nmem0").failure(2, &["--key-handle <KEY>"]);
     machine
         .ndctl("setup-passphrase nmem0 -k nvdimm-master")
@@ -157,17 +150,16 @@ fn invalid_security_options_are_refused() {
     machine.ndctl("sanitize-dimm nmem0 -o -m").failure(1, &["overwrite does not support master passphrase"]);
     machine.ndctl("load-keys -t 0x81000001").failure(1, &["--tpm-handle names a handle of a TPM"]);
     machine.ndctl("load-keys -p missing").failure(1, &["missing"]);
-    let old = lode(["platform", "init", "e4-storage", "--state", text(&machine.folder.path().join("old"))]);
+    let old = lode(["platform", "init", "e4-storage", "--state", text(&machine.file("old"))]);
     old.success();
-    let old = machine.folder.path().join("old");
+    let old = machine.file("old");
     let refused = lode(["ndctl", "--state", text(&old), "freeze-security", "nmem0"]);
     refused.failure(1, &["nmem0: security operation not supported"]);
 }
 
 #[test]
 fn security_json_fields_match_help() {
-    let Some(machine) = Emulated::new("security_json_fields_match_help") else { return };
-    let nothing = TempDir::new().unwrap();
+    let Some(machine) = Keyed::new("security_json_fields_match_help") else { return };
     let keys = text(machine.folder.path());
     let ran: [(&str, &[&str]); 9] = [
         ("load-keys", &["-p", keys]),
@@ -181,12 +173,6 @@ fn security_json_fields_match_help() {
         ("remove-passphrase", &["nmem0"]),
     ];
     for (verb, words) in ran {
-        let on = |location: [&str; 2]| {
-            let all = ["--json", "ndctl"].into_iter().chain(location).chain([verb]);
-            lode(all.chain(words.iter().copied())).json_lines()
-        };
-        let mut found = json_fields(&on(["--state", text(&machine.state)]));
-        found.extend(json_fields(&on(["--sysfs", text(nothing.path())])));
-        assert_eq!(found, documented_fields(&["ndctl", verb]), "{verb}");
+        machine.check_fields("ndctl", verb, &words.join(" "));
     }
 }

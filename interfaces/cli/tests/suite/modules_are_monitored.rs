@@ -2,17 +2,16 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-use crate::program::{RunResult, command, documented_fields, json_fields, lode, text};
+use crate::emulated::Emulated;
+use crate::program::{command, documented_fields, json_fields, lode, text};
 use crate::sysfs_captures::unpack_capture;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
-use std::path::PathBuf;
 use std::process::{Child, ChildStderr, ChildStdout, Stdio};
 use std::thread;
 use std::time::Duration;
-use tempfile::TempDir;
 
 /// A running monitor, which ends with this value.
 struct Monitor {
@@ -82,54 +81,33 @@ impl Drop for Monitor {
     }
 }
 
-struct Emulated {
-    folder: TempDir,
-    state: PathBuf,
+/// Returns a machine with two modules.
+fn machine() -> Emulated {
+    Emulated::included("lab-pair")
 }
 
-impl Emulated {
-    fn new() -> Emulated {
-        let folder = TempDir::new().unwrap();
-        let state = folder.path().join("state");
-        lode(["platform", "init", "lab-pair", "--state", text(&state)]).success();
-        Emulated { folder, state }
-    }
-
-    fn location(&self) -> [&str; 2] {
-        ["--state", text(&self.state)]
-    }
-
-    fn ndctl(&self, words: &str) -> RunResult {
-        lode(["ndctl"].into_iter().chain(self.location()).chain(words.split(' ')))
-    }
-
-    fn inject(&self, words: &str) {
-        self.ndctl(&format!("inject-smart {words}")).success();
-    }
-
-    fn file(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
-    }
+fn inject(machine: &Emulated, words: &str) {
+    machine.ndctl(&format!("inject-smart {words}")).success();
 }
 
 /// Only the selected events of the selected modules are printed, each when it comes.
 #[test]
 fn events_are_printed_as_they_come() {
-    let machine = Emulated::new();
+    let machine = machine();
     let words = "-d nmem0 -b ACPI.NFIT -D dimm-media-temperature";
     let (mut monitor, note) = Monitor::start(machine.location(), words);
     assert_eq!(note, "lode: note: observing nmem0\n");
-    machine.inject("-m 90 nmem1");
-    machine.inject("-s 1 -f nmem0");
-    machine.inject("-m 91 nmem0");
+    inject(&machine, "-m 90 nmem1");
+    inject(&machine, "-s 1 -f nmem0");
+    inject(&machine, "-m 91 nmem0");
     let first = monitor.notification();
     assert_eq!(first["event"], json!({"dimm-media-temperature": true}));
     assert_eq!((&first["pid"], &first["dimm"]["dev"]), (&json!(monitor.child.id()), &json!("nmem0")));
     assert_eq!(first["dimm"]["health"]["temperature_celsius"], 91.0);
     let fields = json_fields(std::slice::from_ref(&first));
     assert_eq!(fields, documented_fields(&["ndctl", "monitor"]));
-    machine.inject("-N nmem0");
-    machine.inject("-m 92 nmem0");
+    inject(&machine, "-N nmem0");
+    inject(&machine, "-m 92 nmem0");
     assert_eq!(monitor.notification()["dimm"]["health"]["temperature_celsius"], 92.0);
     assert!(monitor.end().is_empty());
 }
@@ -137,13 +115,13 @@ fn events_are_printed_as_they_come() {
 /// Events that come faster than they are read make one notification, and the others are counted.
 #[test]
 fn coalesced_events_are_told() {
-    let machine = Emulated::new();
+    let machine = machine();
     let (mut monitor, _) = Monitor::start(machine.location(), "-D all");
     monitor.pause();
     for degrees in [85, 86, 87] {
-        machine.inject(&format!("-m {degrees} nmem0"));
+        inject(&machine, &format!("-m {degrees} nmem0"));
     }
-    machine.inject("-N nmem0");
+    inject(&machine, "-N nmem0");
     monitor.signal(Signal::CONT);
     let late = monitor.notification();
     assert_eq!(late["event"]["dimm-media-temperature"], true, "it came, though it is over");
@@ -160,16 +138,16 @@ fn coalesced_events_are_told() {
 /// A monitor enables the alarms of its events, and reports what holds: at its start, and with --poll again.
 #[test]
 fn what_holds_is_reported_at_start_and_polled() {
-    let machine = Emulated::new();
-    machine.inject("--media-temperature-alarm off -m 90 nmem0");
+    let machine = machine();
+    inject(&machine, "--media-temperature-alarm off -m 90 nmem0");
     let (mut monitor, _) = Monitor::start(machine.location(), "-p 1 -D all");
     for _ in 0..2 {
         let found = monitor.notification();
         assert_eq!(found["event"]["dimm-media-temperature"], true);
         assert_eq!(found["dimm"]["health"]["alarm_enabled_media_temperature"], true);
     }
-    machine.inject("-U nmem1");
-    lode(["platform", "reboot", "--state", text(&machine.state)]).success();
+    inject(&machine, "-U nmem1");
+    machine.start();
     let unclean = loop {
         let found = monitor.notification();
         if found["dimm"]["dev"] == "nmem1" {
@@ -181,14 +159,14 @@ fn what_holds_is_reported_at_start_and_polled() {
 
 #[test]
 fn config_file_selects_and_log_is_appended() {
-    let machine = Emulated::new();
+    let machine = machine();
     let (config, log) = (machine.file("monitor.conf"), machine.file("log"));
     fs::write(&log, "before\n").unwrap();
     let lines = format!("[monitor]\ndimm = nmem1\ndimm-event = dimm-health-state\nlog = {}\n", text(&log));
     fs::write(&config, lines).unwrap();
     let (monitor, note) = Monitor::start(machine.location(), &format!("-u -c {}", text(&config)));
     assert_eq!(note, "lode: note: observing nmem1\n");
-    machine.inject("-f nmem1");
+    inject(&machine, "-f nmem1");
     let written = loop {
         let written = fs::read_to_string(&log).unwrap();
         if written.ends_with("\n}\n") {
@@ -208,7 +186,7 @@ fn systemd_unit_starts_a_monitor() {
     let starts: Vec<&str> = unit.lines().filter_map(|line| line.strip_prefix("ExecStart=")).collect();
     let [start] = starts.as_slice() else { panic!("{unit}") };
     let words = start.strip_prefix("/usr/local/bin/lode ").unwrap().split(' ');
-    let machine = Emulated::new();
+    let machine = machine();
     let mut child = command(words.chain(["-v"]))
         .env("LODE_STATE", &machine.state)
         .stdout(Stdio::piped())
@@ -224,7 +202,7 @@ fn systemd_unit_starts_a_monitor() {
 
 #[test]
 fn invalid_monitor_options_are_refused() {
-    let machine = Emulated::new();
+    let machine = machine();
     let config = machine.file("monitor.conf");
     fs::write(&config, "[monitor]\ndim = nmem0\n").unwrap();
     let config = format!("-c {}", text(&config));

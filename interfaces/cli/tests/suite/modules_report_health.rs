@@ -2,50 +2,35 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-use crate::program::{RunResult, documented_fields, json_fields, lode, text};
+use crate::emulated::Emulated;
+use crate::program::RunResult;
 use serde_json::Value;
-use std::path::PathBuf;
-use tempfile::TempDir;
 
-/// A machine with two modules, in a directory.
-struct Emulated {
-    _folder: TempDir,
-    state: PathBuf,
+/// Returns a machine with two modules.
+fn machine() -> Emulated {
+    Emulated::included("lab-pair")
 }
 
-impl Emulated {
-    fn new() -> Emulated {
-        let folder = TempDir::new().unwrap();
-        let state = folder.path().join("state");
-        lode(["platform", "init", "lab-pair", "--state", text(&state)]).success();
-        Emulated { _folder: folder, state }
-    }
+fn inject(machine: &Emulated, words: &str) -> RunResult {
+    machine.ndctl(&format!("inject-smart {words}"))
+}
 
-    fn run(&self, tool: &str, words: &str) -> RunResult {
-        lode([tool, "--state", text(&self.state)].into_iter().chain(words.split(' ')))
-    }
+fn health_of(machine: &Emulated, module: &str) -> Value {
+    let listed = machine.ndctl(&format!("list -DH -d {module}")).success();
+    serde_json::from_str::<Value>(&listed).unwrap()[0]["health"].clone()
+}
 
-    fn inject(&self, words: &str) -> RunResult {
-        self.run("ndctl", &format!("inject-smart {words}"))
-    }
-
-    fn health(&self, module: &str) -> Value {
-        let listed = self.run("ndctl", &format!("list -DH -d {module}")).success();
-        serde_json::from_str::<Value>(&listed).unwrap()[0]["health"].clone()
-    }
-
-    fn sensors(&self) -> String {
-        self.run("ipmctl", "show -sensor -dimm 0x0001").success()
-    }
+fn sensors(machine: &Emulated) -> String {
+    machine.run("ipmctl", "show -sensor -dimm 0x0001").success()
 }
 
 /// The output is that of `list -DH`, with ndctl's keys in ndctl's order.
 #[test]
 fn injected_smart_is_listed() {
-    let machine = Emulated::new();
-    let before = machine.health("nmem0");
+    let machine = machine();
+    let before = health_of(&machine, "nmem0");
     let words = "--media-temperature=90.9 -M 80 -s 40 --ctrl-temperature-alarm=off -f nmem0";
-    let printed = machine.inject(words).success();
+    let printed = inject(&machine, words).success();
     assert_eq!(printed, machine.run("ndctl", "list -DHi -d nmem0").success());
     let health = printed.split("\"health\":{").nth(1).unwrap();
     let lines: Vec<&str> = health.lines().skip(1).map(|line| line.trim().trim_end_matches(',')).collect();
@@ -67,24 +52,24 @@ fn injected_smart_is_listed() {
         "\"shutdown_count\":0",
     ];
     assert_eq!(lines[..expected.len()], expected);
-    assert!(machine.sensors().contains("90C"), "ipmctl reports the same: {}", machine.sensors());
-    assert_eq!(machine.health("nmem1"), before, "another module");
-    let human = machine.inject("-u -N --ctrl-temperature-alarm on -M 82 nmem0").success();
+    assert!(sensors(&machine).contains("90C"), "ipmctl reports the same: {}", sensors(&machine));
+    assert_eq!(health_of(&machine, "nmem1"), before, "another module");
+    let human = inject(&machine, "-u -N --ctrl-temperature-alarm on -M 82 nmem0").success();
     assert!(human.starts_with("{\n  \"dev\":\"nmem0\""), "{human}");
-    assert_eq!(machine.health("nmem0"), before);
+    assert_eq!(health_of(&machine, "nmem0"), before);
 }
 
 #[test]
 fn unsafe_shutdown_is_found_at_next_start() {
-    let machine = Emulated::new();
-    machine.inject("-U nmem0").success();
+    let machine = machine();
+    inject(&machine, "-U nmem0").success();
     let shutdown = || {
-        let health = machine.health("nmem0");
+        let health = health_of(&machine, "nmem0");
         (health["shutdown_state"].clone(), health["shutdown_count"].clone())
     };
     assert_eq!(shutdown(), ("clean".into(), 0.into()));
     for state in ["dirty", "clean"] {
-        lode(["platform", "reboot", "--state", text(&machine.state)]).success();
+        machine.start();
         assert_eq!(shutdown(), (state.into(), 1.into()));
     }
     let listed = machine.run("ipmctl", "show -sensor LatchedDirtyShutdownCount -dimm 0x0001").success();
@@ -93,8 +78,8 @@ fn unsafe_shutdown_is_found_at_next_start() {
 
 #[test]
 fn ipmctl_shows_thresholds_and_alarms() {
-    let machine = Emulated::new();
-    machine.inject("-S 7 --spares-alarm off -c -3 nmem0").success();
+    let machine = machine();
+    inject(&machine, "-S 7 --spares-alarm off -c -3 nmem0").success();
     let xml = machine.run("ipmctl", "show -a -o nvmxml -sensor -dimm 0x0001").success();
     let sensor = |kind: &str| {
         let found = xml.split("<Sensor>").find(|part| part.contains(&format!("<Type>{kind}<"))).unwrap();
@@ -108,13 +93,13 @@ fn ipmctl_shows_thresholds_and_alarms() {
     let fatal =
         |machine: &Emulated| machine.run("ipmctl", "show -dimm 0x0001").success().contains("Fatal failure");
     assert!(!fatal(&machine));
-    machine.inject("-f nmem0").success();
+    inject(&machine, "-f nmem0").success();
     assert!(fatal(&machine));
 }
 
 #[test]
 fn invalid_smart_options_are_refused() {
-    let machine = Emulated::new();
+    let machine = machine();
     for (words, code, said) in [
         ("nmem0", 2, "--media-temperature"),
         ("-f", 2, "DIMM"),
@@ -130,14 +115,7 @@ fn invalid_smart_options_are_refused() {
         ("-M 3000 nmem0", 1, "a media temperature threshold can't be 3000 degrees"),
         ("-f -b ndbus7 nmem0", 1, "there is no bus ndbus7"),
     ] {
-        machine.inject(words).failure(code, &[said]);
+        inject(&machine, words).failure(code, &[said]);
     }
-    let on = |location: [&str; 2]| {
-        let words = ["inject-smart", "-f", "nmem0"];
-        json_fields(&lode(["--json", "ndctl"].into_iter().chain(location).chain(words)).json_lines())
-    };
-    let nothing = TempDir::new().unwrap();
-    let mut found = on(["--state", text(&machine.state)]);
-    found.extend(on(["--sysfs", text(nothing.path())]));
-    assert_eq!(found, documented_fields(&["ndctl", "inject-smart"]));
+    machine.check_fields("ndctl", "inject-smart", "-f nmem0");
 }

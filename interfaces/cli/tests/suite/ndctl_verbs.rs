@@ -2,49 +2,20 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-use crate::program::{RunResult, documented_fields, json_fields, lode, lode_with_stdin, text};
+use crate::emulated::Emulated;
+use crate::program::{lode, lode_with_stdin, text};
 use std::fs;
-use std::path::PathBuf;
 use tempfile::TempDir;
 
-/// A machine in a directory, whose two modules are interleaved.
-struct Emulated {
-    folder: TempDir,
-    state: PathBuf,
-}
-
-impl Emulated {
-    fn new() -> Emulated {
-        let folder = TempDir::new().unwrap();
-        let state = folder.path().join("state");
-        lode(["platform", "init", "lab-pair", "--state", text(&state)]).success();
-        lode(["ipmctl", "--state", text(&state), "create", "-f", "-goal"]).success();
-        lode(["platform", "reboot", "--state", text(&state)]).success();
-        Emulated { folder, state }
-    }
-
-    fn ndctl(&self, words: &str) -> RunResult {
-        lode(["ndctl", "--state", text(&self.state)].into_iter().chain(words.split(' ')))
-    }
-
-    /// Checks that the documented fields of a command are those that it prints.
-    #[track_caller]
-    fn check_fields(&self, verb: &str, words: &str) {
-        let nothing = TempDir::new().unwrap();
-        let on = |location: [&str; 2]| {
-            let words = words.split(' ').filter(|word| !word.is_empty());
-            lode(["--json", "ndctl"].into_iter().chain(location).chain([verb]).chain(words)).json_lines()
-        };
-        let mut found = json_fields(&on(["--state", text(&self.state)]));
-        found.extend(json_fields(&on(["--sysfs", text(nothing.path())])));
-        assert_eq!(found, documented_fields(&["ndctl", verb]), "{verb}");
-    }
+/// Returns a machine whose two modules are interleaved.
+fn machine() -> Emulated {
+    Emulated::included("lab-pair").interleaved()
 }
 
 /// A command on several modules does its work on those that take it, and says which do not.
 #[test]
 fn modules_are_disabled_and_enabled() {
-    let machine = Emulated::new();
+    let machine = machine();
     let refused = machine.ndctl("disable-dimm nmem0");
     assert_eq!(refused.out, "disabled 0 nmem\n");
     refused.failure(1, &["part of region0, which is in use", "disable-region region0"]);
@@ -57,20 +28,20 @@ fn modules_are_disabled_and_enabled() {
     assert_eq!(partly, "there is no module nmem9, skipping...\nenabled 1 nmem\n");
     machine.ndctl("enable-dimm -b e820 nmem1").failure(1, &["there is no bus e820", "list -B"]);
     machine.ndctl("enable-dimm all").success();
-    machine.check_fields("enable-dimm", "all");
-    machine.check_fields("disable-dimm", "all");
-    machine.check_fields("check-labels", "all");
+    machine.check_fields("ndctl", "enable-dimm", "all");
+    machine.check_fields("ndctl", "disable-dimm", "all");
+    machine.check_fields("ndctl", "check-labels", "all");
 }
 
 #[test]
 fn labels_are_read_in_parts_and_as_json() {
-    let machine = Emulated::new();
-    let area = machine.folder.path().join("area");
+    let machine = machine();
+    let area = machine.file("area");
     machine.ndctl(&format!("read-labels nmem0 -o {}", text(&area))).success();
     let area = fs::read(area).unwrap();
     let part = machine.ndctl("read-labels nmem0 -s 16 -O 256").success();
     assert_eq!(part.as_bytes(), &area[256..272]);
-    let index = machine.folder.path().join("index");
+    let index = machine.file("index");
     machine.ndctl(&format!("read-labels all -I -o {}", text(&index))).success();
     assert_eq!(fs::read(index).unwrap().len(), 1024);
     machine.ndctl("read-labels nmem0 -s 1 -O 1G").failure(1, &["the label area of module 0x0001", "from"]);
@@ -80,7 +51,7 @@ fn labels_are_read_in_parts_and_as_json() {
     assert!(listed.starts_with("[\n  {\n    \"dev\":\"nmem0\",\n    \"index\":["), "{listed}");
     assert!(listed.contains("\"dev\":\"nmem1\"") && !listed.contains("\"label\":"), "{listed}");
     assert!(machine.ndctl("read-labels nmem0 -u").success().contains("\"flags\":\"0\""));
-    machine.check_fields("read-labels", "nmem0");
+    machine.check_fields("ndctl", "read-labels", "nmem0");
     machine.ndctl("disable-region all").success();
     assert_eq!(machine.ndctl("zero-labels nmem0 -s 512").success(), "zeroed 1 nmem\n");
     let blank = machine.ndctl("check-labels nmem0");
@@ -94,7 +65,7 @@ fn labels_are_read_in_parts_and_as_json() {
 
 #[test]
 fn errors_are_cleared_in_data() {
-    let machine = Emulated::new();
+    let machine = machine();
     machine.ndctl("create-namespace -m fsdax -s 128M").success();
     machine.ndctl("create-namespace -m sector -s 64M").success();
     machine.ndctl("inject-error namespace0.0 -B 7 -n 10").success();
@@ -109,21 +80,17 @@ fn errors_are_cleared_in_data() {
     assert!(latent.contains("\"block\":70"), "the kernel did not know of it: {latent}");
     machine.ndctl("clear-errors --scrub all").success();
     assert_eq!(machine.ndctl("inject-error namespace0.0 -t").success(), "");
-    machine.check_fields("clear-errors", "all");
+    machine.check_fields("ndctl", "clear-errors", "all");
     assert_eq!(machine.ndctl("version").success(), "76\n");
-    machine.check_fields("version", "");
+    machine.check_fields("ndctl", "version", "");
 }
 
 /// A namespace is made in each region that takes one.
 #[test]
 fn namespaces_are_created_in_all_regions() {
-    let folder = TempDir::new().unwrap();
-    let state = folder.path().join("state");
-    let machine = Emulated { folder, state };
-    lode(["platform", "init", "fujitsu-primergy", "--state", text(&machine.state)]).success();
+    let machine = Emulated::included("fujitsu-primergy");
     machine.ndctl("create-namespace -c").failure(1, &["creating a namespace", "region"]);
-    lode(["ipmctl", "--state", text(&machine.state), "create", "-f", "-goal"]).success();
-    lode(["platform", "reboot", "--state", text(&machine.state)]).success();
+    let machine = machine.interleaved();
     machine.ndctl("create-namespace -b e820").failure(1, &["has no labels"]);
     let first = machine.ndctl("create-namespace -b ACPI.NFIT -s 1G").success();
     assert!(first.starts_with("{\n  \"dev\":\"namespace1.0\""), "{first}");
@@ -138,12 +105,12 @@ fn namespaces_are_created_in_all_regions() {
     assert!(refused.out.ends_with("created 1 namespace\n"), "{refused:?}");
     refused.failure(1, &["there is a namespace 6a2f9a3e"]);
     machine.ndctl("destroy-namespace -f all").success();
-    machine.check_fields("create-namespace", "-c");
+    machine.check_fields("ndctl", "create-namespace", "-c");
 }
 
 #[test]
 fn regions_without_labels_get_them_unless_refused() {
-    let machine = Emulated::new();
+    let machine = machine();
     machine.ndctl("disable-region all").success();
     machine.ndctl("zero-labels all").success();
     machine.ndctl("enable-region all").success();
@@ -159,7 +126,7 @@ fn regions_without_labels_get_them_unless_refused() {
 
 #[test]
 fn listings_are_filtered() {
-    let machine = Emulated::new();
+    let machine = machine();
     machine.ndctl("create-namespace -m devdax -s 64M").success();
     machine.ndctl("disable-namespace namespace0.0").success();
     assert_eq!(machine.ndctl("list").success(), "");
@@ -187,7 +154,7 @@ fn listings_are_filtered() {
 
 #[test]
 fn info_blocks_of_namespaces_are_read_and_written() {
-    let machine = Emulated::new();
+    let machine = machine();
     machine.ndctl("create-namespace -m sector -s 64M").success();
     machine.ndctl("create-namespace -m fsdax -s 64M").success();
     let enabled = machine.ndctl("read-infoblock namespace0.0 -j");
@@ -211,8 +178,8 @@ fn info_blocks_of_namespaces_are_read_and_written() {
     let list = machine.ndctl("list -n namespace0.0").success();
     assert!(list.contains("\"mode\":\"devdax\"") && list.contains(uuid), "{list}");
     machine.ndctl("disable-namespace all").success();
-    machine.check_fields("read-infoblock", "all");
-    machine.check_fields("write-infoblock", "all");
+    machine.check_fields("ndctl", "read-infoblock", "all");
+    machine.check_fields("ndctl", "write-infoblock", "all");
 }
 
 /// Files need no machine.
