@@ -90,8 +90,6 @@ pub(crate) struct Reached {
     /// Bytes of leaves that may still be examined. Once they are used up, all further leaves are unlinked, and the
     /// repair inserts them again.
     bytes_left: u64,
-    /// The keys of the sound leaves that are allocated and were not reached, read when they are first asked for.
-    loose_keys: Option<HashSet<Vec<u8>>>,
 }
 
 impl Reached {
@@ -102,25 +100,20 @@ impl Reached {
 
     /// Begins with the marks of `map`.
     pub(crate) fn with(map: SpaceMap, memory: &Memory) -> Reached {
-        Reached { map, nodes: HashSet::new(), bytes_left: read_limit(memory), loose_keys: None }
+        Reached { map, nodes: HashSet::new(), bytes_left: read_limit(memory) }
     }
 
-    /// Returns true if a sound leaf with this key was allocated and not reached when this was first asked.
-    ///
-    /// # Cost
-    /// The first call reads all leaves that were not reached.
-    fn has_loose_leaf_of(&mut self, memory: &Readable, key: &[u8]) -> bool {
-        let map = &self.map;
-        self.loose_keys
-            .get_or_insert_with(|| {
-                let mut keys = HashSet::new();
-                map.visit_unmarked(memory, |at| {
-                    let leaf = map.object(at).filter(|(_, found)| *found == TYPE_LEAF);
-                    keys.extend(leaf.and_then(|(size, _)| sound_key(memory, at, size)));
-                });
-                keys
+    /// Returns true if one flipped bit in a slot that leads to `at` leads to an allocated sound leaf of this key to which no
+    /// other slot leads.
+    fn has_leaf_one_bit_away(&self, memory: &Readable, at: PoolOffset, key: &[u8]) -> bool {
+        (0..u64::BITS).map(|bit| PoolOffset::new(at.get() ^ 1 << bit)).any(|other| {
+            let leaf = self.map.object(other).filter(|(_, found)| *found == TYPE_LEAF);
+            leaf.is_some_and(|(size, _)| {
+                self.map.is_allocated(memory, other) == Some(true)
+                    && !self.map.is_marked(other)
+                    && sound_key(memory, other, size).is_some_and(|found| found == key)
             })
-            .contains(key)
+        })
     }
 }
 
@@ -391,10 +384,10 @@ impl<'a, M: Medium> SalvagePass<'a, M> {
         let object_size = object_size.ok_or(Unlinked::Unknown)?;
         self.reached.bytes_left =
             self.reached.bytes_left.checked_sub(object_size).ok_or(Unlinked::Unknown)?;
-        // The bitmap may be wrong as well. So a sound leaf in a free block stays, unless an allocated one has its key.
+        // A sound leaf in a free block: the bitmap is wrong, and the leaf stays; or the slot is, and the leaf is an older one.
         let is_free = self.reached.map.is_allocated(self.memory, at) == Some(false);
         let key = match sound_key(self.memory, at, object_size) {
-            Some(key) if is_free && self.reached.has_loose_leaf_of(self.memory, &key) => {
+            Some(key) if is_free && self.reached.has_leaf_one_bit_away(self.memory, at, &key) => {
                 return Err(Unlinked::Misdirected(Some(at)));
             }
             Some(key) => key,

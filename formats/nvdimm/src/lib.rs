@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   module       label area: index blocks, labels (1.1, 1.2, CXL)       set_info: identity of an interleave set
-//!   region       interleave: places on the modules of an address
+//!   region       interleave: places on the modules of an address          nfit: firmware's table of them
 //!   namespace    BTT: info block, map, flog                             page_map: info block of fsdax and devdax
 //! ```
 //!
@@ -26,6 +26,7 @@ mod label_error;
 mod label_fields;
 mod label_format;
 mod label_index;
+mod nfit;
 mod page_map;
 mod set_info;
 
@@ -46,5 +47,6 @@ pub use label_fields::{Abstraction, LabelFlags, LabelName, PERSISTENT_MEMORY};
 pub use label_format::LabelFormat;
 pub use label_index::{LabelGeometry, LabelIndex, StoredIndex};
 pub use lode_layout::{fletcher64, store_fletcher64};
+pub use nfit::{ModuleAddress, Nfit, NfitError};
 pub use page_map::{PAGE_MAP_OFF, PageMapInfo, PageMapLocation, PageMapRule, PageMapUser, StoredPageMap};
 pub use set_info::{ModuleId, ModuleIdError, SetInfo, set_cookie, set_cookie_v1_1};

@@ -8,64 +8,26 @@
 //! A file on a device that is composed of others (device mapper) is not translated. Its list is empty, and a lost range
 //! shows as a fault.
 
-use crate::SysfsFolder;
+use crate::extents::extents;
 use crate::sysfs::Device;
+use crate::sysfs_folder::{SECTOR, SysfsFolder};
 use std::fs::File;
 use std::io;
 use std::ops::Range;
-use std::os::fd::AsRawFd;
-
-/// Bytes of the unit in which the kernel's lists count.
-const SECTOR: u64 = 512;
-/// FS_IOC_FIEMAP of linux/fs.h: _IOWR('f', 11, struct fiemap).
-const FS_IOC_FIEMAP: u32 = 0xc020_660b;
-const FIEMAP_FLAG_SYNC: u32 = 1;
-const FIEMAP_EXTENT_LAST: u32 = 1;
-/// FIEMAP_EXTENT_UNKNOWN, _DELALLOC and _ENCODED: the physical offset is meaningless.
-const FIEMAP_EXTENT_NOWHERE: u32 = 2 | 4 | 8;
-/// Number of extents in one request.
-const EXTENTS: usize = 64;
-
-/// struct fiemap_extent of linux/fiemap.h.
-#[repr(C)]
-#[derive(Clone, Copy, Default)]
-struct Extent {
-    logical: u64,
-    physical: u64,
-    len: u64,
-    reserved64: [u64; 2],
-    flags: u32,
-    reserved: [u32; 3],
-}
-
-/// struct fiemap, with room for the extents of the reply.
-#[repr(C)]
-struct Fiemap {
-    start: u64,
-    len: u64,
-    flags: u32,
-    mapped: u32,
-    count: u32,
-    reserved: u32,
-    extents: [Extent; EXTENTS],
-}
 
 /// Returns the lost ranges of a file on `device`, in bytes of the file.
 pub(crate) fn of_file(device: &Device, file: &File) -> io::Result<Vec<Range<u64>>> {
-    let partition_start = device.folder.number("start").map(|sectors| sectors.saturating_mul(SECTOR));
-    let whole = if partition_start.is_some() { device.folder.folder("..") } else { device.folder.clone() };
+    let (whole, start) = device.whole();
     let lost = listed_in(&whole);
     if lost.is_empty() {
         return Ok(lost);
     }
-    let start = partition_start.unwrap_or(0);
     Ok(extents(file)?
         .iter()
-        .filter(|extent| extent.flags & FIEMAP_EXTENT_NOWHERE == 0)
         .flat_map(|extent| {
-            let here = start.saturating_add(extent.physical);
+            let here = start.saturating_add(extent.device_off);
             lost.iter().filter_map(move |lost| {
-                translated(lost, here..here.saturating_add(extent.len), extent.logical)
+                translated(lost, here..here.saturating_add(extent.len), extent.file_off)
             })
         })
         .collect())
@@ -97,36 +59,6 @@ fn listed_in(folder: &SysfsFolder) -> Vec<Range<u64>> {
 /// Converts a range of sectors to bytes. Returns `None` for one that no medium is large enough for.
 fn byte_range(sectors: Range<u64>) -> Option<Range<u64>> {
     Some(sectors.start.checked_mul(SECTOR)?..sectors.end.checked_mul(SECTOR)?)
-}
-
-/// Returns the file system's extents of the file.
-fn extents(file: &File) -> io::Result<Vec<Extent>> {
-    let mut all = Vec::new();
-    let mut start = 0;
-    loop {
-        let mut ask = Fiemap {
-            start,
-            len: u64::MAX - start,
-            flags: FIEMAP_FLAG_SYNC,
-            mapped: 0,
-            count: EXTENTS as u32,
-            reserved: 0,
-            extents: [Extent::default(); EXTENTS],
-        };
-        // SAFETY: - the request reads and writes a struct fiemap with room for `count` extents, and `ask` is one.
-        let answer = unsafe { libc::ioctl(file.as_raw_fd(), FS_IOC_FIEMAP as _, &raw mut ask) };
-        if answer != 0 {
-            return Err(io::Error::last_os_error());
-        }
-        let got = &ask.extents[..EXTENTS.min(ask.mapped as usize)];
-        all.extend_from_slice(got);
-        match got.last() {
-            Some(last) if last.flags & FIEMAP_EXTENT_LAST == 0 && last.len > 0 => {
-                start = last.logical + last.len
-            }
-            _ => return Ok(all),
-        }
-    }
 }
 
 #[cfg(test)]
@@ -167,7 +99,7 @@ mod test {
         let partition = disk.path().join("vda1");
         fs::create_dir(&partition).unwrap();
         fs::write(partition.join("start"), "2048\n").unwrap();
-        let first = extent.physical / SECTOR + 2048;
+        let first = extent.device_off / SECTOR + 2048;
         fs::write(disk.path().join("badblocks"), format!("{} 8\n{} 1\n", first + 8, first - 1)).unwrap();
         let device = Device { folder: SysfsFolder::new(partition), name: "vda1".to_owned(), region: None };
         assert_eq!(of_file(&device, &file).unwrap(), std::slice::from_ref(&(4096..8192)));

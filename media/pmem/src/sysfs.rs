@@ -1,7 +1,8 @@
 //! The kernel's information about the persistent memory below a file or a device, read from sysfs. This needs no root,
 //! no library and no control device.
 
-use crate::{Backing, SysfsFolder};
+use crate::Backing;
+use crate::sysfs_folder::{SECTOR, SysfsFolder};
 use rustix::fs::{Dev, major, minor};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -44,6 +45,22 @@ impl Sysfs {
         let mut found = Vec::new();
         self.add_lowest(dir, &mut found, 8);
         found
+    }
+
+    /// Returns the folder of a block device.
+    pub(crate) fn block_folder(&self, device: &str) -> SysfsFolder {
+        self.root.folder("block").folder(device)
+    }
+
+    /// Returns the name of the whole device that has the block device `dev`, and the offset of `dev` on it, in bytes.
+    /// `None` if it is unknown or composed of others.
+    pub(crate) fn whole_device(&self, dev: Dev) -> Option<(String, u64)> {
+        let dir = self.numbered("block", dev)?;
+        if fs::read_dir(dir.join("slaves")).is_ok_and(|mut slaves| slaves.next().is_some()) {
+            return None;
+        }
+        let (whole, start) = self.device(dir).whole();
+        Some((file_name(&fs::canonicalize(whole.path()).ok()?), start))
     }
 
     /// Returns the character device with the number `dev`.
@@ -95,6 +112,15 @@ impl Sysfs {
 }
 
 impl Device {
+    /// Returns the folder of the whole device if this is a partition, and otherwise its own, and the offset of the
+    /// partition, in bytes.
+    pub(crate) fn whole(&self) -> (SysfsFolder, u64) {
+        match self.folder.number("start") {
+            Some(sectors) => (self.folder.folder(".."), sectors.saturating_mul(SECTOR)),
+            None => (self.folder.clone(), 0),
+        }
+    }
+
     /// Returns the device's description for a report.
     pub(crate) fn backing(&self) -> Backing {
         let name = self.region.as_ref().map_or_else(|| self.name.clone(), |region| file_name(region.path()));

@@ -4,6 +4,9 @@ use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+/// Bytes of the unit in which the kernel counts, in its lists and of partitions.
+pub(crate) const SECTOR: u64 = 512;
+
 /// A folder of sysfs. Unreadable attributes are treated as unknown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SysfsFolder(PathBuf);

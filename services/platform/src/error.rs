@@ -10,6 +10,7 @@ use crate::goal::error::GoalError;
 use crate::image::error::ImageError;
 use crate::info_block::error::InfoBlockFault;
 use crate::ipmctl::error::ShowError;
+use crate::locate::error::LocateError;
 use crate::machine::ModuleError;
 use crate::media_error::error::MediaFault;
 use crate::namespace::error::NamespaceError;
@@ -40,6 +41,9 @@ pub enum PlatformError {
     /// The BTT of a namespace is missing or damaged.
     #[error(transparent)]
     Btt(#[from] BttError),
+    /// A byte can't be located.
+    #[error(transparent)]
+    Locate(#[from] LocateError),
     /// Media can't be read, or an injection of media errors is invalid.
     #[error(transparent)]
     Media(#[from] MediaFault),

@@ -30,6 +30,7 @@ pub mod goal;
 pub mod image;
 pub mod info_block;
 pub mod ipmctl;
+pub mod locate;
 pub mod machine;
 pub mod media_error;
 pub mod monitor;

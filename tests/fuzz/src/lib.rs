@@ -26,6 +26,7 @@ pub mod log;
 pub mod machine_file;
 pub mod monitor_config;
 pub mod nbd_session;
+pub mod nfit;
 pub mod pmdk_header;
 pub mod raw_volume;
 pub mod record;
@@ -87,6 +88,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "machine_file", run: machine_file::run, seeds: machine_file::seeds },
     Target { name: "monitor_config", run: monitor_config::run, seeds: monitor_config::seeds },
     Target { name: "nbd_session", run: nbd_session::run, seeds: nbd_session::seeds },
+    Target { name: "nfit", run: nfit::run, seeds: nfit::seeds },
     Target { name: "pmdk_header", run: pmdk_header::run, seeds: pmdk_header::seeds },
     Target { name: "raw_volume", run: raw_volume::run, seeds: raw_volume::seeds },
     Target { name: "record", run: record::run, seeds: record::seeds },

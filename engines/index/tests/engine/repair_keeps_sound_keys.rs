@@ -105,23 +105,38 @@ fn repair_of_overwritten_leaves() {
     }
 }
 
-/// A slot that leads to the leaf that its key had before: the leaf of today is allocated and sound, and comes back.
+/// A flipped bit of a slot leads to a free block that still has an older leaf of the key. Today's leaf is allocated and
+/// sound, and comes back.
 #[test]
 fn repair_of_slots_that_lead_to_replaced_leaves() {
-    let mut image = Image::make(LEN, 120, true);
-    let keys: Vec<Vec<u8>> = image.content.keys().step_by(5).cloned().collect();
-    let before: Vec<PoolOffset> = keys.iter().map(|key| leaf_of(&image, key)).collect();
-    image.replace(&keys, b"the value of today, longer than any that was there before, in another class");
+    let image = Image::make(LEN, 120, true);
+    let (_, objects) = image.open().unwrap();
+    let is_free = |at: PoolOffset| objects.iter().all(|object| object.at != at);
     let slots = image.leaf_slots();
-    for (key, old) in keys.iter().zip(before) {
+    let mut tried = 0;
+    for (key, value) in image.content.iter().step_by(5) {
         let own = leaf_of(&image, key);
-        let (at, slot) = slots.iter().find(|(_, slot)| slot.at() == own).expect("a slot leads to each leaf");
-        let mut damaged = image.clone();
-        damaged.bytes[*at..*at + 8].copy_from_slice(&TreeSlot::leaf(slot.byte(), old).word().to_le_bytes());
-        assert!(!damaged.check().is_clean());
-        let lost = repair_loses_keys(&damaged, &format!("{key:?} leads to {old} instead of {own}"));
-        assert!(!lost, "{key:?}");
+        let (slot_at, slot) =
+            slots.iter().find(|(_, slot)| slot.at() == own).expect("a slot leads to each leaf");
+        let mut older = vec![0u64; leaf_words(key.len(), value.len())];
+        encode_leaf(key, &vec![b'~'; value.len()], &mut older);
+        for bit in 4..20 {
+            let other = PoolOffset::new(own.get() ^ 1 << bit);
+            let mut damaged = image.clone();
+            damaged.bytes[*slot_at..*slot_at + 8]
+                .copy_from_slice(&TreeSlot::leaf(slot.byte(), other).word().to_le_bytes());
+            let place = other.get() as usize..other.get() as usize + older.len() * 8;
+            if !is_free(other) || damaged.bytes[place.clone()].iter().any(|byte| *byte != 0) {
+                continue;
+            }
+            damaged.bytes[place].copy_from_slice(older.as_bytes());
+            assert!(!damaged.check().is_clean());
+            let lost = repair_loses_keys(&damaged, &format!("{key:?} leads to {other} instead of {own}"));
+            assert!(!lost, "{key:?}");
+            tried += 1;
+        }
     }
+    assert!(tried > 20, "{tried}");
 }
 
 /// Returns where the leaf of `key` lies.

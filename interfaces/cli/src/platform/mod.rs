@@ -4,6 +4,7 @@ mod df;
 mod e820;
 mod image;
 mod init;
+mod locate;
 mod mkfs;
 mod plan;
 pub(crate) mod real;
@@ -54,6 +55,8 @@ pub(crate) enum PlatformCommand {
     Df(df::Df),
     /// Plan the steps that give a machine the requested namespaces
     Plan(plan::Plan),
+    /// Find the module, namespace, file, object and processes of a byte, or the module of an object
+    Where(locate::Where),
     /// Read the memory map of a machine, and plan RAM that stands in for persistent memory
     E820(e820::E820),
 }
@@ -140,6 +143,7 @@ pub(crate) fn run(command: &PlatformCommand) -> Result<Output, Failure> {
         PlatformCommand::Mkfs(mkfs) => mkfs::run(mkfs),
         PlatformCommand::Df(df) => df::run(df),
         PlatformCommand::Plan(plan) => plan::run(plan),
+        PlatformCommand::Where(place) => locate::run(place),
         PlatformCommand::E820(e820) => e820::run(e820),
     }
 }

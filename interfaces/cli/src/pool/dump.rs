@@ -147,7 +147,7 @@ fn print_slots<M: Medium>(dump: &mut Structures<impl Write>, medium: &M, uuid: &
 }
 
 /// Formats a type number, as text if it holds readable text.
-fn type_name(number: u64) -> String {
+pub(crate) fn type_name(number: u64) -> String {
     let bytes = number.to_le_bytes();
     let text = bytes.trim_ascii_end().split(|byte| *byte == 0).next().unwrap_or_default();
     let readable = text.len() > 2 && text.iter().all(u8::is_ascii_graphic);

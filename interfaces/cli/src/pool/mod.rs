@@ -3,7 +3,7 @@
 pub(crate) mod check;
 mod copy;
 mod create;
-mod dump;
+pub(crate) mod dump;
 mod grow;
 mod info;
 mod migrate;
@@ -11,8 +11,8 @@ mod repair;
 mod shrink;
 mod stats;
 mod typed_dump;
-mod typed_trees;
-mod types;
+pub(crate) mod typed_trees;
+pub(crate) mod types;
 
 use crate::failure::Failure;
 use crate::fields;

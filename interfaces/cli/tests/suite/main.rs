@@ -3,6 +3,7 @@
 //! One program, because each program of tests compiles the engine anew.
 
 mod bench_is_found;
+mod bytes_are_located;
 mod command_behaviour;
 mod completions_complete;
 mod corrupt_pools;

@@ -210,7 +210,7 @@ fn nd_namespace(platform: &Platform, region: &Region, namespace: &Namespace) -> 
                 None => NdPersonality::Fsdax(map),
             };
             // The page map precedes the data.
-            (personality, (start + len - usable, usable))
+            (personality, (start + info.data_start(), usable))
         }
     };
     let sector_size = namespace.character_device().is_none().then(|| namespace.user_sector_size());
@@ -226,6 +226,7 @@ fn nd_namespace(platform: &Platform, region: &Region, namespace: &Namespace) -> 
         numa_node: Some(region.socket.into()),
         target_node: Some(dax::target_node(platform, region.number)),
         place: Some(place),
+        base: Some(start),
         ..NdNamespace::new(namespace.region, namespace.number)
     }
 }

@@ -223,6 +223,8 @@ pub struct NdNamespace {
     /// Physical address and length of its data, which only root may read. In sector mode the range is the whole
     /// namespace.
     pub place: Option<(u64, u64)>,
+    /// Physical address of the namespace, which only root may read.
+    pub base: Option<u64>,
     /// Known unreadable ranges of its block device.
     pub bad_blocks: Vec<BadBlocks>,
 }
@@ -352,6 +354,7 @@ impl NdNamespace {
             numa_node: None,
             target_node: None,
             place: None,
+            base: None,
             bad_blocks: Vec::new(),
         }
     }

@@ -46,6 +46,7 @@ fn read(region: &SysfsFolder, of: u32, number: u32, folder: &SysfsFolder) -> NdN
         enabled: folder.driver().or_else(|| holder.as_ref()?.driver()).is_some(),
         numa_node: folder.non_negative("numa_node"),
         target_node: folder.non_negative("target_node"),
+        base: folder.number("resource"),
         place: in_memory.number("resource").zip(in_memory.number("size")),
         ..NdNamespace::new(of, number)
     }
