@@ -3,6 +3,7 @@
 use crate::bench::Bench;
 use crate::completions::{self, Completions};
 use crate::crash::{self, Crash};
+use crate::cxl::Cxl;
 use crate::daxctl::Daxctl;
 use crate::demo::{self, Demo};
 use crate::failure::EXIT_CODES;
@@ -60,6 +61,8 @@ pub(crate) enum Command {
     Ndctl(Ndctl),
     /// List character devices of a machine, and change those of an emulated one, with the commands of daxctl
     Daxctl(Daxctl),
+    /// List the CXL memory of an emulated machine, and make regions of it, with the commands of cxl
+    Cxl(Cxl),
     /// Measure Lodestone and its peers side by side
     Bench(Bench),
     /// Cut the power of a simulated machine, and check the recovered content

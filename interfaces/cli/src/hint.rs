@@ -7,6 +7,7 @@ use lode_index::{IndexError, StoreLayout};
 use lode_kv::{KvError, LAYOUT_NAME};
 use lode_log::pmdk::{PmemLogError, PmemLogPoolError};
 use lode_log::{AppendLogError, LogPoolError};
+use lode_platform::cxl::CxlError;
 use lode_platform::dax::DaxError;
 use lode_platform::firmware::FirmwareError;
 use lode_platform::goal::GoalError;
@@ -179,6 +180,7 @@ pub(crate) fn platform_hint(error: &PlatformError) -> String {
         | PlatformError::Media(MediaFault::Namespace(error))
         | PlatformError::Plan(PlanError::Rule(RuleError::Namespace(error))) => namespace_hint(error),
         PlatformError::Dax(error) => dax_hint(error),
+        PlatformError::Cxl(error) => cxl_hint(error),
         PlatformError::InfoBlock(InfoBlockFault::Enabled { name }) => {
             format!(" with `lode ndctl disable-namespace {name}`")
         }
@@ -298,6 +300,33 @@ fn dax_hint(error: &DaxError) -> String {
         DaxError::OfNamespace { .. } | DaxError::Undivided { .. } => {
             " with `lode ndctl create-namespace`".to_owned()
         }
+        _ => String::new(),
+    }
+}
+
+fn cxl_hint(error: &CxlError) -> String {
+    match error {
+        CxlError::UnknownDecoder { .. } | CxlError::NotCapable { .. } => {
+            "; `lode cxl list -D -d root` lists them, and what they take".to_owned()
+        }
+        CxlError::NoDevices { .. } | CxlError::UnknownDevice { .. } => {
+            "; `lode cxl list -Mi` lists them".to_owned()
+        }
+        CxlError::UnknownRegion { .. } => "; `lode cxl list -Ri` lists them".to_owned(),
+        CxlError::UnknownPort { .. } => "; `lode cxl list -BPE` lists them".to_owned(),
+        CxlError::Active { region } => format!("; `lode cxl disable-region {region}` does"),
+        CxlError::ActiveDevice { .. } => "; --force disables it, and the regions that it is in".to_owned(),
+        CxlError::ActivePort { port, .. } => {
+            format!("; `lode cxl list -M -p {port}` lists them, and --force disables them, too")
+        }
+        CxlError::PortDisabled { port: 0, .. } => ": a start does, `lode platform reboot`".to_owned(),
+        CxlError::PortDisabled { port, .. } => format!(" with `lode cxl enable-port port{port}`"),
+        CxlError::Disabled { device } => format!(" with `lode cxl enable-memdev mem{device}`"),
+        CxlError::NoFreeDecoder { .. }
+        | CxlError::NoSuitableDecoder { .. }
+        | CxlError::NoSuchDecoder { .. } => "; `lode cxl list -Di -d endpoint` lists the decoders".to_owned(),
+        CxlError::LabelsInUse { .. } => "; disable the regions of the device first".to_owned(),
+        CxlError::NoCapacity { device } => format!("; `lode cxl list -I -m mem{device}` tells what it has"),
         _ => String::new(),
     }
 }

@@ -3,7 +3,7 @@
 //! ```text
 //!   words       the words of the command line, before arguments are parsed from them
 //!   arguments   commands and flags: help, manual pages and completions come from it
-//!   pool kv volume log platform ipmctl ndctl daxctl crash bench demo
+//!   pool kv volume log platform ipmctl ndctl daxctl cxl crash bench demo
 //!               one module for each command: calls the libraries, returns an Output
 //!   output      the output: text, or one JSON object               failure    errors and exit codes
 //!   hint        the next command after an error
@@ -18,6 +18,7 @@ mod arguments;
 mod bench;
 mod completions;
 mod crash;
+mod cxl;
 mod daxctl;
 mod demo;
 mod durability;
@@ -89,6 +90,7 @@ fn run(arguments: Arguments) -> Result<Output, Failure> {
         Command::Ipmctl(words) => ipmctl::run(&words, options.json),
         Command::Ndctl(ndctl) => ndctl::run(&ndctl, options.json),
         Command::Daxctl(daxctl) => daxctl::run(&daxctl),
+        Command::Cxl(cxl) => cxl::run(&cxl),
         Command::Crash(what) => crash::run(&what, options.durability),
         Command::Demo(what) => demo::run(&what, options.durability.forced(), options.json),
         Command::Bench(what) => bench::run(&what, options.json),

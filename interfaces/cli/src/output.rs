@@ -24,6 +24,17 @@ impl Output {
         Output { text: text.into(), ..Output::default() }
     }
 
+    /// Replaces the text.
+    pub(crate) fn with_text(self, text: impl Into<Vec<u8>>) -> Output {
+        Output { text: text.into(), ..self }
+    }
+
+    /// Adds text at the end.
+    pub(crate) fn followed_by(mut self, text: &str) -> Output {
+        self.text.extend(text.bytes());
+        self
+    }
+
     /// Adds a field to the JSON output.
     pub(crate) fn with(mut self, name: &str, value: impl Into<Value>) -> Output {
         self.fields.insert(name.to_owned(), value.into());

@@ -28,6 +28,7 @@ pub fn reboot(platform: &mut Platform) -> Vec<Handle> {
     state.disabled_regions.clear();
     state.namespaces.clear();
     state.dax_devices.clear();
+    state.cxl.start();
     state.known_errors.clear();
     state.find_errors();
     state.sets.retain(|set| !set.members.iter().any(|member| changed.contains(&member.module)));

@@ -29,6 +29,8 @@ pub(crate) enum ModuleWrite {
     Zeros(Handle, u64, u64),
     /// Writes a file of the folder of keys, or removes it if it has no text.
     Key(String, Option<String>),
+    /// Replaces the label area of the CXL device with this number by these hexadecimal digits.
+    CxlLabels(u32, String),
 }
 
 impl Contents {
@@ -96,6 +98,11 @@ impl Contents {
     /// Removes a file of the folder of keys.
     pub(crate) fn remove_key(&mut self, name: &str) {
         self.writes.push(ModuleWrite::Key(name.to_owned(), None));
+    }
+
+    /// Replaces the label area of a CXL device by these hexadecimal digits.
+    pub(crate) fn write_cxl_labels(&mut self, device: u32, digits: String) {
+        self.writes.push(ModuleWrite::CxlLabels(device, digits));
     }
 
     /// Takes the pending writes. The caller performs them.

@@ -1,5 +1,6 @@
 //! Errors of all operations on a platform.
 
+use crate::cxl::CxlError;
 use crate::dax::DaxError;
 use crate::directory::error::{BttError, DirectoryError};
 use crate::e820::error::MemoryMapError;
@@ -38,6 +39,9 @@ pub enum PlatformError {
     /// A character device does not exist, or can't be changed as requested.
     #[error(transparent)]
     Dax(#[from] DaxError),
+    /// CXL memory does not exist, or can't be changed as requested.
+    #[error(transparent)]
+    Cxl(#[from] CxlError),
     /// The BTT of a namespace is missing or damaged.
     #[error(transparent)]
     Btt(#[from] BttError),

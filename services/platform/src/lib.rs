@@ -22,6 +22,7 @@ mod platform;
 mod state;
 
 pub mod boot;
+pub mod cxl;
 pub mod dax;
 pub mod discovery;
 pub mod e820;

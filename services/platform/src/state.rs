@@ -1,5 +1,6 @@
 //! State of a machine: the partitions of its modules, their interleave sets, and pending goals.
 
+use crate::cxl::CxlState;
 use crate::dax::StoredDevice;
 use crate::firmware::ModuleFirmware;
 use crate::machine::Handle;
@@ -62,6 +63,9 @@ pub struct State {
     /// Firmware of modules. A module without an entry runs that of the machine file.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub firmware: Vec<ModuleFirmware>,
+    /// CXL memory: regions, reservations and disabled devices.
+    #[serde(default, skip_serializing_if = "CxlState::is_initial")]
+    pub cxl: CxlState,
 }
 
 /// State of a namespace that lasts until the next reboot.
@@ -195,6 +199,7 @@ impl State {
             security: Vec::new(),
             smart: Vec::new(),
             firmware: Vec::new(),
+            cxl: CxlState::default(),
         }
     }
 

@@ -1,6 +1,7 @@
 //! With `--json` every command prints objects whose strings are words: none is a table, a list of lines or JSON.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+use crate::cxl_listings_match_cxl::MACHINE;
 use crate::modules_are_locked::has_keyring;
 use crate::program::{RunResult, command, json_fields, text};
 use crate::typed_pools_are_printed::make_shop;
@@ -137,6 +138,29 @@ const KEYS: [&str; 9] = [
     "platform reboot",
 ];
 
+/// Runs on a machine with CXL devices.
+const CXL: [&str; 19] = [
+    "platform init @cxl.toml",
+    "cxl list -vvv",
+    "cxl create-region -m -d decoder0.0 -s 512M mem0 mem2",
+    "cxl list -R",
+    "cxl disable-region all",
+    "cxl enable-region all",
+    "cxl destroy-region -f all",
+    "cxl reserve-dpa -s 256M mem0",
+    "cxl free-dpa mem0",
+    "cxl set-partition mem1",
+    "cxl read-labels mem0 -s 1",
+    "cxl write-labels mem0 -i /dev/null",
+    "cxl zero-labels mem0",
+    "cxl disable-memdev -f mem0",
+    "cxl enable-memdev mem0",
+    "cxl disable-port -f port2",
+    "cxl enable-port -m port2",
+    "cxl disable-bus -f ACPI.CXL",
+    "cxl version",
+];
+
 /// Commands without a run here: two run until they get a signal, and one measures by another program.
 const LEFT_OUT: [&str; 3] = ["volume-serve", "ndctl-monitor", "bench"];
 
@@ -186,14 +210,16 @@ fn all_commands_print_structured_json() {
     fs::create_dir(file("keys")).unwrap();
     fs::write(file("keys/nvdimm-master.blob"), "a key of any bytes").unwrap();
     let keys = if has_keyring("all_commands_print_structured_json") { &KEYS[..] } else { &[] };
-    for run in RUNS.into_iter().chain(MORE).chain(keys.iter().copied()) {
+    fs::write(file("cxl.toml"), MACHINE).unwrap();
+    let runs = RUNS.into_iter().chain(MORE).chain(keys.iter().copied()).map(|run| ("state", run));
+    for (state, run) in runs.chain(CXL.map(|run| ("cxl", run))) {
         let word = |word: &str| match word.strip_prefix('@') {
             Some(name) => text(&file(name)).to_owned(),
             None => word.to_owned(),
         };
         let words: Vec<String> = run.split(' ').map(word).collect();
         let mut program = command(&words);
-        let output = program.arg("--json").env("LODE_STATE", file("state")).output().unwrap();
+        let output = program.arg("--json").env("LODE_STATE", file(state)).output().unwrap();
         let result = RunResult::of(output);
         assert_eq!(result.code, Some(0), "{run}: {result:?}");
         for object in result.json_lines() {

@@ -7,6 +7,8 @@ mod bytes_are_located;
 mod command_behaviour;
 mod completions_complete;
 mod corrupt_pools;
+mod cxl_listings_match_cxl;
+mod cxl_verbs;
 mod damaged_stores;
 mod damaged_tables;
 mod dax_volumes_are_mapped;

@@ -3,6 +3,7 @@
 use super::device::{Device, DeviceId};
 use super::memory::{block_size, whole_blocks};
 use super::stored::{Driver, StoredDevice, StoredRange};
+use crate::cxl;
 use crate::machine::SoftReserved;
 use crate::namespace::Namespace;
 use crate::platform::Platform;
@@ -24,8 +25,11 @@ pub struct DeviceRegion {
     pub align: u64,
     /// NUMA node of its memory if the kernel uses it.
     pub target_node: i64,
-    /// Number of the namespace that it is: it has one device, of its size. `None` for memory that firmware reserves.
+    /// Number of the namespace that it is: it has one device, of its size. `None` for memory that firmware reserves, and
+    /// for CXL memory.
     pub namespace: Option<u32>,
+    /// Number of the window of a region of volatile CXL memory; `None` for other regions.
+    pub window: Option<u32>,
     /// The devices.
     pub devices: Vec<Device>,
 }
@@ -119,7 +123,8 @@ fn stored_of(state: &State, region: u32) -> impl Iterator<Item = &StoredDevice> 
     state.dax_devices.iter().filter(move |one| one.region == region)
 }
 
-/// Returns the regions of character devices: those of namespaces, then those of reserved memory.
+/// Returns the regions of character devices: those of namespaces, then those of reserved memory, then those of volatile
+/// CXL memory.
 pub fn regions(platform: &Platform) -> Vec<DeviceRegion> {
     let nd_regions = platform.regions();
     let mut found = Vec::new();
@@ -129,6 +134,7 @@ pub fn regions(platform: &Platform) -> Vec<DeviceRegion> {
     }
     let reserved = (nd_regions.len() as u32..).zip(&platform.machine.soft_reserved);
     found.extend(reserved.map(|(number, range)| reserved_region(platform, number, range)));
+    found.extend(cxl::ram_regions(platform).into_iter().map(|region| cxl_region(platform, &region)));
     found
 }
 
@@ -148,6 +154,7 @@ pub(crate) fn namespace_region(
         align: map.align.into(),
         target_node: target_node(platform, region.number),
         namespace: Some(namespace.number),
+        window: None,
         devices: Vec::new(),
     };
     Some(region.load(platform))
@@ -160,6 +167,20 @@ fn reserved_region(platform: &Platform, number: u32, range: &SoftReserved) -> De
         align: RESERVED_ALIGN,
         target_node: target_node(platform, number),
         namespace: None,
+        window: None,
+        devices: Vec::new(),
+    };
+    region.load(platform)
+}
+
+fn cxl_region(platform: &Platform, one: &cxl::RamRegion) -> DeviceRegion {
+    let region = DeviceRegion {
+        number: one.number,
+        range: one.start..one.start.saturating_add(one.size),
+        align: RESERVED_ALIGN,
+        target_node: target_node(platform, one.number),
+        namespace: None,
+        window: Some(one.window),
         devices: Vec::new(),
     };
     region.load(platform)

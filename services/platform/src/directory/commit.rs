@@ -3,7 +3,7 @@
 use super::error::DirectoryError;
 use super::journal::{Change, FileWrite, JOURNAL, JOURNAL_NEW};
 use super::load::{parse, read};
-use super::paths::{KEYS, STATE, labels_path, media_path};
+use super::paths::{KEYS, STATE, cxl_labels_path, labels_path, media_path};
 use super::pending::Pending;
 use super::staged::STAGED;
 use crate::contents::ModuleWrite;
@@ -77,6 +77,9 @@ pub(super) fn file_write(write: &ModuleWrite) -> FileWrite {
         ModuleWrite::Media(module, off, bytes) => FileWrite::bytes(media_path(*module), *off, bytes),
         ModuleWrite::Zeros(module, off, len) => {
             FileWrite::Zeros { file: media_path(*module), off: *off, len: *len }
+        }
+        ModuleWrite::CxlLabels(device, digits) => {
+            FileWrite::Whole { file: cxl_labels_path(*device).into(), text: digits.clone() }
         }
         ModuleWrite::Key(name, text) => {
             let file = Path::new(KEYS).join(name);

@@ -135,6 +135,12 @@ pub enum StateFault {
         /// The device.
         device: DeviceId,
     },
+    /// CXL memory can't be so.
+    #[error("the CXL memory can't be so: {why}")]
+    Cxl {
+        /// The reason.
+        why: &'static str,
+    },
     /// A character device can't have these values.
     #[error("{device} can't be so: {why}")]
     Device {

@@ -22,6 +22,11 @@ pub(super) fn media_path(module: Handle) -> PathBuf {
     Path::new(MODULES).join(format!("{module}.media"))
 }
 
+/// Returns the path of the label area of the CXL device with this number.
+pub(crate) fn cxl_labels_path(device: u32) -> String {
+    format!("cxl/mem{device}.labels")
+}
+
 /// Returns the path of a module's label area.
 pub(super) fn labels_path(module: Handle) -> PathBuf {
     Path::new(MODULES).join(format!("{module}.labels"))

@@ -96,7 +96,10 @@ impl Directory {
             ModuleWrite::Labels(module, write) => {
                 Some(Step::Write(labels_path(module), write.off, write.bytes.to_vec()))
             }
-            ModuleWrite::Media(..) | ModuleWrite::Zeros(..) | ModuleWrite::Key(..) => None,
+            ModuleWrite::Media(..)
+            | ModuleWrite::Zeros(..)
+            | ModuleWrite::Key(..)
+            | ModuleWrite::CxlLabels(..) => None,
         });
         // ORDER: the machine and its labels are durable before the state. Stop here: there is no state, and the next
         // `init` removes the files.
@@ -148,6 +151,11 @@ impl Directory {
     /// Returns the platform.
     pub fn platform(&self) -> &Platform {
         &self.platform
+    }
+
+    /// Returns the text that a pending change gives a file; `None` if it gives it none.
+    pub(crate) fn pending_text(&self, name: &str) -> Option<&str> {
+        self.pending.text(name)
     }
 
     /// Returns the path of the directory.
@@ -234,7 +242,7 @@ impl Directory {
                     platform.state.clear_errors(*module, *off, bytes.len() as u64);
                 }
                 ModuleWrite::Zeros(module, off, len) => platform.state.clear_errors(*module, *off, *len),
-                ModuleWrite::Labels(..) | ModuleWrite::Key(..) => {}
+                ModuleWrite::Labels(..) | ModuleWrite::Key(..) | ModuleWrite::CxlLabels(..) => {}
             }
         }
         let mut writes: Vec<FileWrite> = writes.iter().map(file_write).collect();

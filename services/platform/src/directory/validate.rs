@@ -1,6 +1,7 @@
 //! Validation of a state file against its machine: a user may have edited either.
 
 use super::error::StateFault;
+use crate::cxl::{CxlCheck, CxlKind};
 use crate::dax::{DeviceId, Driver, PAGES, StoredDevice, StoredRange};
 use crate::goal::WAYS;
 use crate::machine::{FIRMWARE_SPACE, Handle, Machine, Module};
@@ -32,6 +33,11 @@ enum List {
     Security,
     Smart,
     Firmware,
+    CxlRegion,
+    CxlAllocation,
+    CxlPartition,
+    /// The values of CXL memory that are in no list of tables, and have no line.
+    CxlNumbers,
 }
 
 /// An entry of the state file: its list, and its position in it.
@@ -75,6 +81,17 @@ fn line_of(text: &str, (list, index): Entry) -> Option<usize> {
         smart: Vec<Spanned<IgnoredAny>>,
         #[serde(default)]
         firmware: Vec<Spanned<IgnoredAny>>,
+        #[serde(default)]
+        cxl: CxlLists,
+    }
+    #[derive(Default, Deserialize)]
+    struct CxlLists {
+        #[serde(default)]
+        region: Vec<Spanned<IgnoredAny>>,
+        #[serde(default)]
+        allocation: Vec<Spanned<IgnoredAny>>,
+        #[serde(default)]
+        partition: Vec<Spanned<IgnoredAny>>,
     }
     let lists: Lists = toml::from_str(text).ok()?;
     let list = match list {
@@ -90,6 +107,10 @@ fn line_of(text: &str, (list, index): Entry) -> Option<usize> {
         List::Security => &lists.security,
         List::Smart => &lists.smart,
         List::Firmware => &lists.firmware,
+        List::CxlRegion => &lists.cxl.region,
+        List::CxlAllocation => &lists.cxl.allocation,
+        List::CxlPartition => &lists.cxl.partition,
+        List::CxlNumbers => return None,
     };
     let before = text.get(..list.get(index)?.span().start)?;
     Some(before.matches('\n').count() + 1)
@@ -123,10 +144,21 @@ impl Check<'_> {
         unique(List::Smart, self.state.smart.iter().map(|one| one.module))?;
         each(List::Firmware, &self.state.firmware, |one| self.module(one.module).map(drop))?;
         unique(List::Firmware, self.state.firmware.iter().map(|one| one.module))?;
+        self.cxl()?;
         let mut uuids = BTreeSet::new();
         each(List::Namespace, &self.state.namespaces, |one| {
             if uuids.insert(one.uuid) { Ok(()) } else { Err(StateFault::SecondNamespace { uuid: one.uuid }) }
         })
+    }
+
+    fn cxl(&self) -> Checked {
+        let state = &self.state.cxl;
+        let check = CxlCheck::new(state, self.machine);
+        let fault = |why| StateFault::Cxl { why };
+        check.numbers().map_err(|why| ((List::CxlNumbers, 0), fault(why)))?;
+        each(List::CxlRegion, &state.regions, |one| check.region(one).map_err(fault))?;
+        each(List::CxlAllocation, &state.allocations, |one| check.allocation(one).map_err(fault))?;
+        each(List::CxlPartition, &state.partitions, |one| check.partition(one).map_err(fault))
     }
 
     fn module(&self, module: Handle) -> Result<&Module, StateFault> {
@@ -249,7 +281,12 @@ impl Check<'_> {
                 false => fault("a namespace has the range and the alignment of its device"),
             };
         };
-        let Some(reserved) = self.machine.soft_reserved.get(index) else {
+        let of_cxl = || {
+            let region = self.state.cxl.region(one.region);
+            region.filter(|region| region.enabled && region.kind == CxlKind::Ram).map(|region| region.size)
+        };
+        let reserved = self.machine.soft_reserved.get(index).map(|range| range.size);
+        let Some(region_size) = reserved.or_else(of_cxl) else {
             return fault("the machine has no region of its number");
         };
         if one.align.is_none_or(|align| !PAGES.contains(&align)) {
@@ -263,7 +300,7 @@ impl Check<'_> {
         for range in devices.iter().filter(|other| other.region == one.region).flat_map(|other| &other.ranges)
         {
             match ends(range) {
-                Some(bytes) if range.len > 0 && bytes.end <= reserved.size => taken.push(bytes),
+                Some(bytes) if range.len > 0 && bytes.end <= region_size => taken.push(bytes),
                 _ => return fault("a range of its region is empty or ends after the region"),
             }
         }

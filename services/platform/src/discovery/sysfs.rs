@@ -12,9 +12,9 @@ use super::sockets::{Slot, socket_of};
 use crate::boot;
 use crate::directory::{StateFault, state_fault};
 use crate::machine::{
-    AddressWindow, CxlHardware, CxlMemory, CxlPort, CxlSwitch, Dram, FIRMWARE_SPACE, FirmwareActivation,
-    Handle, Health, HostBridge, IpmctlGeneration, KernelVersion, Machine, MachineError, Memmap, Module,
-    PersistenceDomain, Profile, Security, Sensors,
+    AddressWindow, CxlHardware, CxlMemory, CxlPort, CxlSwitch, DEVICE_DECODERS, Dram, FIRMWARE_SPACE,
+    FirmwareActivation, Handle, Health, HostBridge, IpmctlGeneration, KernelVersion, Machine, MachineError,
+    Memmap, Module, PersistenceDomain, Profile, Security, Sensors,
 };
 use crate::namespace::format_labels;
 use crate::ndctl::{Inventory, NdModule, NdRegion};
@@ -385,6 +385,8 @@ fn cxl_hardware(shown: &Cxl, notes: &mut Vec<String>) -> CxlHardware {
             persistent,
             label_area: device.label_area.unwrap_or(128 << 10),
             firmware: device.firmware.clone().filter(|version| !version.is_empty()),
+            partition_alignment: 0,
+            decoders: DEVICE_DECODERS,
         });
     }
     for window in &shown.windows {
@@ -399,6 +401,7 @@ fn cxl_hardware(shown: &Cxl, notes: &mut Vec<String>) -> CxlHardware {
             granularity: window.granularity.unwrap_or(256),
             volatile: window.volatile,
             persistent: window.persistent,
+            accelerator: false,
         });
     }
     cxl

@@ -18,6 +18,8 @@ pub(crate) enum Json {
     Hex(u64),
     Array(Vec<Json>),
     Object(Vec<(&'static str, Json)>),
+    /// An object with names of other objects in its keys.
+    Map(Vec<(String, Json)>),
 }
 
 /// Fields of an object, in insertion order.
@@ -73,14 +75,10 @@ impl Json {
                 text += &format!("[{}]", parts.join(","));
             }
             Json::Object(fields) => {
-                text.push('{');
-                for (index, (name, value)) in fields.iter().enumerate() {
-                    text += if index == 0 { "" } else { "," };
-                    quote(&mut text, name);
-                    text += ":";
-                    text += &value.print_line();
-                }
-                text.push('}');
+                line_of(&mut text, fields.iter().map(|(name, value)| (*name, value)));
+            }
+            Json::Map(fields) => {
+                line_of(&mut text, fields.iter().map(|(name, value)| (name.as_str(), value)));
             }
             scalar => scalar.write(&mut text, false, 0),
         }
@@ -106,9 +104,13 @@ impl Json {
             }
             Json::Object(fields) => {
                 let write = |text: &mut String, (name, value): &(&str, Json)| {
-                    quote(text, name);
-                    *text += ":";
-                    value.write(text, human, depth + 1);
+                    value.write_field(text, name, human, depth + 1);
+                };
+                nest(text, depth, ['{', '}'], fields, write);
+            }
+            Json::Map(fields) => {
+                let write = |text: &mut String, (name, value): &(String, Json)| {
+                    value.write_field(text, name, human, depth + 1);
                 };
                 nest(text, depth, ['{', '}'], fields, write);
             }
@@ -116,9 +118,34 @@ impl Json {
     }
 }
 
+impl Json {
+    fn write_field(&self, text: &mut String, name: &str, human: bool, depth: usize) {
+        quote(text, name);
+        *text += ":";
+        self.write(text, human, depth);
+    }
+}
+
+/// Formats an object in one line.
+fn line_of<'a>(text: &mut String, fields: impl Iterator<Item = (&'a str, &'a Json)>) {
+    text.push('{');
+    for (index, (name, value)) in fields.enumerate() {
+        *text += if index == 0 { "" } else { "," };
+        quote(text, name);
+        *text += ":";
+        *text += &value.print_line();
+    }
+    text.push('}');
+}
+
 fn nest<T>(text: &mut String, depth: usize, marks: [char; 2], parts: &[T], write: impl Fn(&mut String, &T)) {
     text.push(marks[0]);
     if parts.is_empty() {
+        // json-c ends the line of an empty array.
+        if marks[0] == '[' {
+            *text += "\n";
+            *text += &"  ".repeat(depth);
+        }
         text.push(marks[1]);
         return;
     }
@@ -149,13 +176,14 @@ fn quote(text: &mut String, value: &str) {
     text.push('"');
 }
 
-/// Formats bytes for users: plain below 5000 KiB, with two decimal places in MiB and MB below 2 GiB, else in GiB and
-/// GB.
+/// Formats bytes for users: plain below 5000 KiB, with two decimal places in MiB and MB below 2 GiB, in GiB and GB below
+/// 2 TiB, else in TiB and TB.
 fn size(bytes: u64) -> String {
     let (unit, binary, word, decimal_word) = match bytes {
         0..5_120_000 => return bytes.to_string(),
         5_120_000..0x8000_0000 => (1_000_000_u128, 1_u128 << 20, "MiB", "MB"),
-        _ => (1_000_000_000, 1 << 30, "GiB", "GB"),
+        0x8000_0000..0x200_0000_0000 => (1_000_000_000, 1 << 30, "GiB", "GB"),
+        _ => (1_000_000_000_000, 1 << 40, "TiB", "TB"),
     };
     let bytes = u128::from(bytes);
     let (of_binary, of_decimal) = ((bytes * 200 / binary).div_ceil(2), (bytes / (unit / 200)).div_ceil(2));
@@ -174,6 +202,8 @@ mod test {
         assert_eq!(size(16 << 20), "\"16.00 MiB (16.78 MB)\"");
         assert_eq!(size(5_119_999), "5119999");
         assert_eq!(size(0x8000_0000), "\"2.00 GiB (2.15 GB)\"");
+        assert_eq!(size((2 << 40) - 1), "\"2048.00 GiB (2199.02 GB)\"");
+        assert_eq!(size(6 << 40), "\"6.00 TiB (6.60 TB)\"");
     }
 
     #[test]

@@ -55,6 +55,10 @@ pub struct CxlMemory {
     pub label_area: u64,
     /// Version of its firmware.
     pub firmware: Option<String>,
+    /// Unit in bytes in which its capacity can be divided anew into volatile and persistent memory; 0 if it can't be.
+    pub partition_alignment: u64,
+    /// Number of its decoders: the regions that it can join at once.
+    pub decoders: u32,
 }
 
 /// A range of physical addresses for regions of CXL memory (CXL 3.1, 9.18.1.3).
@@ -70,6 +74,8 @@ pub struct AddressWindow {
     pub volatile: bool,
     /// True if it takes persistent memory.
     pub persistent: bool,
+    /// True if it takes memory of accelerators (type 2), too.
+    pub accelerator: bool,
 }
 
 impl CxlHardware {

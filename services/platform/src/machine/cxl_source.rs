@@ -14,6 +14,14 @@ const CAPACITY_UNIT: u64 = 256 << 20;
 const WAYS: [usize; 8] = [1, 2, 3, 4, 6, 8, 12, 16];
 /// Default bytes on one bridge before a window continues on the next one.
 pub(super) const GRANULARITY: u64 = 256;
+/// Default number of decoders of a device.
+pub(crate) const DECODERS: u32 = 4;
+/// Numbers of decoders that a device can have (CXL 3.1, table 8-113; memory devices have at most 10).
+const DECODER_COUNTS: [u32; 6] = [1, 2, 4, 6, 8, 10];
+/// Ports below a host bridge or a switch: devices of a PCI bus.
+const PORTS_MAX: usize = 32;
+/// PCI buses below a host bridge.
+const BUSES_MAX: usize = 240;
 
 #[derive(Deserialize, Default)]
 #[serde(deny_unknown_fields)]
@@ -54,6 +62,8 @@ struct DeviceSource {
     persistent: Option<Spanned<ByteSize>>,
     label_area: Option<Spanned<ByteSize>>,
     firmware: Option<String>,
+    partition_alignment: Option<Spanned<ByteSize>>,
+    decoders: Option<Spanned<u32>>,
 }
 
 #[derive(Deserialize)]
@@ -66,6 +76,8 @@ struct WindowSource {
     volatile: bool,
     #[serde(default)]
     persistent: bool,
+    #[serde(default)]
+    accelerator: bool,
 }
 
 impl Reader<'_> {
@@ -85,6 +97,7 @@ impl Reader<'_> {
                 return Err(self.fault(&name, "the name of a second switch", "unique in a machine"));
             }
             let above = self.port(&cxl, &name, bridge, switch)?;
+            self.check_room(&cxl, &name, &above)?;
             cxl.switches.push(CxlSwitch { name: name.into_inner(), above });
         }
         for device in source.devices {
@@ -132,6 +145,11 @@ impl Reader<'_> {
             self.fault(&source.serial, "the serial", "up to 16 hexadecimal digits, as 0x00000000fe1a0b22")
         })?;
         let above = self.port(cxl, &source.serial, source.bridge, source.switch)?;
+        self.check_room(cxl, &source.serial, &above)?;
+        // A device of an unknown serial number has 0.
+        if serial != 0 && cxl.devices.iter().any(|known| known.serial == serial) {
+            return Err(self.fault(&source.serial, "the serial of a second device", "unique in the world"));
+        }
         let volatile = self.capacity_of(source.volatile.as_ref(), "the volatile capacity")?;
         let persistent = self.capacity_of(source.persistent.as_ref(), "the persistent capacity")?;
         if volatile == 0 && persistent == 0 {
@@ -140,7 +158,55 @@ impl Reader<'_> {
         }
         let label_area = source.label_area.as_ref();
         let label_area = label_area.map_or(Ok(LABEL_AREA), |found| self.label_area(found))?;
-        Ok(CxlMemory { serial, above, volatile, persistent, label_area, firmware: source.firmware })
+        let partition_alignment = self.partition_alignment(source.partition_alignment.as_ref())?;
+        let decoders = match source.decoders {
+            None => DECODERS,
+            Some(found) if DECODER_COUNTS.contains(found.get_ref()) => found.into_inner(),
+            Some(found) => return Err(self.fault(&found, "the number of decoders", "1, 2, 4, 6, 8 or 10")),
+        };
+        let firmware = source.firmware;
+        Ok(CxlMemory {
+            serial,
+            above,
+            volatile,
+            persistent,
+            label_area,
+            firmware,
+            partition_alignment,
+            decoders,
+        })
+    }
+
+    /// Checks that the port above the object called `name` has room for a further one.
+    fn check_room(
+        &self,
+        cxl: &CxlHardware,
+        name: &Spanned<String>,
+        above: &CxlPort,
+    ) -> Result<(), MachineError> {
+        let switches = cxl.switches.iter().filter(|switch| switch.above == *above).count();
+        let devices = cxl.devices.iter().filter(|device| device.above == *above).count();
+        if switches + devices >= PORTS_MAX {
+            return Err(self.fault(name, "the name or serial", "one of at most 32 below a bridge or switch"));
+        }
+        let bridge = cxl.bridge_above(above);
+        let is_below = |port: &CxlPort| cxl.bridge_above(port) == bridge;
+        let switches = cxl.switches.iter().filter(|switch| is_below(&switch.above)).count();
+        let devices = cxl.devices.iter().filter(|device| is_below(&device.above)).count();
+        match 2 * switches + devices < BUSES_MAX {
+            true => Ok(()),
+            false => {
+                let want = "below a bridge with at most 240 PCI buses: two for a switch, one for a device";
+                Err(self.fault(name, "the name or serial", want))
+            }
+        }
+    }
+
+    fn partition_alignment(&self, found: Option<&Spanned<ByteSize>>) -> Result<u64, MachineError> {
+        found.map_or(Ok(0), |found| match found.get_ref().as_u64() {
+            bytes if bytes < CAPACITY_MAX && bytes.is_multiple_of(CAPACITY_UNIT) => Ok(bytes),
+            _ => Err(self.fault(found, "the partition alignment", "a multiple of 256MiB below 4PiB, or 0B")),
+        })
     }
 
     fn capacity_of(
@@ -189,7 +255,7 @@ impl Reader<'_> {
             return Err(self.fault(&source.size, "the size", want));
         }
         let bridges = bridges.iter().map(|id| *id.get_ref()).collect();
-        let (volatile, persistent) = (source.volatile, source.persistent);
-        Ok(AddressWindow { size, bridges, granularity, volatile, persistent })
+        let (volatile, persistent, accelerator) = (source.volatile, source.persistent, source.accelerator);
+        Ok(AddressWindow { size, bridges, granularity, volatile, persistent, accelerator })
     }
 }

@@ -161,7 +161,7 @@ pub const FORM: [FormSection; 11] = [
     },
     FormSection {
         header: "[[cxl.bridge]]",
-        text: "A CXL host bridge. An emulated machine shows its CXL memory; regions of it are planned for real machines only.",
+        text: "A CXL host bridge. `lode cxl` lists the CXL memory of a machine, and makes regions of it.",
         optional: true,
         fields: &[
             required("id", "12", "Its number in firmware's tables (ACPI _UID). Unique."),
@@ -204,6 +204,12 @@ pub const FORM: [FormSection; 11] = [
                 "Size of its label storage area: 1KiB to 256MiB, a multiple of 256B.",
             ),
             optional("firmware", "\"1.0\"", "Version of its firmware [default: none]."),
+            optional(
+                "partition_alignment",
+                "\"0B\"",
+                "Unit in which `lode cxl set-partition` divides its capacity anew: a multiple of 256MiB. 0B if it can't.",
+            ),
+            optional("decoders", "4", "Number of regions that it can join at once: 1, 2, 4, 6, 8 or 10."),
         ],
     },
     FormSection {
@@ -228,6 +234,7 @@ pub const FORM: [FormSection; 11] = [
                 "false",
                 "True if it takes volatile memory. A window takes one of both, or both.",
             ),
+            optional("accelerator", "false", "True if it takes memory of accelerators (type 2), too."),
         ],
     },
 ];
@@ -353,6 +360,8 @@ mod test {
             ("persistent = \"512MiB\"", "", "volatile or persistent memory"),
             ("persistent = true", "persistent = false", "volatile = true or persistent = true"),
             ("0x00000000fe1a0b22", "fe1a0b22", "the serial can't be fe1a0b22"),
+            ("#decoders = 4", "decoders = 3", "the number of decoders can't be 3"),
+            ("#partition_alignment = \"0B\"", "partition_alignment = \"1MiB\"", "the partition alignment"),
         ] {
             let changed = text.replacen(from, to, 1);
             assert_ne!(changed, text, "{from}");

@@ -17,6 +17,7 @@ mod text;
 mod typo;
 
 pub use cxl::{AddressWindow, CxlHardware, CxlMemory, CxlPort, CxlSwitch, HostBridge};
+pub(crate) use cxl_source::DECODERS as DEVICE_DECODERS;
 pub use error::ModuleError;
 pub use firmware_activation::FirmwareActivation;
 pub use form::{FORM, FormField, FormSection, template};

@@ -1,7 +1,7 @@
 //! Writer of machine files.
 
 use super::cxl::{CxlHardware, CxlPort};
-use super::cxl_source::GRANULARITY;
+use super::cxl_source::{DECODERS, GRANULARITY};
 use super::firmware_activation::FirmwareActivation;
 use super::hardware::Machine;
 use super::module::{Health, Module, Security, Sensors};
@@ -152,6 +152,12 @@ impl File {
                 self.size("label_area", device.label_area);
             }
             self.optional("firmware", device.firmware.as_deref());
+            if device.partition_alignment != 0 {
+                self.size("partition_alignment", device.partition_alignment);
+            }
+            if device.decoders != DECODERS {
+                self.number("decoders", device.decoders.into());
+            }
         }
         for window in &cxl.windows {
             self.section("[[cxl.window]]");
@@ -162,6 +168,9 @@ impl File {
                 self.size("granularity", window.granularity);
             }
             self.0 += &format!("volatile = {}\npersistent = {}\n", window.volatile, window.persistent);
+            if window.accelerator {
+                self.0 += "accelerator = true\n";
+            }
         }
     }
 
@@ -225,7 +234,10 @@ mod test {
         let module = &mut machine.modules[0];
         (module.health, module.capacity, module.identity) = (Health::NonFunctional, 0, None);
         machine.cxl.windows[0].granularity = 4096;
+        machine.cxl.windows[0].accelerator = true;
         machine.cxl.devices[0].serial = u64::MAX;
+        machine.cxl.devices[0].partition_alignment = 1 << 30;
+        machine.cxl.devices[0].decoders = 10;
         machine.cxl.devices[0].above = CxlPort::Bridge(12);
         assert_eq!(Machine::parse(&machine.text(&[])).unwrap(), machine);
     }

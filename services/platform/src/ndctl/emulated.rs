@@ -237,7 +237,13 @@ fn dax_region(platform: &Platform, region: &DeviceRegion) -> DaxRegion {
     DaxRegion {
         number: region.number,
         // The path of a namespace depends on firmware.
-        path: region.namespace.is_none().then(|| format!("/platform/hmem.{}", region.number)),
+        path: match region.window {
+            Some(window) => Some(format!(
+                "/platform/ACPI0017:00/root0/decoder0.{window}/region{0}/dax_region{0}",
+                region.number
+            )),
+            None => region.namespace.is_none().then(|| format!("/platform/hmem.{}", region.number)),
+        },
         size: Some(region.size()),
         available,
         align: Some(region.align),

@@ -340,7 +340,7 @@ impl NdRegion {
 }
 
 /// Formats an array. In the format for users, an array of one element is printed as the element.
-pub(super) fn print_array(mut array: Vec<Json>, human: bool) -> String {
+pub(crate) fn print_array(mut array: Vec<Json>, human: bool) -> String {
     if human && array.len() == 1 {
         return array.remove(0).print(human) + "\n";
     }

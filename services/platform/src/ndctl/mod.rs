@@ -21,4 +21,5 @@ pub use inventory::{
     NdPersonality, NdRegion, SECTOR,
 };
 pub use label_area::{LabelAreaBytes, index_area_len, label_areas};
+pub(crate) use list::print_array;
 pub use list::{Included, ListFilter, ListRequest, RegionType};

@@ -1,0 +1,55 @@
+//! CXL memory of emulated machines: devices below host bridges and switches, address windows, and regions of them.
+//!
+//! ```text
+//!   stored     what the state has                       topology   ports, with numbers and PCI addresses
+//!   window     root decoders: addresses, free ranges    decode     decoders of host bridges and switches
+//!   dpa        memory that decoders of devices hold     region     regions
+//!   memdev     devices and ports                        labels     label storage areas
+//!   inventory  plain data, emulated    from the state   filter, find, list   names, and `cxl list`
+//! ```
+//!
+//! A start forgets regions, reservations and disabled devices, as the kernel does: it finds no decoder in use. Labels and
+//! the division of capacity stay.
+
+mod decode;
+mod dpa;
+mod emulated;
+mod error;
+mod filter;
+mod find;
+mod inventory;
+mod labels;
+mod list;
+mod memdev;
+mod region;
+mod stored;
+mod topology;
+mod validate;
+mod window;
+
+pub use dpa::{DpaRequest, free, reserve};
+pub use emulated::inventory;
+pub(crate) use emulated::{RamRegion, ram_regions};
+pub use error::{CxlErrno, CxlError};
+pub use inventory::{
+    CxlDecoder, CxlInventory, CxlListRequest, CxlMapping, CxlMemdev, CxlPartitionView, CxlPortLevel,
+    CxlPortView, CxlRegion, CxlWindowView,
+};
+pub use labels::{read_labels, write_labels};
+pub use memdev::{PartitionRequest, disable, disable_port, enable, enable_port, set_partition};
+pub use region::{CxlRegionRequest, create, destroy, set_enabled};
+pub use stored::{Allocation, CxlKind, CxlPartition, CxlState, StoredCxlRegion};
+pub use topology::Dport;
+pub(crate) use validate::CxlCheck;
+
+/// Returns the number that a whole word is, in the notation of C.
+pub(crate) fn number_alone(word: &str) -> Option<u64> {
+    let (digits, base) = match word.strip_prefix("0x").or_else(|| word.strip_prefix("0X")) {
+        Some(digits) => (digits, 16),
+        None if word.len() > 1 && word.starts_with('0') => (&word[1..], 8),
+        None => (word, 10),
+    };
+    // from_str_radix takes a sign.
+    let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+    is_number.then(|| u64::from_str_radix(digits, base).ok())?
+}

@@ -1,0 +1,134 @@
+//! Validation of the CXL memory in a state file: a user may have edited it.
+
+use super::decode::check_positions;
+use super::stored::{Allocation, CxlPartition, CxlState, StoredCxlRegion};
+use super::topology::{Level, Topology};
+use super::window::WINDOW_ALIGN;
+use crate::machine::{CxlHardware, Machine};
+
+/// Reason why the machine can't have the CXL memory of a state.
+pub(crate) type CxlFault = &'static str;
+
+/// Checks a state against its machine.
+pub(crate) struct CxlCheck<'a> {
+    state: &'a CxlState,
+    cxl: &'a CxlHardware,
+    topology: Topology,
+}
+
+impl<'a> CxlCheck<'a> {
+    pub(crate) fn new(state: &'a CxlState, machine: &'a Machine) -> CxlCheck<'a> {
+        CxlCheck { state, cxl: &machine.cxl, topology: Topology::of(&machine.cxl) }
+    }
+
+    /// Checks what is not in a list of tables.
+    pub(crate) fn numbers(&self) -> Result<(), CxlFault> {
+        let windows = self.state.next_regions.len();
+        if windows > 0 && windows != self.cxl.windows.len() {
+            return Err("next_regions has other than one number for each window");
+        }
+        if !self.state.disabled_devices.iter().all(|device| self.has_device(*device)) {
+            return Err("disabled_devices names a device that the machine lacks");
+        }
+        let is_bridge = |port: &u32| {
+            self.topology
+                .ports
+                .get(*port as usize)
+                .is_some_and(|one| matches!(one.level, Level::Root | Level::Bridge))
+        };
+        match self.state.disabled_ports.iter().all(is_bridge) {
+            true => Ok(()),
+            false => Err("disabled_ports names a port that is none of a host bridge"),
+        }
+    }
+
+    fn has_device(&self, device: u32) -> bool {
+        (device as usize) < self.cxl.devices.len()
+    }
+
+    pub(crate) fn region(&self, region: &StoredCxlRegion) -> Result<(), CxlFault> {
+        if self.state.regions.iter().filter(|other| other.number == region.number).count() > 1 {
+            return Err("a region has the number of another one");
+        }
+        let Some(window) = self.cxl.windows.get(region.window as usize) else {
+            return Err("a region is in a window that the machine lacks");
+        };
+        if region.devices.is_empty() || !region.devices.iter().all(|device| self.has_device(*device)) {
+            return Err("a region has no device, or one that the machine lacks");
+        }
+        if !window.takes(region.kind) {
+            return Err("a region is in a window that does not take its kind of memory");
+        }
+        let unit = WINDOW_ALIGN.saturating_mul(region.devices.len() as u64);
+        let end = region.off.checked_add(region.size);
+        if region.size == 0 || !region.size.is_multiple_of(unit) || end.is_none_or(|end| end > window.size) {
+            return Err("a region has a size that its devices can't share, or is not in its window");
+        }
+        let overlaps = |other: &&StoredCxlRegion| {
+            other.number != region.number
+                && other.window == region.window
+                && other.off < region.off.saturating_add(region.size)
+                && region.off < other.off.saturating_add(other.size)
+        };
+        if self.state.regions.iter().any(|other| overlaps(&other)) {
+            return Err("a region overlaps another one");
+        }
+        if !region.granularity.is_power_of_two() || !(256..=16 << 10).contains(&region.granularity) {
+            return Err("a region has a granularity that is no power of two from 256 to 16384");
+        }
+        if region.enabled && !region.committed {
+            return Err("a region is enabled, and decoders don't have it");
+        }
+        if !region.committed {
+            return Ok(());
+        }
+        let has_memory = |device: &u32| {
+            self.state.allocations_of(*device).filter(|one| one.region == Some(region.number)).count() == 1
+        };
+        if !region.devices.iter().all(has_memory) {
+            return Err("a device of a region has not one allocation for it");
+        }
+        check_positions(self.cxl, &self.topology, window, region)
+            .map_err(|_| "the devices of a region can't have these positions")
+    }
+
+    pub(crate) fn allocation(&self, one: &Allocation) -> Result<(), CxlFault> {
+        let Some(device) = self.cxl.devices.get(one.device as usize) else {
+            return Err("an allocation is on a device that the machine lacks");
+        };
+        let held: Vec<&Allocation> = self.state.allocations_of(one.device).collect();
+        if held.len() > device.decoders as usize {
+            return Err("a device has more allocations than decoders");
+        }
+        let total = device.volatile + device.persistent;
+        if one.len == 0 || one.off.checked_add(one.len).is_none_or(|end| end > total) {
+            return Err("an allocation is empty, or not on its device");
+        }
+        if held.windows(2).any(|pair| pair[0].off.saturating_add(pair[0].len) > pair[1].off) {
+            return Err("the allocations of a device are not in the order of their addresses");
+        }
+        let fits = |number: u32| {
+            self.state.region(number).is_some_and(|region| {
+                region.devices.contains(&one.device)
+                    && region.kind == one.kind
+                    && one.len.checked_mul(region.devices.len() as u64) == Some(region.size)
+            })
+        };
+        match one.region.is_none_or(fits) {
+            true => Ok(()),
+            false => Err("an allocation is of a region that lacks the device, or has another share of it"),
+        }
+    }
+
+    pub(crate) fn partition(&self, one: &CxlPartition) -> Result<(), CxlFault> {
+        if self.state.partitions.iter().filter(|other| other.device == one.device).count() > 1 {
+            return Err("a device has two partitions");
+        }
+        let total =
+            self.cxl.devices.get(one.device as usize).map(|device| device.volatile + device.persistent);
+        match total {
+            Some(total) if one.volatile.max(one.next_volatile) <= total => Ok(()),
+            _ => Err("a partition is of a device that the machine lacks, or larger than the device"),
+        }
+    }
+}
