@@ -70,6 +70,17 @@ impl Cpu {
         stored && unsafe { self.flush(into, len) }
     }
 
+    /// Stores `lines` whole lines and starts their write-back. Returns true if all could be stored. `into` is the start of
+    /// a line.
+    ///
+    /// # Safety
+    /// `into` lies inside of a live mapping for the lines, `from` is valid for them and doesn't overlap.
+    #[inline]
+    pub(crate) unsafe fn copy_lines(self, into: *mut u8, from: *const u8, lines: usize) -> bool {
+        // SAFETY: - the caller's lines.
+        unsafe { self.copy(into, from, lines * lode_layout::LINE as usize) }
+    }
+
     /// Waits until all that this thread flushed and copied has reached the persistence domain.
     #[inline]
     pub(crate) fn fence(self) {

@@ -29,6 +29,11 @@ impl Cpu {
         unsafe { access::store_words(into, from, len) }
     }
 
+    pub(crate) unsafe fn copy_lines(self, into: *mut u8, from: *const u8, lines: usize) -> bool {
+        // SAFETY: - the caller's promises.
+        unsafe { self.copy(into, from, lines * lode_layout::LINE as usize) }
+    }
+
     pub(crate) fn fence(self) {
         // ORDER: orders like a fence. No durability is promised here.
         fence(Ordering::SeqCst);

@@ -109,18 +109,28 @@ impl Cpu {
             return false;
         }
         let (into, from) = (into.wrapping_add(head), from.wrapping_add(head));
-        let copied = lines == 0
-            || match self.stream {
-                // SAFETY: - copies the whole lines, which begin at a line.
-                Stream::Avx512 => unsafe { copy_lines_avx512(into, from, lines) },
-                // SAFETY: - as above.
-                Stream::Avx2 => unsafe { copy_lines_avx2(into, from, lines) },
-                // SAFETY: - as above.
-                Stream::Sse2 => unsafe { copy_lines_sse2(into, from, lines) },
-            };
+        // SAFETY: - copies the whole lines, which begin at a line.
+        let copied = lines == 0 || unsafe { self.copy_lines(into, from, lines) };
         let (into, from) = (into.wrapping_add(len - head - tail), from.wrapping_add(len - head - tail));
         // SAFETY: - copies the rest.
         copied && (tail == 0 || unsafe { copy_words(into, from, tail) })
+    }
+
+    /// Stores `lines` whole lines past the cache, at least one. Returns true if all could be stored. `into` is the start of
+    /// a line.
+    ///
+    /// # Safety
+    /// `into` lies inside of a live mapping for the lines, `from` is valid for them and doesn't overlap.
+    #[inline]
+    pub(crate) unsafe fn copy_lines(self, into: *mut u8, from: *const u8, lines: usize) -> bool {
+        match self.stream {
+            // SAFETY: - the caller's lines.
+            Stream::Avx512 => unsafe { copy_lines_avx512(into, from, lines) },
+            // SAFETY: - as above.
+            Stream::Avx2 => unsafe { copy_lines_avx2(into, from, lines) },
+            // SAFETY: - as above.
+            Stream::Sse2 => unsafe { copy_lines_sse2(into, from, lines) },
+        }
     }
 
     /// Waits until all that this thread flushed and copied has reached the persistence domain.
