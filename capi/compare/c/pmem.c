@@ -23,7 +23,7 @@
 #include <unistd.h>
 #include <libpmem.h>
 
-#define STEPS 12
+#define STEPS 5
 #define SLOTS 4
 #define AREA (64 * 1024)
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))

@@ -119,13 +119,12 @@ fn are_equal(theirs: &str, ours: &str) -> bool {
 }
 
 fn wanted(theirs: &str, ours: &str) -> Option<&'static Wanted> {
-    let step = |line: &'static Wanted| {
-        let call = theirs.split_once(' ').is_some_and(|(_, call)| call.starts_with(line.start));
-        let answers = |text: &str| text.split(MESSAGE).next().unwrap_or_default().to_owned();
-        let same = line.kind == WantedKind::Result || answers(theirs) == answers(ours);
-        call && same && theirs.contains(line.theirs) && ours.contains(line.ours)
-    };
-    WANTED.iter().find(|line| step(line))
+    let call = |line: &str| line.split_once(' ').map(|(_, call)| call.to_owned()).unwrap_or_default();
+    let answer = |line: &str| line.split(MESSAGE).next().unwrap_or_default().to_owned();
+    WANTED.iter().find(|wanted| {
+        let same = wanted.kind == WantedKind::Result || answer(theirs) == answer(ours);
+        same && (wanted.is)(&call(theirs), &call(ours))
+    })
 }
 
 impl fmt::Display for Difference {

@@ -21,6 +21,6 @@ mod wanted;
 
 pub use comparison::{Comparison, Difference};
 pub use library::Library;
-pub use program::Program;
+pub use program::{Program, in_memory, on_library};
 pub use symbols::{Symbols, symbols};
 pub use wanted::{Wanted, WantedKind};

@@ -9,7 +9,8 @@ use tempfile::TempDir;
 /// A compiled program.
 #[derive(Debug)]
 pub struct Program {
-    folder: TempDir,
+    /// Removed together with the program.
+    _folder: TempDir,
     path: PathBuf,
     library: Library,
 }
@@ -28,7 +29,7 @@ impl Program {
         compiler.args(["-O1", "-Wall", "-Wextra", "-Werror", "-pthread", "-o"]).arg(&path);
         compiler.arg(source(name)).arg(format!("-l{}", library.name)).arg("-ldl");
         assert!(compiler.status().unwrap().success(), "{name}.c does not compile");
-        Some(Program { folder, path, library })
+        Some(Program { _folder: folder, path, library })
     }
 
     /// Links `c/NAME.c` with our archive into a static program.
@@ -39,7 +40,7 @@ impl Program {
         compiler.args(["-O1", "-static", "-pthread", "-o"]).arg(&path).arg(source(name)).arg("-L");
         compiler.arg(library.ours()).arg(format!("-l{}", library.name));
         assert!(compiler.status().unwrap().success(), "{name}.c does not link statically");
-        Program { folder, path, library }
+        Program { _folder: folder, path, library }
     }
 
     /// Returns the program's path.
@@ -55,15 +56,10 @@ impl Program {
         on_library(&mut command, is_ours.then(|| self.library.ours()).as_deref());
         command.envs(variables.iter().copied()).output().unwrap()
     }
-
-    /// Returns the folder of the program, for what its test has to keep.
-    pub fn folder(&self) -> &Path {
-        self.folder.path()
-    }
 }
 
 /// Sets the variables of a program's environment that choose its libraries, and removes PMDK's.
-pub(crate) fn on_library(command: &mut Command, folder: Option<&Path>) {
+pub fn on_library(command: &mut Command, folder: Option<&Path>) {
     for (name, _) in std::env::vars_os() {
         let text = name.to_string_lossy();
         if text.starts_with("PMEM") || text == "LD_LIBRARY_PATH" || text == "LODE_CPU_MASK" {
@@ -76,7 +72,7 @@ pub(crate) fn on_library(command: &mut Command, folder: Option<&Path>) {
 }
 
 /// Returns an empty folder on tmpfs, or where temporary files are.
-pub(crate) fn in_memory() -> TempDir {
+pub fn in_memory() -> TempDir {
     tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
 }
 

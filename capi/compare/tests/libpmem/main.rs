@@ -3,3 +3,4 @@
 
 mod answers;
 mod linking;
+mod programs;
