@@ -34,6 +34,7 @@ soak:
 bench:
 	setup/install.sh bench
 	cargo build --release --locked --package lodestone-cli
+	cargo xtask capi
 	cargo run --release --locked --manifest-path tools/bench/Cargo.toml -- $(NAMES)
 
 capi:

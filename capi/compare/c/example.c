@@ -1,9 +1,9 @@
-/* Creates, changes and reads a file, as the examples of libpmem do. */
+/* Creates, changes and reads a file, as the examples of libpmem do. With an argument it prints its last message. */
 #include <stdio.h>
 #include <string.h>
 #include <libpmem.h>
 
-int main(void)
+int main(int count, char **arguments)
 {
     size_t mapped;
     int is_pmem;
@@ -21,5 +21,7 @@ int main(void)
     start = pmem_map_file("file", 0, 0, 0, &mapped, NULL);
     printf("%s %zu %c %d %d\n", start, mapped, start[9024], start[9025], pmem_map_file("missing/f", 0, 0, 0, NULL, NULL) != NULL);
     puts(strncmp(pmem_errormsg(), "open missing/f: No such file or directory", 41) == 0 ? "message" : pmem_errormsg());
+    if (count > 1)
+        printf("%s: %s\n", arguments[1], pmem_errormsg());
     return pmem_unmap(start, mapped);
 }

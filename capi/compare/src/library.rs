@@ -30,14 +30,16 @@ impl Library {
         let stamp = modified.duration_since(UNIX_EPOCH).unwrap().as_nanos();
         let folder = built.join("capi").join(format!("{}-{stamp}", self.name));
         if !folder.exists() {
-            let new = folder.with_extension(std::process::id().to_string());
+            let capi = built.join("capi");
+            fs::create_dir_all(&capi).unwrap();
+            let work = tempfile::tempdir_in(&capi).unwrap();
+            let new = work.path().join("lib");
             let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../link.sh");
             let linked = Command::new(script).arg(self.name).arg(archive).arg(&new).status().unwrap();
             assert!(linked.success(), "capi/link.sh failed");
-            if fs::rename(&new, &folder).is_err() {
-                // Another test was faster.
-                fs::remove_dir_all(&new).unwrap();
-            }
+            // Fails if another test was faster; its files are the same.
+            let renamed = fs::rename(&new, &folder);
+            assert!(renamed.is_ok() || folder.exists(), "{renamed:?}");
         }
         folder
     }

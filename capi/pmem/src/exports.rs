@@ -5,7 +5,9 @@ use crate::failure::Failure;
 use crate::ranges::{Direct, Ranges};
 use crate::request::{self, Request};
 use crate::{deep, logging, message};
-use lode_pmem::{ByAddress, CopyPath, Durability, DurabilityEvidence, ProgramMapping, Sysfs, unmap_program};
+use lode_pmem::{
+    ByAddress, CopyPath, Cpu, Durability, DurabilityEvidence, ProgramMapping, Sysfs, unmap_program,
+};
 use spin::mutex::SpinMutex;
 use std::ffi::{CStr, CString, OsString, c_char, c_int, c_uint, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -47,7 +49,7 @@ static ON_LOAD: extern "C" fn() = on_load;
 /// Reads the environment, as libpmem(7) says, when the library is loaded.
 extern "C" fn on_load() {
     let _ = catch_unwind(|| {
-        chosen();
+        INSTRUCTIONS.get_or_init(|| instructions(&variable, &Sysfs::default()));
         HINT.get_or_init(|| mapping_hint(&variable));
         // SAFETY: - the callbacks take and release a lock, in the thread that forks, and in the child's only one.
         unsafe { libc::pthread_atfork(Some(before_fork), Some(after_fork), Some(after_fork)) };
@@ -72,20 +74,11 @@ fn variable(name: &str) -> Option<OsString> {
     if is_secure { None } else { std::env::var_os(name) }
 }
 
-/// Returns the instructions.
+/// Returns the instructions. A call that comes before `on_load`, from the start of a static program, has those of every CPU.
 #[inline(always)]
 fn chosen() -> &'static ByAddress {
-    match INSTRUCTIONS.get() {
-        Some(chosen) => chosen,
-        None => choose(),
-    }
-}
-
-/// Chooses the instructions, for a call from another library's start.
-#[cold]
-#[inline(never)]
-fn choose() -> &'static ByAddress {
-    INSTRUCTIONS.get_or_init(|| instructions(&variable, &Sysfs::default()))
+    static OLDEST: ByAddress = ByAddress::new(Cpu::oldest(), usize::MAX);
+    INSTRUCTIONS.get().unwrap_or(&OLDEST)
 }
 
 /// Runs a call that may fail. A failure sets errno and the thread's message, and so does a panic.

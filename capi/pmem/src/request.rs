@@ -185,3 +185,67 @@ fn mmap_words(len: usize, error: &io::Error) -> String {
 pub(crate) fn path(name: &std::ffi::CStr) -> &Path {
     Path::new(std::ffi::OsStr::from_bytes(name.to_bytes()))
 }
+
+#[cfg(test)]
+mod test {
+    use super::*;
+    use lode_pmem::Durability;
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    /// Bytes of the emulated device.
+    const LEN: usize = 4 << 20;
+
+    /// A tree in which /dev/zero is a device-DAX node, in a region if `has_region` says so.
+    fn tree(has_region: bool) -> (tempfile::TempDir, Sysfs) {
+        let root = tempfile::tempdir().unwrap();
+        let region = root.path().join("devices").join(if has_region { "region3" } else { "hmem" });
+        let device = region.join("dax3.0");
+        fs::create_dir_all(&device).unwrap();
+        fs::create_dir_all(root.path().join("dev/char")).unwrap();
+        for (name, value) in [("size", LEN.to_string()), ("align", (2 << 20).to_string())] {
+            fs::write(device.join(name), value).unwrap();
+        }
+        for (name, value) in [("mappings", "1\n"), ("persistence_domain", "memory_controller\n")] {
+            fs::write(region.join(name), value).unwrap();
+        }
+        // Device 1:5 is /dev/zero on every Linux. Its shared mapping is memory.
+        symlink(&device, root.path().join("dev/char/1:5")).unwrap();
+        let sysfs = Sysfs::at(root.path());
+        (root, sysfs)
+    }
+
+    fn request(len: usize, flags: i32) -> Request<'static> {
+        Request { path: Path::new("/dev/zero"), len, flags, mode: 0, above: None }
+    }
+
+    #[test]
+    fn devices_take_their_own_length_and_two_flags() {
+        let (_root, sysfs) = tree(true);
+        for (len, flags) in [(0, 0), (LEN, 0), (0, CREATE), (LEN, CREATE | SPARSE)] {
+            let mapping = request(len, flags).map(&sysfs).unwrap();
+            assert_eq!(mapping.addresses.len(), LEN);
+            assert_eq!(mapping.report.unwrap().durability, Durability::Line);
+            let attribute = mapping.deep_flush.unwrap();
+            assert!(attribute.ends_with("region3/deep_flush"), "{}", attribute.display());
+        }
+        for (len, flags, words) in [
+            (LEN - 1, 0, "Device DAX length must be either 0 or the exact size of the device: 4194304"),
+            (LEN + 1, CREATE, "Device DAX length must be either 0 or the exact size of the device: 4194304"),
+            (0, EXCL, "flag unsupported for Device DAX 2"),
+            (0, CREATE | TMPFILE, "flag unsupported for Device DAX 9"),
+            (0, 16, "invalid flag specified 10"),
+        ] {
+            assert_eq!(request(len, flags).map(&sysfs).unwrap_err(), Failure::invalid(words));
+        }
+    }
+
+    #[test]
+    fn devices_without_region_are_taken() {
+        let (_root, sysfs) = tree(false);
+        let mapping = request(0, 0).map(&sysfs).unwrap();
+        assert_eq!((mapping.report.unwrap().durability, mapping.deep_flush), (Durability::None, None));
+        let other = Request { path: Path::new("/dev/null"), ..request(0, 0) };
+        assert_eq!(other.map(&sysfs).unwrap_err(), Failure::invalid("/dev/null is not device DAX"));
+    }
+}

@@ -5,6 +5,7 @@ use crate::completions::{self, Completions};
 use crate::crash::{self, Crash};
 use crate::daxctl::Daxctl;
 use crate::demo::{self, Demo};
+use crate::exec::{self, Exec};
 use crate::failure::EXIT_CODES;
 use crate::fields;
 use crate::global_options::GlobalOptions;
@@ -60,6 +61,9 @@ pub(crate) enum Command {
     Ndctl(Ndctl),
     /// List character devices of a machine, and change those of an emulated one, with the commands of daxctl
     Daxctl(Daxctl),
+    /// Run a program that was written for PMDK on Lodestone's libraries
+    #[command(long_about = exec::ABOUT, after_long_help = exec::help())]
+    Exec(Exec),
     /// Measure Lodestone and its peers side by side
     Bench(Bench),
     /// Cut the power of a simulated machine, and check the recovered content

@@ -38,7 +38,7 @@ pub struct ByAddress {
 impl ByAddress {
     /// Uses the instructions of `cpu`: flushes, and copies `stream_min` bytes and more past the cache. `usize::MAX` copies
     /// nothing past it.
-    pub fn new(cpu: Cpu, stream_min: usize) -> ByAddress {
+    pub const fn new(cpu: Cpu, stream_min: usize) -> ByAddress {
         ByAddress { cpu, is_flushing: true, stream_min }
     }
 

@@ -17,10 +17,15 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::ptr;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 const READ_WRITE: ProtFlags = ProtFlags::READ.union(ProtFlags::WRITE);
 const LARGE_PAGE: usize = 2 << 20;
 const HUGE_PAGE: usize = 1 << 30;
+
+/// The addresses that the program unmapped last, which are likely free: a hint that saves a search.
+static FREED_START: AtomicUsize = AtomicUsize::new(0);
+static FREED_LEN: AtomicUsize = AtomicUsize::new(0);
 
 /// A shared mapping of a file or of a device-DAX node, which the program owns from now on.
 #[derive(Clone, Debug)]
@@ -115,6 +120,10 @@ impl ProgramMapping {
 pub unsafe fn unmap_program(start: usize, len: usize) -> io::Result<()> {
     // SAFETY: - the caller's promise.
     unsafe { mm::munmap(ptr::without_provenance_mut(start), len) }?;
+    // ORDER: a hint, which the kernel checks.
+    FREED_LEN.store(len, Ordering::Relaxed);
+    // ORDER: as above.
+    FREED_START.store(start, Ordering::Relaxed);
     Ok(())
 }
 
@@ -160,7 +169,10 @@ pub fn deep_flush_region(attribute: &Path) {
 /// accepted.
 fn map(file: &File, len: usize, above: Option<usize>) -> io::Result<(usize, bool)> {
     let align = if len >= 2 * HUGE_PAGE { HUGE_PAGE } else { LARGE_PAGE };
-    let wanted = above.and_then(|above| free_addresses(above, len, align));
+    let wanted = match above {
+        Some(above) => free_addresses(above, len, align),
+        None => freed_hint(len, align).or_else(|| aligned_hint(len, align)),
+    };
     match map_at(file, len, align, wanted, MapFlags::SHARED_VALIDATE | MapFlags::SYNC) {
         Ok(start) => Ok((start, true)),
         // EINVAL: a kernel older than the flag.
@@ -171,7 +183,7 @@ fn map(file: &File, len: usize, above: Option<usize>) -> io::Result<(usize, bool
     }
 }
 
-/// Maps the file at `wanted`, or where the kernel likes, at an aligned address if it can be had.
+/// Maps the file at `wanted`, or where the kernel likes. Another thread may take the addresses first: then looks for others.
 fn map_at(
     file: &File,
     len: usize,
@@ -184,13 +196,21 @@ fn map_at(
         unsafe { mm::mmap(ptr::without_provenance_mut(hint), len, READ_WRITE, flags, file, 0) }
     };
     let start = map(wanted.unwrap_or(0))?;
-    if wanted.is_some() || start.addr().is_multiple_of(align) {
+    if start.addr().is_multiple_of(align) {
         return Ok(start.addr());
     }
-    // A kernel that aligns no mappings of this file or length by itself: look for aligned addresses, and map there.
+    let Some(hint) = aligned_hint(len, align) else { return Ok(start.addr()) };
     // SAFETY: - this function made the mapping just now, and no reference to it exists.
     unsafe { mm::munmap(start, len) }?;
-    Ok(map(aligned_hint(len, align).unwrap_or(0))?.addr())
+    Ok(map(hint)?.addr())
+}
+
+/// Returns the start of the addresses that the program unmapped last, if they are aligned and were as many: a shorter mapping
+/// would break a large free range. A hint is used once.
+fn freed_hint(len: usize, align: usize) -> Option<usize> {
+    // ORDER: a hint, which the kernel checks.
+    let (start, freed) = (FREED_START.swap(0, Ordering::Relaxed), FREED_LEN.load(Ordering::Relaxed));
+    (start != 0 && start.is_multiple_of(align) && freed == len).then_some(start)
 }
 
 /// Returns an aligned address with `len` free bytes.

@@ -12,6 +12,7 @@ mod dax_volumes_are_mapped;
 mod daxctl_verbs;
 mod dirty_shutdown;
 mod emulated_machines;
+mod exec_runs_programs;
 mod exit_0_means_complete_output;
 mod failed_sync_stops_load;
 mod guide_is_true;

@@ -26,6 +26,11 @@ impl Cpu {
         Cpu { dcpop: capabilities & libc::HWCAP_DCPOP != 0 && hidden & 1 == 0 }
     }
 
+    /// Returns the instructions that every CPU of this kind has.
+    pub const fn oldest() -> Cpu {
+        Cpu { dcpop: false }
+    }
+
     /// Returns true if flushed lines reach the persistence domain with the next fence.
     pub(crate) fn reaches_persistence(self) -> bool {
         self.dcpop

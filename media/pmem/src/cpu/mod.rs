@@ -43,11 +43,6 @@ impl Cpu {
         let masked = hidden(std::env::var_os(MASK_VARIABLE).as_deref())?;
         Ok(Cpu::choose(masked | hidden(Some(OsStr::new(features)))?))
     }
-
-    /// Chooses the instructions that every CPU of this kind has.
-    pub fn oldest() -> Cpu {
-        Cpu::choose(u32::MAX)
-    }
 }
 
 /// Returns the features that `mask` hides, as bits in the order of `FEATURES`.

@@ -16,6 +16,10 @@ impl Cpu {
         Cpu
     }
 
+    pub const fn oldest() -> Cpu {
+        Cpu
+    }
+
     pub(crate) fn reaches_persistence(self) -> bool {
         false
     }

@@ -66,6 +66,11 @@ impl Cpu {
         Cpu { write_back, stream }
     }
 
+    /// Returns the instructions that every CPU of this kind has.
+    pub const fn oldest() -> Cpu {
+        Cpu { write_back: WriteBack::Clflush, stream: Stream::Sse2 }
+    }
+
     /// Returns true if flushed lines reach the persistence domain with the next fence.
     pub(crate) fn reaches_persistence(self) -> bool {
         true
@@ -275,7 +280,7 @@ mod test {
     #[test]
     fn masked_cpu_features_are_unused() {
         let weakest = Cpu::choose(u32::MAX);
-        assert_eq!(weakest, Cpu { write_back: WriteBack::Clflush, stream: Stream::Sse2 });
+        assert_eq!(weakest, Cpu::oldest());
         assert_ne!(Cpu::choose(CLWB).write_back, WriteBack::Clwb);
         assert_eq!(Cpu::choose(CLWB | CLFLUSHOPT).write_back, WriteBack::Clflush);
         assert_ne!(Cpu::choose(AVX512F).stream, Stream::Avx512);
