@@ -123,3 +123,39 @@ fn interpreter(bytes: &[u8]) -> Option<PathBuf> {
 fn refused(path: &Path, why: &str) -> Failure {
     Failure::usage_error(format!("running {}: {why}", path.display()))
 }
+
+#[cfg(test)]
+mod test {
+    use super::*;
+
+    #[test]
+    fn damaged_programs_never_panic() {
+        let path = PathBuf::from("/bin/sh");
+        let sound = fs::read(&path).unwrap();
+        assert!(Elf::parse(path.clone(), &sound).unwrap().loader().is_some());
+        for len in (0..sound.len()).step_by(sound.len() / 200 + 1).chain(0..200) {
+            let _ = Elf::parse(path.clone(), &sound[..len]);
+        }
+        // The header, the segments, and the sections at the end.
+        let end = sound.len();
+        for at in (0..1024).chain(end - 2048..end) {
+            for bit in [1, 0x80] {
+                let mut damaged = sound.clone();
+                damaged[at] ^= bit;
+                let _ = Elf::parse(path.clone(), &damaged);
+            }
+        }
+    }
+
+    #[test]
+    fn interpreters_of_scripts_are_found() {
+        for (script, wanted) in [
+            (&b"#!/bin/sh\n"[..], Some("/bin/sh")),
+            (b"#! /usr/bin/env python3\n", Some("/usr/bin/env")),
+            (b"#!/bin/sh", Some("/bin/sh")),
+            (b"\x7fELF", None),
+        ] {
+            assert_eq!(interpreter(script), wanted.map(PathBuf::from));
+        }
+    }
+}
