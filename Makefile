@@ -4,13 +4,14 @@ SOAK_MINUTES ?= 60
 NAMES ?=
 export PATH := $(PATH):$(or $(CARGO_HOME),$(HOME)/.cargo)/bin
 
-.PHONY: help run test lab soak bench
+.PHONY: help run test lab soak bench capi
 
 help:
 	@echo 'make run      build lode and run its demo'
 	@echo 'make test     run all tests; the time of each stage is printed'
 	@echo 'make lab      boot real kernels on emulated persistent memory and run lode there; a part of make test'
 	@echo 'make soak     run the same tests with larger budgets and new seeds for SOAK_MINUTES=$(SOAK_MINUTES)'
+	@echo 'make capi     build the libraries of the C ABI, for programs of PMDK, into target/capi/lib'
 	@echo 'make bench    measure Lodestone and its peers side by side; NAMES="volumes nbd" for some tables, groups or rows only'
 
 run:
@@ -33,4 +34,9 @@ soak:
 bench:
 	setup/install.sh bench
 	cargo build --release --locked --package lodestone-cli
+	cargo xtask capi
 	cargo run --release --locked --manifest-path tools/bench/Cargo.toml -- $(NAMES)
+
+capi:
+	setup/install.sh run
+	cargo xtask capi

@@ -1,4 +1,4 @@
-//! Compiles the floors, the drivers of libpmemblk and libpmemlog, and those of libpmemobj together with the trees and the hash map
+//! Compiles the floors, the drivers of libpmem, libpmemblk and libpmemlog, and those of libpmemobj together with the trees and the hash map
 //! that its Debian package installs as examples.
 //!
 //! The examples are never part of this repository: they are unpacked from the package's documentation into the
@@ -48,10 +48,24 @@ fn main() -> Result<(), Box<dyn Error>> {
         cc::Build::new().file(&source).opt_level(2).compile(&format!("lode_bench_{name}"));
         println!("cargo::rerun-if-changed={source}");
     }
+    link_pmem(&out)?;
     for library in ["pmemobj", "pmemblk", "pmemlog", "rocksdb"] {
         println!("cargo::rustc-link-lib={library}");
     }
     println!("cargo::rerun-if-changed={EXAMPLES}");
+    Ok(())
+}
+
+/// Links the driver of libpmem, a program of its own: the loader chooses its library.
+fn link_pmem(out: &Path) -> Result<(), Box<dyn Error>> {
+    let (source, program) = ("c/pmem.c", out.join("pmem-driver"));
+    let mut compiler = cc::Build::new().opt_level(2).get_compiler().to_command();
+    let linked = compiler.arg("-o").arg(&program).args([source, "-lpmem"]).status()?;
+    if !linked.success() {
+        return Err(format!("{source} does not link; install the packages of packages.txt").into());
+    }
+    println!("cargo::rustc-env=LODE_BENCH_PMEM_DRIVER={}", program.display());
+    println!("cargo::rerun-if-changed={source}");
     Ok(())
 }
 

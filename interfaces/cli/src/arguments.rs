@@ -6,6 +6,7 @@ use crate::crash::{self, Crash};
 use crate::cxl::Cxl;
 use crate::daxctl::Daxctl;
 use crate::demo::{self, Demo};
+use crate::exec::{self, Exec};
 use crate::failure::EXIT_CODES;
 use crate::fields;
 use crate::global_options::GlobalOptions;
@@ -63,6 +64,9 @@ pub(crate) enum Command {
     Daxctl(Daxctl),
     /// List the CXL memory of an emulated machine, and make regions of it, with the commands of cxl
     Cxl(Cxl),
+    /// Run a program that was written for PMDK on Lodestone's libraries
+    #[command(long_about = exec::ABOUT, after_long_help = exec::help())]
+    Exec(Exec),
     /// Measure Lodestone and its peers side by side
     Bench(Bench),
     /// Cut the power of a simulated machine, and check the recovered content

@@ -35,6 +35,7 @@ const FIELDS: &[(&str, &str)] = &[
         "rows of transactions, trees and stores: {work, peer, ours, theirs, unit, ratio} or {work, ours, unit, limit, met}",
     ),
     ("volumes", "rows of volumes and logs, in the same form"),
+    ("capi", "rows of the libraries of the C ABI, in the same form"),
     ("absent", "figures that could not be had: {work, engine, reason}"),
     ("notes", "remarks"),
     ("failed", "groups that failed, each with its reason; the exit code is then 1"),
@@ -44,7 +45,7 @@ const FIELDS: &[(&str, &str)] = &[
 #[derive(Args, Debug)]
 #[command(long_about = ABOUT, after_long_help = fields::help(FIELDS))]
 pub(crate) struct Bench {
-    /// Tables (foundation, volumes), groups of workloads and single rows to measure [default: all but the slowest rows]
+    /// Tables (foundation, volumes, capi), groups of workloads and single rows to measure [default: all but the slowest rows]
     names: Vec<String>,
     /// Run every row once, to see that it runs; the figures mean nothing
     #[arg(long)]

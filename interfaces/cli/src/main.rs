@@ -3,7 +3,7 @@
 //! ```text
 //!   words       the words of the command line, before arguments are parsed from them
 //!   arguments   commands and flags: help, manual pages and completions come from it
-//!   pool kv volume log platform ipmctl ndctl daxctl cxl crash bench demo
+//!   pool kv volume log platform ipmctl ndctl daxctl cxl exec crash bench demo
 //!               one module for each command: calls the libraries, returns an Output
 //!   output      the output: text, or one JSON object               failure    errors and exit codes
 //!   hint        the next command after an error
@@ -22,6 +22,7 @@ mod cxl;
 mod daxctl;
 mod demo;
 mod durability;
+mod exec;
 mod failure;
 mod fields;
 mod global_options;
@@ -94,6 +95,7 @@ fn run(arguments: Arguments) -> Result<Output, Failure> {
         Command::Crash(what) => crash::run(&what, options.durability),
         Command::Demo(what) => demo::run(&what, options.durability.forced(), options.json),
         Command::Bench(what) => bench::run(&what, options.json),
+        Command::Exec(what) => exec::run(&what, options.durability),
         Command::Completions(what) => manual::print_completions(what.shell),
         Command::Manual { folder } => manual::write_pages(&folder),
     }

@@ -40,6 +40,7 @@ pub mod asymmetric;
 mod badblocks;
 pub mod biased;
 pub mod bugs;
+mod by_address;
 mod checksum;
 mod chunks;
 mod counted;
@@ -64,6 +65,7 @@ mod memory;
 mod memory_limit;
 mod network;
 mod new_file;
+mod program_mapping;
 mod readers;
 mod report;
 mod reservation;
@@ -77,6 +79,7 @@ mod sysfs_folder;
 
 pub(crate) use allocate::punch_hole;
 pub use allocate::{allocate, deallocate, file_size_limit};
+pub use by_address::{ByAddress, CopyPath};
 pub use checksum::{checksum, crc32c, crc32c_append};
 pub use counted::{Counted, Counts};
 pub use counter::Counter;
@@ -95,6 +98,9 @@ pub use mapping::{Mapping, MappingOptions};
 pub use medium::{Medium, SyncError};
 pub use memory::Memory;
 pub use new_file::NewFile;
+pub use program_mapping::{
+    DaxDevice, ProgramMapping, allocate_program_file, deep_flush_region, msync_program, unmap_program,
+};
 pub use readers::{Announcement, Readers};
 pub use report::{Backing, DurabilityEvidence, DurabilityReport, DurabilityWarning};
 pub use scope::{FaultScope, Readable};

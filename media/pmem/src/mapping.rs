@@ -666,7 +666,7 @@ fn map_sync_accepted(file: &File) -> io::Result<bool> {
 }
 
 /// Returns length and alignment of a device-DAX node, in bytes.
-fn device_size(device: &Device) -> Option<(u64, usize)> {
+pub(crate) fn device_size(device: &Device) -> Option<(u64, usize)> {
     let (len, align) = (device.folder.number("size")?, device.folder.number("align")?);
     let align = usize::try_from(align).ok().filter(|align| align.is_power_of_two())?;
     (len > 0).then_some((len, align))

@@ -39,6 +39,11 @@ impl Sysfs {
         Sysfs { root: SysfsFolder::new(root) }
     }
 
+    /// Returns the tree's root.
+    pub(crate) fn root(&self) -> &Path {
+        self.root.path()
+    }
+
     /// Returns the block device with the number `dev`; for a composed device, its lowest components.
     pub(crate) fn block_devices(&self, dev: Dev) -> Vec<Device> {
         let Some(dir) = self.numbered("block", dev) else { return Vec::new() };

@@ -31,6 +31,7 @@ fn seconds(group: Group) -> [u32; 2] {
         Group::Alone => [120, 16],
         Group::Blocks => [30, 2],
         Group::Appends => [5, 1],
+        Group::Libpmem => [20, 1],
         Group::FileBlocks => [20, 6],
         Group::Opening => [10, 1],
         Group::Nbd => [100, 6],

@@ -26,6 +26,8 @@ pub(crate) enum Engine {
     /// The same of blocks of 4096 bytes.
     #[serde(rename = "copy-4k")]
     Copy4k,
+    /// libpmem.
+    Libpmem,
     /// libpmemblk.
     Libpmemblk,
     /// libpmemlog.
@@ -63,6 +65,7 @@ impl Engine {
             Engine::Floor => "floor",
             Engine::Copy512 => "copy-512",
             Engine::Copy4k => "copy-4k",
+            Engine::Libpmem => "libpmem",
             Engine::Libpmemblk => "libpmemblk",
             Engine::Libpmemlog => "libpmemlog",
             Engine::Odsync => "o_dsync",

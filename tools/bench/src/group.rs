@@ -62,6 +62,8 @@ pub(crate) enum Group {
     Opening,
     /// nbd-*.
     Nbd,
+    /// pmem-*.
+    Libpmem,
 }
 
 /// A table of results, which has a file of its own.
@@ -71,24 +73,27 @@ pub(crate) enum Table {
     Foundation,
     /// Volumes and logs.
     Volumes,
+    /// The libraries of the C ABI.
+    Capi,
 }
 
 impl Table {
     /// All tables.
-    pub(crate) const ALL: [Table; 2] = [Table::Foundation, Table::Volumes];
+    pub(crate) const ALL: [Table; 3] = [Table::Foundation, Table::Volumes, Table::Capi];
 
     /// Returns the name of its file.
     pub(crate) fn file_name(self) -> &'static str {
         match self {
             Table::Foundation => "foundation.json",
             Table::Volumes => "volumes.json",
+            Table::Capi => "capi.json",
         }
     }
 }
 
 impl Group {
     /// All groups, in the order in which they run.
-    pub(crate) const ALL: [Group; 22] = [
+    pub(crate) const ALL: [Group; 23] = [
         Group::Transactions,
         Group::Floors,
         Group::Random,
@@ -111,6 +116,7 @@ impl Group {
         Group::FileBlocks,
         Group::Opening,
         Group::Nbd,
+        Group::Libpmem,
     ];
 
     /// Returns the table of its rows.
@@ -119,6 +125,7 @@ impl Group {
             Group::Blocks | Group::Appends | Group::FileBlocks | Group::Opening | Group::Nbd => {
                 Table::Volumes
             }
+            Group::Libpmem => Table::Capi,
             _ => Table::Foundation,
         }
     }
@@ -136,7 +143,8 @@ impl Group {
             | Group::Blocks
             | Group::Appends
             | Group::Opening
-            | Group::Nbd => Durability::Line,
+            | Group::Nbd
+            | Group::Libpmem => Durability::Line,
             Group::File
             | Group::Put
             | Group::Later

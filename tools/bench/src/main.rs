@@ -44,7 +44,7 @@ use std::time::Duration;
 #[derive(Parser)]
 #[command(name = "lode-bench")]
 struct Arguments {
-    /// Tables (foundation, volumes), groups and rows to run; without a name, all but the rows that take longest
+    /// Tables (foundation, volumes, capi), groups and rows to run; without a name, all but the rows that take longest
     names: Vec<String>,
     /// Run every row once, all of them in about a minute, to see that they run; measures nothing
     #[arg(long)]

@@ -641,6 +641,48 @@ pub(crate) const WORKLOADS: &[Workload] = &[
         "random reads of 4 KiB by fio's nbd engine at a unix socket, 32 at a time",
         &[("nbdkit", 1.0), ("qemu-nbd", 1.0)],
     ),
+    ratios(
+        Group::Libpmem,
+        "pmem-persist-8",
+        "8 bytes that are stored and made durable by pmem_persist",
+        &[("libpmem", 0.98)],
+    ),
+    ratios(
+        Group::Libpmem,
+        "pmem-flush-drain-64x64",
+        "64 lines that are flushed by pmem_flush, and one pmem_drain",
+        &[("libpmem", 0.98)],
+    ),
+    ratios(
+        Group::Libpmem,
+        "pmem-memcpy-persist-64",
+        "64 bytes that pmem_memcpy_persist copies",
+        &[("libpmem", 1.0)],
+    ),
+    ratios(
+        Group::Libpmem,
+        "pmem-memcpy-persist-512",
+        "512 bytes that pmem_memcpy_persist copies",
+        &[("libpmem", 1.0)],
+    ),
+    ratios(
+        Group::Libpmem,
+        "pmem-memcpy-persist-4k",
+        "4 KiB that pmem_memcpy_persist copies",
+        &[("libpmem", 1.08)],
+    ),
+    ratios(
+        Group::Libpmem,
+        "pmem-memcpy-persist-1m",
+        "1 MiB that pmem_memcpy_persist copies",
+        &[("libpmem", 1.0)],
+    ),
+    ratios(
+        Group::Libpmem,
+        "pmem-map-file",
+        "pmem_map_file of a sparse file of 1 GiB, and pmem_unmap",
+        &[("libpmem", 1.0)],
+    ),
 ];
 
 /// The workload of that name.

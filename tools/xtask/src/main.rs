@@ -3,6 +3,7 @@
 //! ```text
 //!   ci       the stages of `make test` -----------+-- cargo builds, in a few flavors; its output is passed on
 //!   soak     the same tests, larger, for a while -+-- runner: each test in a process of its own, on all cores
+//!   capi     the shared objects and archives of the C ABI, in target/capi/lib
 //!   cost     golden files of drains, lines, bytes
 //!   figures  the tables of figures in README.md, made of a run of the bench
 //!   man      the manual pages in docs/man/, made by `lode` itself
@@ -13,6 +14,7 @@
 //! It does: run cargo, read the workspace, report. It does not: install anything (setup/install.sh does).
 #![forbid(unsafe_code)]
 
+mod capi;
 mod cargo;
 mod ci;
 mod cost;
@@ -87,6 +89,8 @@ enum Task {
         /// Take over this output of `lode-bench --json` first.
         run: Option<PathBuf>,
     },
+    /// Build the libraries of the C ABI into target/capi/lib.
+    Capi,
     /// Compare the golden cost files with what the operations cost.
     Cost {
         /// Replace the golden files with the measured costs.
@@ -119,6 +123,7 @@ fn main() -> Result<ExitCode> {
             figures::write(&workspace, run.as_deref())?;
             true
         }
+        Task::Capi => capi::build(&workspace)?,
         Task::Cost { accept } => cost::run(&workspace, accept)?,
     };
     Ok(if good { ExitCode::SUCCESS } else { ExitCode::FAILURE })

@@ -13,7 +13,7 @@ use std::fs;
 use std::path::Path;
 
 /// A run of each command, in this order, on one machine and one folder: `@name` is a file in it.
-const RUNS: [&str; 100] = [
+const RUNS: [&str; 102] = [
     "platform init @machine.toml",
     "platform template",
     "platform e820 @map --plan 1G",
@@ -56,6 +56,8 @@ const RUNS: [&str; 100] = [
     "platform show --svg @machine.svg",
     "platform mkfs namespace0.0 ext4",
     "platform df",
+    "platform where pmem0:8",
+    "platform where namespace0.0",
     "platform image export region0 @region.img",
     "platform image show @region.img",
     "platform image import @region.img",
@@ -161,8 +163,8 @@ const CXL: [&str; 19] = [
     "cxl version",
 ];
 
-/// Commands without a run here: two run until they get a signal, and one measures by another program.
-const LEFT_OUT: [&str; 3] = ["volume-serve", "ndctl-monitor", "bench"];
+/// Commands without a run here: two run until they get a signal, one measures by another program, and one runs another.
+const LEFT_OUT: [&str; 4] = ["volume-serve", "ndctl-monitor", "bench", "exec"];
 
 /// Fields that hold a file: a shell's program, and a machine file.
 const FILES: [&str; 2] = ["script", "machine"];

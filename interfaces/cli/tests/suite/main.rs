@@ -16,6 +16,7 @@ mod daxctl_verbs;
 mod dirty_shutdown;
 mod emulated;
 mod emulated_machines;
+mod exec_runs_programs;
 mod exit_0_means_complete_output;
 mod failed_sync_stops_load;
 mod guide_is_true;

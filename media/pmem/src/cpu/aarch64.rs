@@ -26,6 +26,11 @@ impl Cpu {
         Cpu { dcpop: capabilities & libc::HWCAP_DCPOP != 0 && hidden & 1 == 0 }
     }
 
+    /// Returns the instructions that every CPU of this kind has.
+    pub const fn oldest() -> Cpu {
+        Cpu { dcpop: false }
+    }
+
     /// Returns true if flushed lines reach the persistence domain with the next fence.
     pub(crate) fn reaches_persistence(self) -> bool {
         self.dcpop
@@ -68,6 +73,17 @@ impl Cpu {
         let stored = unsafe { access::store_words(into, from, len) };
         // SAFETY: - the caller's promises.
         stored && unsafe { self.flush(into, len) }
+    }
+
+    /// Stores `lines` whole lines and starts their write-back. Returns true if all could be stored. `into` is the start of
+    /// a line.
+    ///
+    /// # Safety
+    /// `into` lies inside of a live mapping for the lines, `from` is valid for them and doesn't overlap.
+    #[inline]
+    pub(crate) unsafe fn copy_lines(self, into: *mut u8, from: *const u8, lines: usize) -> bool {
+        // SAFETY: - the caller's lines.
+        unsafe { self.copy(into, from, lines * lode_layout::LINE as usize) }
     }
 
     /// Waits until all that this thread flushed and copied has reached the persistence domain.

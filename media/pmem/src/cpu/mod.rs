@@ -32,7 +32,16 @@ impl Cpu {
     /// # Errors
     /// [`PmemError::UnknownCpuFeature`] if the variable names a feature that this kind of CPU doesn't have.
     pub fn detect() -> Result<Cpu, PmemError> {
-        Ok(Cpu::choose(hidden(std::env::var_os(MASK_VARIABLE).as_deref())?))
+        Cpu::without("")
+    }
+
+    /// Chooses as [`detect`](Cpu::detect), without the features of a list such as `clwb,avx512f`.
+    ///
+    /// # Errors
+    /// [`PmemError::UnknownCpuFeature`] if the list or the variable names a feature that this kind of CPU doesn't have.
+    pub fn without(features: &str) -> Result<Cpu, PmemError> {
+        let masked = hidden(std::env::var_os(MASK_VARIABLE).as_deref())?;
+        Ok(Cpu::choose(masked | hidden(Some(OsStr::new(features)))?))
     }
 }
 

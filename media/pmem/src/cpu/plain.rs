@@ -16,6 +16,10 @@ impl Cpu {
         Cpu
     }
 
+    pub const fn oldest() -> Cpu {
+        Cpu
+    }
+
     pub(crate) fn reaches_persistence(self) -> bool {
         false
     }
@@ -27,6 +31,11 @@ impl Cpu {
     pub(crate) unsafe fn copy(self, into: *mut u8, from: *const u8, len: usize) -> bool {
         // SAFETY: - the caller's promises.
         unsafe { access::store_words(into, from, len) }
+    }
+
+    pub(crate) unsafe fn copy_lines(self, into: *mut u8, from: *const u8, lines: usize) -> bool {
+        // SAFETY: - the caller's promises.
+        unsafe { self.copy(into, from, lines * lode_layout::LINE as usize) }
     }
 
     pub(crate) fn fence(self) {

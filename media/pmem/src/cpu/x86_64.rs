@@ -66,6 +66,11 @@ impl Cpu {
         Cpu { write_back, stream }
     }
 
+    /// Returns the instructions that every CPU of this kind has.
+    pub const fn oldest() -> Cpu {
+        Cpu { write_back: WriteBack::Clflush, stream: Stream::Sse2 }
+    }
+
     /// Returns true if flushed lines reach the persistence domain with the next fence.
     pub(crate) fn reaches_persistence(self) -> bool {
         true
@@ -109,18 +114,28 @@ impl Cpu {
             return false;
         }
         let (into, from) = (into.wrapping_add(head), from.wrapping_add(head));
-        let copied = lines == 0
-            || match self.stream {
-                // SAFETY: - copies the whole lines, which begin at a line.
-                Stream::Avx512 => unsafe { copy_lines_avx512(into, from, lines) },
-                // SAFETY: - as above.
-                Stream::Avx2 => unsafe { copy_lines_avx2(into, from, lines) },
-                // SAFETY: - as above.
-                Stream::Sse2 => unsafe { copy_lines_sse2(into, from, lines) },
-            };
+        // SAFETY: - copies the whole lines, which begin at a line.
+        let copied = lines == 0 || unsafe { self.copy_lines(into, from, lines) };
         let (into, from) = (into.wrapping_add(len - head - tail), from.wrapping_add(len - head - tail));
         // SAFETY: - copies the rest.
         copied && (tail == 0 || unsafe { copy_words(into, from, tail) })
+    }
+
+    /// Stores `lines` whole lines past the cache, at least one. Returns true if all could be stored. `into` is the start of
+    /// a line.
+    ///
+    /// # Safety
+    /// `into` lies inside of a live mapping for the lines, `from` is valid for them and doesn't overlap.
+    #[inline]
+    pub(crate) unsafe fn copy_lines(self, into: *mut u8, from: *const u8, lines: usize) -> bool {
+        match self.stream {
+            // SAFETY: - the caller's lines.
+            Stream::Avx512 => unsafe { copy_lines_avx512(into, from, lines) },
+            // SAFETY: - as above.
+            Stream::Avx2 => unsafe { copy_lines_avx2(into, from, lines) },
+            // SAFETY: - as above.
+            Stream::Sse2 => unsafe { copy_lines_sse2(into, from, lines) },
+        }
     }
 
     /// Waits until all that this thread flushed and copied has reached the persistence domain.
@@ -265,7 +280,7 @@ mod test {
     #[test]
     fn masked_cpu_features_are_unused() {
         let weakest = Cpu::choose(u32::MAX);
-        assert_eq!(weakest, Cpu { write_back: WriteBack::Clflush, stream: Stream::Sse2 });
+        assert_eq!(weakest, Cpu::oldest());
         assert_ne!(Cpu::choose(CLWB).write_back, WriteBack::Clwb);
         assert_eq!(Cpu::choose(CLWB | CLFLUSHOPT).write_back, WriteBack::Clflush);
         assert_ne!(Cpu::choose(AVX512F).stream, Stream::Avx512);

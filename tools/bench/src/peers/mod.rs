@@ -3,6 +3,7 @@
 mod containers;
 mod database;
 mod floor;
+mod libpmem;
 mod lmdb;
 mod nbd;
 mod odsync;
@@ -17,6 +18,7 @@ mod volatile_art;
 pub(crate) use containers::{PmemobjContainers, VolatileContainers};
 pub(crate) use database::{LmdbDatabase, RedbDatabase, RocksdbDatabase, SqliteDatabase};
 pub(crate) use floor::{Floor, FloorBlocks};
+pub(crate) use libpmem::PmemCalls;
 pub(crate) use lmdb::Lmdb;
 pub(crate) use nbd::{NbdServer, installed};
 pub(crate) use odsync::OdsyncFile;

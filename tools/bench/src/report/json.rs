@@ -1,4 +1,4 @@
-//! `foundation.json` and `volumes.json`: a list of rows, medians, one row a pair. With `--json` both are in one object.
+//! `foundation.json`, `volumes.json` and `capi.json`: a list of rows, medians, one row a pair. With `--json` all are in one object.
 
 use super::number::round;
 use crate::group::Table;
@@ -63,6 +63,7 @@ pub(super) fn object(laps: &Laps, files: &[PathBuf]) -> Result<Value> {
         "scale": laps.scale,
         "foundation": rows(laps, Table::Foundation)?,
         "volumes": rows(laps, Table::Volumes)?,
+        "capi": rows(laps, Table::Capi)?,
         "absent": laps.findings.comparisons.iter().flat_map(absent).collect::<Vec<_>>(),
         "notes": laps.findings.notes,
         "failed": laps.failed,

@@ -1,4 +1,4 @@
-//! The outputs: a table on the terminal, `foundation.json` and `volumes.json`, and `foundation.html`.
+//! The outputs: a table on the terminal, `foundation.json`, `volumes.json` and `capi.json`, and `foundation.html`.
 
 mod axis;
 mod chart;

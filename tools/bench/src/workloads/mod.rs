@@ -5,6 +5,7 @@ mod blocks;
 mod containers;
 mod databases;
 mod later;
+mod libpmem;
 mod load;
 mod nbd;
 mod opening;
@@ -65,6 +66,7 @@ pub(crate) fn run(selection: &Selection, size: &Size, seed: u64, folder: &Path) 
         Group::Blocks => blocks::line(selection, size, seed, folder)?,
         Group::FileBlocks => blocks::file(selection, size, seed, folder)?,
         Group::Appends => appends::run(selection, size, folder)?,
+        Group::Libpmem => libpmem::run(selection, size, folder)?,
         Group::Nbd => nbd::run(selection, size, folder)?,
         Group::Opening => {
             let figures = vec![opening::run(size, folder)?];

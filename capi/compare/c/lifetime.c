@@ -1,0 +1,164 @@
+/*
+ * Loads the library whose path is the first argument again and again, and checks that it leaves nothing behind: no thread,
+ * no descriptor, no environment variable, no signal handler, no mapping. Prints the first thing that is wrong.
+ */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <sys/wait.h>
+
+extern char **environ;
+
+typedef void *map_file_function(const char *, size_t, int, mode_t, size_t *, int *);
+typedef int unmap_function(void *, size_t);
+typedef void persist_function(const void *, size_t);
+typedef const char *errormsg_function(void);
+typedef void log_function(int, const char *, unsigned, const char *, const char *);
+
+static int entries(const char *folder)
+{
+    int count = 0;
+    DIR *open = opendir(folder);
+    while (open != NULL && readdir(open) != NULL)
+        count++;
+    if (open != NULL)
+        closedir(open);
+    return count;
+}
+
+static int lines(const char *path)
+{
+    int count = 0, byte;
+    FILE *file = fopen(path, "r");
+    while (file != NULL && (byte = fgetc(file)) != EOF)
+        count += byte == '\n';
+    if (file != NULL)
+        fclose(file);
+    return count;
+}
+
+static int variables(void)
+{
+    int count = 0;
+    while (environ[count] != NULL)
+        count++;
+    return count;
+}
+
+static int fail(const char *what)
+{
+    printf("%s\n", what);
+    return 1;
+}
+
+static char last_message[256];
+
+static void note(int level, const char *file, unsigned line, const char *function, const char *message)
+{
+    (void)file, (void)line, (void)function;
+    snprintf(last_message, sizeof(last_message), "%d %s", level, message);
+}
+
+/* A thread that fails, and ends while the library stays. */
+static void *fail_in_thread(void *map_file)
+{
+    ((map_file_function *)map_file)("missing/f", 0, 0, 0, NULL, NULL);
+    return NULL;
+}
+
+static int use(void *library)
+{
+    map_file_function *map_file = (map_file_function *)dlsym(library, "pmem_map_file");
+    unmap_function *unmap = (unmap_function *)dlsym(library, "pmem_unmap");
+    persist_function *persist = (persist_function *)dlsym(library, "pmem_persist");
+    errormsg_function *errormsg = (errormsg_function *)dlsym(library, "pmem_errormsg");
+    if (map_file == NULL || unmap == NULL || persist == NULL || errormsg == NULL)
+        return fail("a symbol is missing");
+    size_t mapped;
+    char *start = map_file("file", 8192, 1, 0600, &mapped, NULL);
+    if (start == NULL)
+        return fail(errormsg());
+    strcpy(start, "stored");
+    persist(start, 7);
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, fail_in_thread, (void *)map_file) != 0 || pthread_join(thread, NULL) != 0)
+        return fail("no thread");
+    pid_t child = fork();
+    if (child == 0) {
+        persist(start, mapped);
+        start[0] = 'S';
+        _exit(map_file("file", 0, 0, 0, NULL, NULL) == NULL);
+    }
+    int status;
+    if (waitpid(child, &status, 0) != child || status != 0 || start[0] != 'S')
+        return fail("the child could not use the mapping");
+    return unmap(start, mapped) == 0 ? 0 : fail(errormsg());
+}
+
+static int use_log(void *library)
+{
+    int (*set_threshold)(int, int) = (int (*)(int, int))dlsym(library, "pmem_log_set_threshold");
+    int (*get_threshold)(int, int *) = (int (*)(int, int *))dlsym(library, "pmem_log_get_threshold");
+    int (*set_function)(log_function *) = (int (*)(log_function *))dlsym(library, "pmem_log_set_function");
+    map_file_function *map_file = (map_file_function *)dlsym(library, "pmem_map_file");
+    int level = -1;
+    if (set_threshold == NULL || get_threshold == NULL || set_function == NULL)
+        return fail("a log call is missing");
+    if (get_threshold(0, &level) != 0 || level != 3 || get_threshold(1, &level) != 0 || level != 0)
+        return fail("wrong thresholds at the start");
+    errno = 0;
+    if (get_threshold(2, &level) == 0 || errno != EINVAL || get_threshold(0, NULL) == 0 || set_threshold(0, 7) == 0)
+        return fail("wrong arguments were taken");
+    if (set_function(note) != 0 || strncmp(last_message, "0 src version: ", 15) != 0)
+        return fail("no word about the version");
+    map_file("missing/f", 0, 0, 0, NULL, NULL);
+    if (strncmp(last_message, "2 open missing/f: No such file", 30) != 0)
+        return fail("no word about the failure");
+    last_message[0] = 0;
+    if (set_threshold(0, 1) != 0)
+        return fail("the threshold was not taken");
+    map_file("missing/f", 0, 0, 0, NULL, NULL);
+    if (last_message[0] != 0)
+        return fail("a message below the threshold");
+    return set_function(NULL);
+}
+
+int main(int count, char **arguments)
+{
+    if (count < 2)
+        return 2;
+    int mappings = 0, descriptors = entries("/proc/self/fd"), set = variables();
+    for (int round = 0; round < 200; round++) {
+        void *library = dlopen(arguments[1], RTLD_NOW | RTLD_LOCAL);
+        if (library == NULL)
+            return fail(dlerror());
+        if (use(library) != 0 || (round % 50 == 0 && use_log(library) != 0))
+            return 1;
+        /* The thread itself, and the names of the folder and its parent. */
+        if (entries("/proc/self/task") != 3)
+            return fail("a thread is left");
+        if (entries("/proc/self/fd") != descriptors)
+            return fail("a descriptor is left");
+        if (variables() != set)
+            return fail("a variable is left");
+        struct sigaction action;
+        if (sigaction(SIGBUS, NULL, &action) != 0 || action.sa_handler != SIG_DFL || sigaction(SIGSEGV, NULL, &action) != 0
+            || action.sa_handler != SIG_DFL)
+            return fail("a signal handler is left");
+        if (dlclose(library) != 0)
+            return fail(dlerror());
+        if (round == 20)
+            mappings = lines("/proc/self/maps");
+    }
+    if (lines("/proc/self/maps") > mappings)
+        return fail("a mapping is left");
+    printf("nothing is left\n");
+    return 0;
+}

@@ -1,0 +1,26 @@
+//! The libraries of the C ABI beside Debian's: the same programs on both, and the same answers.
+//!
+//! ```text
+//!   tests: answers, symbols, programs, linking
+//!        |
+//!   Library: ours, made of the archive that cargo built; Debian's
+//!        |
+//!   Program (C, compiled against Debian's headers) -- a process on each library -- Comparison
+//! ```
+//!
+//! A sequence of calls comes from a seed. A step depends on the seed, the sequence and its own number alone, so any choice
+//! of steps is a sequence, and a difference is shown by the fewest steps that have it.
+#![forbid(unsafe_code)]
+#![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
+
+mod comparison;
+mod library;
+mod program;
+mod symbols;
+mod wanted;
+
+pub use comparison::{Comparison, Difference};
+pub use library::Library;
+pub use program::{Program, in_memory, on_library};
+pub use symbols::{Symbols, symbols};
+pub use wanted::{Wanted, WantedKind};

@@ -1,0 +1,109 @@
+//! PMDK's environment variables, as libpmem(7) describes them.
+
+use crate::ascii_number::{leading_hexadecimal, leading_number};
+use lode_pmem::{ByAddress, Cpu, Sysfs};
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
+
+/// Least length, in bytes, of a copy past the cache, unless PMEM_MOVNT_THRESHOLD says otherwise. A line past the cache is
+/// durable earlier than one that is stored and flushed.
+const STREAM_MIN: usize = 64;
+
+/// Reads a variable of the environment.
+pub(crate) type Variable<'a> = &'a dyn Fn(&str) -> Option<OsString>;
+
+/// Returns the instructions that the CPU offers and the variables leave.
+pub(crate) fn instructions(variable: Variable<'_>, sysfs: &Sysfs) -> ByAddress {
+    let is = |name: &str, value: &str| variable(name).is_some_and(|text| text == value);
+    let mut hidden = Vec::new();
+    for (name, value, feature) in [
+        ("PMEM_NO_CLWB", "1", "clwb"),
+        ("PMEM_NO_CLFLUSHOPT", "1", "clflushopt"),
+        ("PMEM_AVX512F", "0", "avx512f"),
+        ("PMEM_AVX", "0", "avx2"),
+    ] {
+        if is(name, value) {
+            hidden.push(feature);
+        }
+    }
+    // PMEM_MOVDIR64B and PMEM_WC_WORKAROUND choose among instructions that this library does not use, and
+    // PMEM_NO_GENERIC_MEMCPY among two copies that store the same bytes.
+    let features = if cfg!(target_arch = "x86_64") { hidden.join(",") } else { String::new() };
+    // A list in LODE_CPU_MASK that can't be read hides every feature, since a library can't refuse to load.
+    let cpu = Cpu::without(&features).unwrap_or_else(|_| Cpu::oldest());
+    let by_address = ByAddress::new(cpu, stream_min(variable));
+    let is_flushing = match variable("PMEM_NO_FLUSH") {
+        Some(text) if text == "1" => false,
+        Some(text) if text == "0" => true,
+        _ => !sysfs.keeps_caches().unwrap_or(false),
+    };
+    if is_flushing { by_address } else { by_address.without_flush() }
+}
+
+/// Returns the least length, in bytes, of a copy past the cache.
+fn stream_min(variable: Variable<'_>) -> usize {
+    if variable("PMEM_NO_MOVNT").is_some_and(|text| text == "1") {
+        return usize::MAX;
+    }
+    let wanted = variable("PMEM_MOVNT_THRESHOLD").map(|text| leading_number(text.as_bytes()));
+    wanted.and_then(|wanted| usize::try_from(wanted).ok()).unwrap_or(STREAM_MIN)
+}
+
+/// Returns the answer to every pmem_is_pmem(3) that PMEM_IS_PMEM_FORCE gives; `None` if it gives none.
+pub(crate) fn forced_is_pmem(variable: Variable<'_>) -> Option<bool> {
+    match leading_number(variable("PMEM_IS_PMEM_FORCE")?.as_bytes()) {
+        0 => Some(false),
+        1 => Some(true),
+        _ => None,
+    }
+}
+
+/// Returns the address above which mappings are placed, by PMEM_MMAP_HINT.
+pub(crate) fn mapping_hint(variable: Variable<'_>) -> Option<usize> {
+    leading_hexadecimal(variable("PMEM_MMAP_HINT")?.as_bytes())
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+
+    fn shown(variables: &[(&str, &str)]) -> String {
+        let variable = |name: &str| {
+            let found = variables.iter().find(|(of, _)| *of == name);
+            found.map(|(_, value)| OsString::from(value))
+        };
+        format!("{:?}", instructions(&variable, &Sysfs::at("/nonexistent")))
+    }
+
+    #[test]
+    fn variables_choose_instructions() {
+        let plain = shown(&[]);
+        assert!(plain.contains("is_flushing: true") && plain.contains("stream_min: 64"), "{plain}");
+        assert_eq!(shown(&[("PMEM_NO_CLWB", "0"), ("PMEM_NO_FLUSH", "yes"), ("PMEM_NO_MOVNT", "2")]), plain);
+        assert!(shown(&[("PMEM_NO_FLUSH", "1")]).contains("is_flushing: false"));
+        assert!(shown(&[("PMEM_MOVNT_THRESHOLD", "0")]).contains("stream_min: 0"));
+        assert!(shown(&[("PMEM_MOVNT_THRESHOLD", "-1")]).contains("stream_min: 64"));
+        assert!(shown(&[("PMEM_MOVNT_THRESHOLD", "9"), ("PMEM_NO_MOVNT", "1")]).contains("1844674407370955"));
+        let oldest = shown(&[
+            ("PMEM_NO_CLWB", "1"),
+            ("PMEM_NO_CLFLUSHOPT", "1"),
+            ("PMEM_AVX", "0"),
+            ("PMEM_AVX512F", "0"),
+        ]);
+        assert!(
+            !cfg!(target_arch = "x86_64") || (oldest.contains("Clflush,") && oldest.contains("Sse2")),
+            "{oldest}"
+        );
+    }
+
+    #[test]
+    fn forced_answers_are_zero_and_one() {
+        let forced =
+            |value: &str| forced_is_pmem(&|name| (name == "PMEM_IS_PMEM_FORCE").then(|| value.into()));
+        assert_eq!(
+            [forced("0"), forced("1"), forced("2"), forced("x")],
+            [Some(false), Some(true), None, Some(false)]
+        );
+        assert_eq!(forced_is_pmem(&|_| None), None);
+    }
+}

@@ -1,0 +1,494 @@
+//! The exported functions. The only file of the library with unsafe code: it turns C arguments into checked ones.
+
+use crate::environment::{forced_is_pmem, instructions, mapping_hint};
+use crate::failure::Failure;
+use crate::ranges::{Direct, Ranges};
+use crate::request::{self, Request};
+use crate::{deep, logging, message};
+use lode_pmem::{
+    ByAddress, CopyPath, Cpu, Durability, DurabilityEvidence, ProgramMapping, Sysfs, unmap_program,
+};
+use spin::mutex::SpinMutex;
+use std::ffi::{CStr, CString, OsString, c_char, c_int, c_uint, c_void};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+use std::{mem, ptr};
+
+/// The version of the interface, as PMDK 1.12.1 and 2.1 give it.
+const MAJOR: c_uint = 1;
+const MINOR: c_uint = 1;
+
+const NODRAIN: c_uint = 1 << 0;
+const NONTEMPORAL: c_uint = 1 << 1;
+const TEMPORAL: c_uint = 1 << 2;
+const WC: c_uint = 1 << 3;
+const WB: c_uint = 1 << 4;
+const NOFLUSH: c_uint = 1 << 5;
+
+/// The instructions, chosen when the library is loaded.
+static INSTRUCTIONS: OnceLock<ByAddress> = OnceLock::new();
+/// The address above which mappings are placed, found when the library is loaded.
+static HINT: OnceLock<Option<usize>> = OnceLock::new();
+/// The answer of PMEM_IS_PMEM_FORCE, found by the first question.
+static FORCED: OnceLock<Option<bool>> = OnceLock::new();
+/// Ranges that the kernel maps directly.
+static RANGES: SpinMutex<Ranges> = SpinMutex::new(Ranges::new());
+/// Number of ranges that were ever inserted: without any, no question takes the lock.
+static INSERTED: AtomicUsize = AtomicUsize::new(0);
+/// The program's log function; null for none.
+static LOG_FUNCTION: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
+
+/// The type of log functions: level, file, line, function, message.
+type LogFunction = unsafe extern "C" fn(c_int, *const c_char, c_uint, *const c_char, *const c_char);
+
+#[used]
+#[unsafe(link_section = ".init_array")]
+static ON_LOAD: extern "C" fn() = on_load;
+
+/// Reads the environment, as libpmem(7) says, when the library is loaded.
+extern "C" fn on_load() {
+    let _ = catch_unwind(|| {
+        INSTRUCTIONS.get_or_init(|| instructions(&variable, &Sysfs::default()));
+        HINT.get_or_init(|| mapping_hint(&variable));
+        // SAFETY: - the callbacks take and release a lock, in the thread that forks, and in the child's only one.
+        unsafe { libc::pthread_atfork(Some(before_fork), Some(after_fork), Some(after_fork)) };
+    });
+}
+
+/// Takes the lock, so that a child finds the table whole.
+extern "C" fn before_fork() {
+    mem::forget(RANGES.lock());
+}
+
+/// Releases the lock, in the parent and in the child.
+extern "C" fn after_fork() {
+    // SAFETY: - `before_fork` of this thread, or of the parent's, took the lock and forgot the guard.
+    unsafe { RANGES.force_unlock() };
+}
+
+/// Returns a variable of the environment. A program with more rights than its user gets none.
+fn variable(name: &str) -> Option<OsString> {
+    // SAFETY: - getauxval(3) has no requirement.
+    let is_secure = unsafe { libc::getauxval(libc::AT_SECURE) } != 0;
+    if is_secure { None } else { std::env::var_os(name) }
+}
+
+/// Returns the instructions. A call that comes before `on_load`, from the start of a static program, has those of every CPU.
+#[inline(always)]
+fn chosen() -> &'static ByAddress {
+    static OLDEST: ByAddress = ByAddress::new(Cpu::oldest(), usize::MAX);
+    INSTRUCTIONS.get().unwrap_or(&OLDEST)
+}
+
+/// Runs a call that may fail. A failure sets errno and the thread's message, and so does a panic.
+fn guarded<T>(failed: T, call: impl FnOnce() -> Result<T, Failure>) -> T {
+    let outcome = catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|_| Err(Failure::broken()));
+    outcome.unwrap_or_else(|failure| {
+        message::set(&failure.text);
+        log(logging::ERROR, &failure.text);
+        set_errno(failure.errno);
+        failed
+    })
+}
+
+/// Sets the thread's errno.
+fn set_errno(errno: c_int) {
+    // SAFETY: - the C library's function has no requirement.
+    let place = unsafe { libc::__errno_location() };
+    // SAFETY: - the place is the thread's own.
+    unsafe { place.write(errno) };
+}
+
+/// Hands a message to the program's log function, if there is one.
+fn log(level: c_int, text: &str) {
+    // ORDER: the function's code was there before the program named it.
+    let function = LOG_FUNCTION.load(Ordering::Acquire);
+    if function.is_null() || !logging::passes(level) {
+        return;
+    }
+    let Ok(text) = CString::new(text.replace('\0', "")) else { return };
+    // SAFETY: - only `pmem_log_set_function` stores the pointer, which the program gave as a function of this type.
+    let function = unsafe { mem::transmute::<*mut c_void, LogFunction>(function) };
+    // SAFETY: - the file's name may be null, as pmem_log_set_function(3) says; the text ends with a zero.
+    unsafe { function(level, ptr::null(), 0, ptr::null(), text.as_ptr()) };
+}
+
+/// Returns the path of a copy with these flags.
+#[inline(always)]
+fn path_of(flags: c_uint) -> CopyPath {
+    if flags & !NODRAIN == 0 {
+        CopyPath::ByLength
+    } else if flags & NOFLUSH != 0 {
+        CopyPath::Unflushed
+    } else if flags & (NONTEMPORAL | WC) != 0 {
+        CopyPath::PastCache
+    } else if flags & (TEMPORAL | WB) != 0 {
+        CopyPath::ThroughCache
+    } else {
+        CopyPath::ByLength
+    }
+}
+
+/// See pmem_flush(3).
+///
+/// # Durability
+/// After the thread's next drain.
+///
+/// # Safety
+/// The range is mapped.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pmem_flush(addr: *const c_void, len: usize) {
+    // SAFETY: - the caller's promise.
+    unsafe { chosen().flush(addr.cast(), len) };
+}
+
+/// See pmem_drain(3).
+#[unsafe(no_mangle)]
+pub extern "C" fn pmem_drain() {
+    // ORDER: all that this thread flushed and copied is durable before the call returns.
+    chosen().drain();
+}
+
+/// See pmem_persist(3).
+///
+/// # Durability
+/// On return, where pmem_is_pmem(3) is true.
+///
+/// # Safety
+/// The range is mapped.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pmem_persist(addr: *const c_void, len: usize) {
+    let chosen = chosen();
+    // SAFETY: - the caller's promise.
+    unsafe { chosen.flush(addr.cast(), len) };
+    // ORDER: all that this thread flushed and copied is durable before the call returns.
+    chosen.drain();
+}
+
+/// See pmem_deep_flush(3).
+///
+/// # Safety
+/// The range is mapped.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pmem_deep_flush(addr: *const c_void, len: usize) {
+    // SAFETY: - the caller's promise.
+    unsafe { chosen().deep_flush(addr.cast(), len) };
+}
+
+/// See pmem_deep_drain(3).
+#[unsafe(no_mangle)]
+pub extern "C" fn pmem_deep_drain(addr: *const c_void, len: usize) -> c_int {
+    guarded(-1, || {
+        // ORDER: all that this thread flushed and copied is durable before the call returns.
+        chosen().drain();
+        let steps = deep::steps(&RANGES.lock(), addr.addr(), len);
+        if steps.is_empty() && len != 0 {
+            deep::msync(addr.addr(), len)?;
+        }
+        steps.into_iter().try_for_each(deep::take)?;
+        Ok(0)
+    })
+}
+
+/// See pmem_deep_persist(3).
+///
+/// # Safety
+/// The range is mapped.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pmem_deep_persist(addr: *const c_void, len: usize) -> c_int {
+    // SAFETY: - the caller's promise.
+    unsafe { pmem_deep_flush(addr, len) };
+    pmem_deep_drain(addr, len)
+}
+
+/// See pmem_msync(3).
+#[unsafe(no_mangle)]
+pub extern "C" fn pmem_msync(addr: *const c_void, len: usize) -> c_int {
+    guarded(-1, || deep::msync(addr.addr(), len).map(|()| 0))
+}
+
+/// See pmem_has_auto_flush(3).
+#[unsafe(no_mangle)]
+pub extern "C" fn pmem_has_auto_flush() -> c_int {
+    guarded(-1, || match Sysfs::default().keeps_caches() {
+        Ok(keeps) => Ok(c_int::from(keeps)),
+        Err(error) => Err(Failure::of_call("read", "persistence_domain", &error)),
+    })
+}
+
+/// See pmem_has_hw_drain(3): no CPU of today has such an instruction.
+#[unsafe(no_mangle)]
+pub extern "C" fn pmem_has_hw_drain() -> c_int {
+    0
+}
+
+/// See pmem_is_pmem(3).
+#[unsafe(no_mangle)]
+pub extern "C" fn pmem_is_pmem(addr: *const c_void, len: usize) -> c_int {
+    guarded(0, || Ok(c_int::from(is_pmem(addr.addr(), len))))
+}
+
+fn is_pmem(start: usize, len: usize) -> bool {
+    if let Some(forced) = FORCED.get_or_init(|| forced_is_pmem(&variable)) {
+        return *forced && len != 0;
+    }
+    // ORDER: a thread that got the address of a range sees its number, too.
+    if len == 0 || INSERTED.load(Ordering::Acquire) == 0 {
+        return false;
+    }
+    start.checked_add(len).is_some_and(|end| RANGES.lock().are_pmem(&(start..end)))
+}
+
+/// See pmem_map_file(3).
+///
+/// # Safety
+/// `path` is null or ends with a zero; the other pointers are null or valid for a store.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pmem_map_file(
+    path: *const c_char,
+    len: usize,
+    flags: c_int,
+    mode: libc::mode_t,
+    mapped_lenp: *mut usize,
+    is_pmemp: *mut c_int,
+) -> *mut c_void {
+    guarded(ptr::null_mut(), || {
+        if path.is_null() {
+            return Err(Failure::invalid("invalid (NULL) path"));
+        }
+        // SAFETY: - the caller's promise.
+        let path = request::path(unsafe { CStr::from_ptr(path) });
+        let above = *HINT.get_or_init(|| mapping_hint(&variable));
+        let mapping = Request { path, len, flags, mode, above }.map(&Sysfs::default())?;
+        let (start, mapped) = (mapping.addresses.start, mapping.addresses.len());
+        register(mapping);
+        if !mapped_lenp.is_null() {
+            // SAFETY: - the caller's promise.
+            unsafe { mapped_lenp.write(mapped) };
+        }
+        if !is_pmemp.is_null() {
+            let is_pmem = c_int::from(is_pmem(start, mapped));
+            // SAFETY: - the caller's promise.
+            unsafe { is_pmemp.write(is_pmem) };
+        }
+        Ok(ptr::with_exposed_provenance_mut(start))
+    })
+}
+
+/// Remembers a mapping that the kernel maps directly.
+fn register(mapping: ProgramMapping) {
+    let Some(report) = mapping.report else { return };
+    let is_device = !matches!(report.how, DurabilityEvidence::MapSync(_));
+    let direct = Direct {
+        addresses: mapping.addresses,
+        is_pmem: report.durability >= Durability::Line || is_device,
+        device: is_device.then_some(mapping.deep_flush),
+    };
+    RANGES.lock().insert(direct);
+    // ORDER: the range is in the table before its number counts.
+    INSERTED.fetch_add(1, Ordering::Release);
+}
+
+/// See pmem_unmap(3).
+///
+/// # Safety
+/// The program uses none of these bytes any more.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pmem_unmap(addr: *mut c_void, len: usize) -> c_int {
+    guarded(-1, || {
+        let start = addr.addr();
+        // ORDER: as in `is_pmem`.
+        if INSERTED.load(Ordering::Acquire) != 0 {
+            RANGES.lock().remove(start..start.saturating_add(len));
+        }
+        // SAFETY: - the caller's promise.
+        unsafe { unmap_program(start, len) }.map_err(|error| Failure::of_call("munmap", "munmap", &error))?;
+        Ok(0)
+    })
+}
+
+/// See pmem_check_version(3).
+#[unsafe(no_mangle)]
+pub extern "C" fn pmem_check_version(major_required: c_uint, minor_required: c_uint) -> *const c_char {
+    let mismatch = if major_required != MAJOR {
+        format!("libpmem major version mismatch (need {major_required}, found {MAJOR})")
+    } else if minor_required > MINOR {
+        format!("libpmem minor version mismatch (need {minor_required}, found {MINOR})")
+    } else {
+        return ptr::null();
+    };
+    message::set(&mismatch);
+    message::get()
+}
+
+/// See pmem_errormsg(3).
+#[unsafe(no_mangle)]
+pub extern "C" fn pmem_errormsg() -> *const c_char {
+    message::get()
+}
+
+macro_rules! copies {
+    ($($all:ident, $nodrain:ident, $persist:ident: $page:literal;)+) => {$(
+        #[doc = concat!("See ", $page, "(3).")]
+        ///
+        /// # Durability
+        /// On return, unless the flags hold PMEM_F_MEM_NODRAIN or PMEM_F_MEM_NOFLUSH.
+        ///
+        /// # Safety
+        /// `pmemdest` is valid for stores of `len` bytes, and `src` for loads. They may overlap.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $all(
+            pmemdest: *mut c_void,
+            src: *const c_void,
+            len: usize,
+            flags: c_uint,
+        ) -> *mut c_void {
+            let chosen = chosen();
+            // SAFETY: - the caller's promise.
+            unsafe { chosen.copy(pmemdest.cast(), src.cast(), len, path_of(flags)) };
+            if flags & (NODRAIN | NOFLUSH) == 0 {
+                // ORDER: all that this thread flushed and copied is durable before the call returns.
+                chosen.drain();
+            }
+            pmemdest
+        }
+
+        #[doc = concat!("See ", $page, "(3).")]
+        ///
+        /// # Durability
+        /// After the thread's next drain.
+        ///
+        /// # Safety
+        /// `pmemdest` is valid for stores of `len` bytes, and `src` for loads. They may overlap.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $nodrain(
+            pmemdest: *mut c_void,
+            src: *const c_void,
+            len: usize,
+        ) -> *mut c_void {
+            // SAFETY: - the caller's promise.
+            unsafe { chosen().copy(pmemdest.cast(), src.cast(), len, CopyPath::ByLength) };
+            pmemdest
+        }
+
+        #[doc = concat!("See ", $page, "(3).")]
+        ///
+        /// # Durability
+        /// On return.
+        ///
+        /// # Safety
+        /// `pmemdest` is valid for stores of `len` bytes, and `src` for loads. They may overlap.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $persist(
+            pmemdest: *mut c_void,
+            src: *const c_void,
+            len: usize,
+        ) -> *mut c_void {
+            let chosen = chosen();
+            // SAFETY: - the caller's promise.
+            unsafe { chosen.copy(pmemdest.cast(), src.cast(), len, CopyPath::ByLength) };
+            // ORDER: all that this thread flushed and copied is durable before the call returns.
+            chosen.drain();
+            pmemdest
+        }
+    )+};
+}
+
+copies! {
+    pmem_memmove, pmem_memmove_nodrain, pmem_memmove_persist: "pmem_memmove";
+    pmem_memcpy, pmem_memcpy_nodrain, pmem_memcpy_persist: "pmem_memcpy";
+}
+
+/// See pmem_memset(3).
+///
+/// # Durability
+/// On return, unless the flags hold PMEM_F_MEM_NODRAIN or PMEM_F_MEM_NOFLUSH.
+///
+/// # Safety
+/// `pmemdest` is valid for stores of `len` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pmem_memset(
+    pmemdest: *mut c_void,
+    c: c_int,
+    len: usize,
+    flags: c_uint,
+) -> *mut c_void {
+    let chosen = chosen();
+    // SAFETY: - the caller's promise.
+    unsafe { chosen.fill(pmemdest.cast(), c as u8, len, path_of(flags)) };
+    if flags & (NODRAIN | NOFLUSH) == 0 {
+        // ORDER: all that this thread flushed and copied is durable before the call returns.
+        chosen.drain();
+    }
+    pmemdest
+}
+
+/// See pmem_memset(3).
+///
+/// # Durability
+/// After the thread's next drain.
+///
+/// # Safety
+/// `pmemdest` is valid for stores of `len` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pmem_memset_nodrain(pmemdest: *mut c_void, c: c_int, len: usize) -> *mut c_void {
+    // SAFETY: - the caller's promise.
+    unsafe { chosen().fill(pmemdest.cast(), c as u8, len, CopyPath::ByLength) };
+    pmemdest
+}
+
+/// See pmem_memset(3).
+///
+/// # Durability
+/// On return.
+///
+/// # Safety
+/// `pmemdest` is valid for stores of `len` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pmem_memset_persist(pmemdest: *mut c_void, c: c_int, len: usize) -> *mut c_void {
+    let chosen = chosen();
+    // SAFETY: - the caller's promise.
+    unsafe { chosen.fill(pmemdest.cast(), c as u8, len, CopyPath::ByLength) };
+    // ORDER: all that this thread flushed and copied is durable before the call returns.
+    chosen.drain();
+    pmemdest
+}
+
+/// See pmem_log_set_threshold(3) of PMDK 2.1.
+#[unsafe(no_mangle)]
+pub extern "C" fn pmem_log_set_threshold(threshold: c_int, value: c_int) -> c_int {
+    if logging::set_threshold(threshold, value) {
+        return 0;
+    }
+    set_errno(libc::EINVAL);
+    1
+}
+
+/// See pmem_log_get_threshold(3) of PMDK 2.1.
+///
+/// # Safety
+/// `value` is null or valid for a store.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pmem_log_get_threshold(threshold: c_int, value: *mut c_int) -> c_int {
+    let Some(level) = logging::threshold(threshold).filter(|_| !value.is_null()) else {
+        set_errno(libc::EINVAL);
+        return 1;
+    };
+    // SAFETY: - the caller's promise.
+    unsafe { value.write(level) };
+    0
+}
+
+/// See pmem_log_set_function(3) of PMDK 2.1. The default function discards the messages.
+///
+/// # Safety
+/// `log_function` is null, or a function that any thread may call while it is set.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pmem_log_set_function(log_function: Option<LogFunction>) -> c_int {
+    let function = log_function.map_or(ptr::null_mut(), |function| function as *mut c_void);
+    // ORDER: pairs with `log`.
+    LOG_FUNCTION.store(function, Ordering::Release);
+    log(logging::HARK, concat!("src version: lodestone ", env!("CARGO_PKG_VERSION")));
+    0
+}

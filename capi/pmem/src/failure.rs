@@ -1,0 +1,78 @@
+//! Failures of a call: an errno, and a sentence for the program's user.
+
+use std::io;
+
+/// A failure of a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Failure {
+    pub(crate) errno: i32,
+    pub(crate) text: String,
+}
+
+/// The reason of an errno that a user can't see in the C library's words, and the remedy.
+const REMEDIES: [(&str, i32, &str); 11] = [
+    ("open", libc::EISDIR, "name a file in it, or add PMEM_FILE_TMPFILE"),
+    ("open", libc::EEXIST, "PMEM_FILE_EXCL asks for a new file: remove this one, or leave out the flag"),
+    (
+        "open",
+        libc::ENOENT,
+        "the file, or a folder of its path, is missing: PMEM_FILE_CREATE creates the file",
+    ),
+    ("open", libc::EACCES, "the mapping needs permission to read and to write"),
+    ("open", libc::EROFS, "the mapping needs a file system that is mounted for writing"),
+    ("posix_fallocate", libc::ENOSPC, "free some space, or map a sparse file with PMEM_FILE_SPARSE"),
+    ("posix_fallocate", libc::EFBIG, "the limit of the file system or of `ulimit -f` is lower"),
+    ("posix_fallocate", libc::EOPNOTSUPP, "this file system allocates no space: use PMEM_FILE_SPARSE"),
+    ("mmap", libc::ENOMEM, "the process has no free addresses for it, or `ulimit -v` is lower"),
+    ("mmap", libc::EINVAL, "an empty file can't be mapped: create it with PMEM_FILE_CREATE and a length"),
+    ("msync", libc::ENOMEM, "a part of the range is not mapped"),
+];
+
+impl Failure {
+    /// Returns the failure of an argument: EINVAL.
+    pub(crate) fn invalid(text: impl Into<String>) -> Failure {
+        Failure { errno: libc::EINVAL, text: text.into() }
+    }
+
+    /// Returns the failure of a system call. `words` are PMDK's, which programs may look for, and `call` is the name of
+    /// the system call in them.
+    pub(crate) fn of_call(call: &str, words: &str, error: &io::Error) -> Failure {
+        let errno = error.raw_os_error().unwrap_or(libc::EIO);
+        let remedy = REMEDIES.iter().find(|(of, with, _)| *of == call && *with == errno);
+        let mut text = format!("{words}: {}", words_of(errno));
+        if let Some((_, _, remedy)) = remedy {
+            text.push_str("; ");
+            text.push_str(remedy);
+        }
+        Failure { errno, text }
+    }
+
+    /// Returns the failure of an invariant of this library.
+    pub(crate) fn broken() -> Failure {
+        Failure { errno: libc::EIO, text: "internal error of Lodestone's libpmem; report it".into() }
+    }
+}
+
+/// Returns the C library's words for an errno.
+fn words_of(errno: i32) -> String {
+    let text = io::Error::from_raw_os_error(errno).to_string();
+    text.split(" (os error").next().unwrap_or_default().to_owned()
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+
+    #[test]
+    fn failures_begin_with_the_words_of_pmdk() {
+        let error = io::Error::from_raw_os_error(libc::EEXIST);
+        let failure = Failure::of_call("open", "open /pmem/file", &error);
+        assert_eq!(failure.errno, libc::EEXIST);
+        assert_eq!(
+            failure.text,
+            "open /pmem/file: File exists; PMEM_FILE_EXCL asks for a new file: remove this one, or leave out the flag"
+        );
+        let other = io::Error::other("no number");
+        assert_eq!(Failure::of_call("munmap", "munmap", &other).text, "munmap: Input/output error");
+    }
+}

@@ -1,0 +1,108 @@
+//! The folder of our libraries, and what changes for a program.
+
+use super::elf::Elf;
+use crate::failure::Failure;
+use std::env;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The libraries that Lodestone has.
+const SONAMES: [&str; 1] = ["libpmem.so.1"];
+
+/// The folder of our libraries.
+#[derive(Debug)]
+pub(super) struct Libraries {
+    folder: PathBuf,
+}
+
+/// A library of a program that changes.
+#[derive(Debug)]
+pub(super) struct Change {
+    pub(super) name: &'static str,
+    /// The system's file; `None` if the loader finds none.
+    pub(super) from: Option<PathBuf>,
+    pub(super) to: PathBuf,
+}
+
+impl Libraries {
+    /// Finds the folder: beside this program, where an installation puts it, or where `make capi` does.
+    pub(super) fn find() -> Result<Libraries, Failure> {
+        let own =
+            env::current_exe().ok().and_then(|path| path.parent().map(Path::to_owned)).unwrap_or_default();
+        // target/release/lode: target/capi/lib.
+        let candidates = ["capi/lib", "../lib/lodestone", "../capi/lib"].map(|folder| own.join(folder));
+        let found = candidates.iter().find(|folder| SONAMES.iter().all(|name| folder.join(name).exists()));
+        let folder = found.and_then(|folder| folder.canonicalize().ok()).ok_or_else(|| {
+            let folders = candidates.map(|folder| folder.display().to_string()).join(", ");
+            Failure::usage_error(format!(
+                "finding the libraries: {} is in none of {folders}; run `make capi` in the sources",
+                SONAMES[0]
+            ))
+        })?;
+        Ok(Libraries { folder })
+    }
+
+    /// Returns the folder.
+    pub(super) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Returns the names under which programs find the libraries.
+    pub(super) fn sonames() -> &'static [&'static str] {
+        &SONAMES
+    }
+
+    /// Returns the value of LD_LIBRARY_PATH: our folder, and then those that the user has set.
+    pub(super) fn search_path(&self) -> OsString {
+        let mut path = self.folder.clone().into_os_string();
+        if let Some(users) = env::var_os("LD_LIBRARY_PATH").filter(|users| !users.is_empty()) {
+            path.push(":");
+            path.push(users);
+        }
+        path
+    }
+
+    /// Returns the libraries that the program is linked with, directly or by another library, and that change. Asks the
+    /// program's own loader, which lists them and runs no code of the program.
+    pub(super) fn changed_by(&self, elf: &Elf) -> Vec<Change> {
+        let Some(loader) = elf.loader() else { return Vec::new() };
+        let listed = |path: Option<OsString>| {
+            let mut command = Command::new(loader);
+            command.arg("--list").arg(elf.path());
+            match path {
+                Some(path) => command.env("LD_LIBRARY_PATH", path),
+                None => &mut command,
+            };
+            let output = command.output().map(|output| output.stdout).unwrap_or_default();
+            String::from_utf8_lossy(&output).into_owned()
+        };
+        let (before, after) = (listed(None), listed(Some(self.search_path())));
+        let change = |name: &'static str| {
+            let to = resolved(&after, name).filter(|path| path.starts_with(&self.folder))?;
+            Some(Change { name, from: resolved(&before, name), to })
+        };
+        SONAMES.into_iter().filter_map(change).collect()
+    }
+}
+
+/// Returns the path of a library in a list of the loader, whose lines are `NAME => PATH (ADDRESS)`.
+fn resolved(list: &str, name: &str) -> Option<PathBuf> {
+    let line = list.lines().find_map(|line| line.trim().strip_prefix(name)?.strip_prefix(" => "))?;
+    let path = line.rsplit_once(" (").map_or(line, |(path, _)| path);
+    path.starts_with('/').then(|| PathBuf::from(path))
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+
+    #[test]
+    fn lists_of_the_loader_are_parsed() {
+        let list = "\tlinux-vdso.so.1 (0x00007ffe)\n\tlibpmem.so.1 => /usr/my lib/libpmem.so.1 (0x00007f)\n\t\
+                    libpmem2.so.1 => not found\n\t/lib64/ld-linux-x86-64.so.2 (0x00007f)\n";
+        assert_eq!(resolved(list, "libpmem.so.1"), Some("/usr/my lib/libpmem.so.1".into()));
+        assert_eq!(resolved(list, "libpmem2.so.1"), None);
+        assert_eq!(resolved(list, "libpmemobj.so.1"), None);
+    }
+}

@@ -1,0 +1,149 @@
+//! `lode exec`: runs a program that was written for PMDK on Lodestone's libraries.
+//!
+//! The loader searches the folders of LD_LIBRARY_PATH before the system's, and the soname of our library is PMDK's. So the
+//! program runs as it is. [`Elf`] tells why a program would not get our libraries; [`Libraries`] finds the folder.
+
+mod elf;
+mod libraries;
+mod process;
+
+use crate::durability::DurabilityOption;
+use crate::failure::Failure;
+use crate::fields;
+use crate::output::Output;
+use clap::Args;
+use elf::Elf;
+use libraries::Libraries;
+use serde_json::json;
+use std::env;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The description of the command.
+pub(crate) const ABOUT: &str = "\
+Run a program that was written for PMDK on Lodestone's libraries.
+
+The program is not changed and not compiled anew: the loader takes libpmem.so.1 of Lodestone in place of the system's, also for \
+plugins that the program loads later. LD_LIBRARY_PATH=FOLDER PROGRAM does the same, with the folder that --show prints. The libraries \
+are searched in capi/lib beside lode, in ../lib/lodestone, and in target/capi/lib of the sources, where `make capi` puts them.
+
+Programs that can't take them are refused: a static program has its own copy, the loader ignores the environment of one with more \
+rights than its user, and DT_RPATH comes before the environment.
+
+--durability line makes a program take any medium for persistent memory that a flush makes durable, byte the same without flushes, \
+commit makes it sync, and none makes it take any medium without flushes. A wrong choice may lose data; auto leaves it to the library \
+and to the variables of libpmem(7).";
+
+const EXIT_STATUS: &str = "\
+Exit status:
+  that of the program, or 128 + the signal that ended it
+  2    the program could not be run, or its libraries can't be changed";
+
+const FIELDS: &[(&str, &str)] = &[
+    ("program", "with --show: path of the program"),
+    ("folder", "folder of Lodestone's libraries"),
+    (
+        "changed",
+        "libraries that the program is linked with and that change: {name, from, to}; `from` is null if it is absent",
+    ),
+];
+
+#[derive(Args, Debug)]
+pub(crate) struct Exec {
+    /// Print the libraries of the program that change, and do not run it
+    #[arg(long)]
+    show: bool,
+    /// The program, by its path or by a name in PATH, and its arguments
+    #[arg(last = true, required = true, num_args = 1.., value_names = ["PROGRAM", "ARGUMENT"])]
+    words: Vec<OsString>,
+}
+
+/// Returns the last sections of the help.
+pub(crate) fn help() -> String {
+    format!("{}\n{EXIT_STATUS}", fields::items("JSON fields", FIELDS))
+}
+
+/// Runs the program, or prints the libraries that change.
+pub(crate) fn run(exec: &Exec, durability: DurabilityOption) -> Result<Output, Failure> {
+    let Some((name, arguments)) = exec.words.split_first() else {
+        return Err(Failure::usage_error("exec: name a program"));
+    };
+    let program = find(name)?;
+    let libraries = Libraries::find()?;
+    let elf = Elf::of_program(&program)?;
+    if let Some(reason) = elf.refusal(Libraries::sonames()) {
+        return Err(Failure::usage_error(format!("running {}: {reason}", elf.path().display())));
+    }
+    if exec.show {
+        return Ok(shown(&program, &elf, &libraries));
+    }
+    let mut command = Command::new(&program);
+    command.args(arguments).env("LD_LIBRARY_PATH", libraries.search_path());
+    command.envs(variables(durability).iter().copied());
+    let code = process::run(&mut command, &program)?;
+    Ok(Output::empty().with_exit_code(code))
+}
+
+/// Returns the variables that make PMDK's libraries, of any maker, take a medium for one of this durability.
+fn variables(durability: DurabilityOption) -> &'static [(&'static str, &'static str)] {
+    match durability {
+        DurabilityOption::Auto => &[],
+        DurabilityOption::Line => {
+            &[("PMEM_IS_PMEM_FORCE", "1"), ("PMEM_NO_FLUSH", "0"), ("PMEM2_FORCE_GRANULARITY", "CACHE_LINE")]
+        }
+        DurabilityOption::Byte | DurabilityOption::None => {
+            &[("PMEM_IS_PMEM_FORCE", "1"), ("PMEM_NO_FLUSH", "1"), ("PMEM2_FORCE_GRANULARITY", "BYTE")]
+        }
+        DurabilityOption::Commit => &[("PMEM_IS_PMEM_FORCE", "0"), ("PMEM2_FORCE_GRANULARITY", "PAGE")],
+    }
+}
+
+/// Returns the libraries that change, for people and for programs.
+fn shown(program: &Path, elf: &Elf, libraries: &Libraries) -> Output {
+    let changed = libraries.changed_by(elf);
+    let mut text = String::new();
+    for change in &changed {
+        let from =
+            change.from.as_ref().map_or_else(|| "not found".to_owned(), |path| path.display().to_string());
+        text += &format!("{}: {from} -> {}\n", change.name, change.to.display());
+    }
+    if changed.is_empty() {
+        text += "the program is linked with none of the libraries; those that it loads later change\n";
+    }
+    text += &format!("LD_LIBRARY_PATH={}\n", libraries.search_path().display());
+    let changed: Vec<_> = changed
+        .iter()
+        .map(|change| json!({ "name": change.name, "from": change.from, "to": change.to }))
+        .collect();
+    Output::text(text)
+        .with("program", program.display().to_string())
+        .with("folder", libraries.folder().display().to_string())
+        .with("changed", changed)
+}
+
+/// Returns the path of the program: a name without a slash is searched in PATH.
+fn find(name: &OsStr) -> Result<PathBuf, Failure> {
+    let is_program = |path: &Path| {
+        path.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
+    };
+    let path = Path::new(name);
+    if path.components().count() > 1 {
+        let why = if path.exists() {
+            "it is no program; make it executable"
+        } else {
+            "no such file; check the path"
+        };
+        return if is_program(path) {
+            Ok(path.to_owned())
+        } else {
+            Err(Failure::usage_error(format!("running {}: {why}", path.display())))
+        };
+    }
+    let folders = env::var_os("PATH").unwrap_or_default();
+    let found = env::split_paths(&folders).map(|folder| folder.join(path)).find(|path| is_program(path));
+    found.ok_or_else(|| {
+        Failure::usage_error(format!("running {}: PATH has no such program; give its path", path.display()))
+    })
+}

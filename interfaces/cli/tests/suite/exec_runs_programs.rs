@@ -1,0 +1,188 @@
+//! `lode exec` runs programs that were written for PMDK on our libraries, and refuses those that can't take them.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use crate::program::{RunResult, documented_fields, json_fields, text};
+use lode_capi_compare::{Library, Program, on_library};
+use std::ffi::OsStr;
+use std::fs::{self, Permissions};
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use tempfile::TempDir;
+
+/// A copy of the program in a folder, with our libraries beside it.
+struct Installed {
+    folder: TempDir,
+}
+
+impl Installed {
+    fn new() -> Installed {
+        let installed = Installed::without_libraries();
+        fs::create_dir(installed.path("bin/capi")).unwrap();
+        symlink(Library::PMEM.ours(), installed.path("bin/capi/lib")).unwrap();
+        installed
+    }
+
+    fn without_libraries() -> Installed {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("bin")).unwrap();
+        fs::copy(env!("CARGO_BIN_EXE_lode"), folder.path().join("bin/lode")).unwrap();
+        Installed { folder }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// Returns the command `lode exec OPTIONS -- WORDS`.
+    fn command<A: AsRef<OsStr>>(&self, options: &[&str], words: &[A]) -> Command {
+        let mut lode = Command::new(self.path("bin/lode"));
+        on_library(&mut lode, None);
+        lode.arg("exec").args(options).arg("--").args(words).current_dir(self.folder.path());
+        lode
+    }
+
+    fn run<A: AsRef<OsStr>>(&self, options: &[&str], words: &[A]) -> RunResult {
+        RunResult::of(self.command(options, words).output().unwrap())
+    }
+
+    /// Makes a program of a shell script or of other bytes.
+    fn program(&self, name: &str, content: impl AsRef<[u8]>, mode: u32) -> PathBuf {
+        let path = self.path(name);
+        fs::write(&path, content).unwrap();
+        fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
+        path
+    }
+}
+
+/// The real path of our shared object.
+fn ours() -> PathBuf {
+    Library::PMEM.ours().join("libpmem.so.1").canonicalize().unwrap()
+}
+
+#[test]
+fn program_of_debian_runs_on_our_library() {
+    let Some(program) = Program::compile("example", Library::PMEM) else { return };
+    let installed = Installed::new();
+    let out = installed.run(&[], &[program.path().as_os_str(), OsStr::new("told")]).success();
+    let message =
+        "told: open missing/f: No such file or directory; the file, or a folder of its path, is missing";
+    assert!(out.contains(message), "our message goes on after PMDK's words: {out}");
+    assert!(installed.path("file").exists(), "it ran in this folder");
+}
+
+#[test]
+fn changed_libraries_are_shown() {
+    let Some(program) = Program::compile("example", Library::PMEM) else { return };
+    let installed = Installed::new();
+    let words = [program.path()];
+    let out = installed.run(&["--show"], &words).success();
+    let (line, rest) = out.split_once('\n').unwrap();
+    assert!(
+        line.starts_with("libpmem.so.1: /") && line.ends_with(&format!(" -> {}", ours().display())),
+        "{out}"
+    );
+    assert!(rest.starts_with("LD_LIBRARY_PATH=/"), "{out}");
+    assert!(!installed.path("file").exists(), "it did not run");
+    let json = installed.run(&["--show", "--json"], &words).json();
+    assert_eq!(json["changed"][0]["name"], "libpmem.so.1");
+    assert_eq!(json["changed"][0]["to"], text(&ours()));
+    assert_eq!(json_fields(std::slice::from_ref(&json)), documented_fields(&["exec"]));
+    let none = installed.run(&["--show"], &["sh"]).success();
+    assert!(none.contains("linked with none of the libraries"), "{none}");
+}
+
+#[test]
+fn durability_becomes_variables() {
+    let installed = Installed::new();
+    let show = "echo $PMEM_IS_PMEM_FORCE,$PMEM_NO_FLUSH,$PMEM2_FORCE_GRANULARITY";
+    for (durability, wanted) in [
+        ("auto", ",,"),
+        ("byte", "1,1,BYTE"),
+        ("line", "1,0,CACHE_LINE"),
+        ("commit", "0,,PAGE"),
+        ("none", "1,1,BYTE"),
+    ] {
+        let out = installed.run(&["--durability", durability], &["sh", "-c", show]).success();
+        assert_eq!(out.trim(), wanted, "{durability}");
+    }
+    let mut command = installed.command(&[], &["sh", "-c", "echo $LD_LIBRARY_PATH"]);
+    let out = RunResult::of(command.env("LD_LIBRARY_PATH", "/users").output().unwrap()).success();
+    let folder = ours().parent().unwrap().to_owned();
+    assert_eq!(out.trim(), format!("{}:/users", folder.display()));
+}
+
+#[test]
+fn exit_status_is_passed_on() {
+    let installed = Installed::new();
+    let code = |script: &str| installed.run(&[], &["sh", "-c", script]).code;
+    assert_eq!(
+        [code("exit 0"), code("exit 7"), code("kill -9 $$"), code("kill -11 $$")],
+        [Some(0), Some(7), Some(128 + 9), Some(128 + 11)]
+    );
+    let script = installed.program("script", "#!/bin/sh\nexit 5\n", 0o755);
+    assert_eq!(installed.run(&[], &[&script]).code, Some(5));
+}
+
+#[test]
+fn signals_are_passed_on() {
+    let installed = Installed::new();
+    let script = "trap 'exit 9' TERM; echo ready; while :; do sleep 0.01; done";
+    let mut lode = installed.command(&[], &["sh", "-c", script]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(lode.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    assert_eq!(line, "ready\n");
+    let pid = rustix::process::Pid::from_child(&lode);
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+    assert_eq!(lode.wait().unwrap().code(), Some(9));
+}
+
+#[test]
+fn programs_that_cannot_take_our_libraries_are_refused() {
+    let installed = Installed::new();
+    let refused = |path: &Path, parts: &[&str]| installed.run(&[], &[path]).failure(2, parts);
+    let fixed = Program::link_statically("example", Library::PMEM);
+    refused(fixed.path(), &["static program"]);
+    let shell = fs::read("/bin/sh").unwrap();
+    refused(&installed.program("setuid", &shell, 0o4755), &["setuid", "LD_LIBRARY_PATH"]);
+    refused(&installed.program("setgid", &shell, 0o2755), &["setuid or setgid"]);
+    refused(&installed.program("text", "no program", 0o755), &["no ELF program"]);
+    refused(&installed.program("plain", "#!/bin/sh\n", 0o644), &["make it executable"]);
+    refused(
+        &installed.program("loop", format!("#!{}\n", installed.path("loop").display()), 0o755),
+        &["scripts"],
+    );
+    refused(&installed.program("short", &shell[..100], 0o755), &["no ELF program"]);
+    refused(Path::new("./missing"), &["check the path"]);
+    refused(Path::new("missing-program"), &["PATH has no such program"]);
+    installed.run(&[], &[""; 0]).failure(2, &["PROGRAM"]);
+    let bare = Installed::without_libraries();
+    bare.run(&[], &["sh", "-c", "exit 0"]).failure(2, &["libpmem.so.1", "make capi"]);
+}
+
+/// DT_RPATH comes before LD_LIBRARY_PATH, and DT_RUNPATH after it. It matters only if the libraries are there.
+#[test]
+fn rpath_is_refused_where_it_has_the_libraries() {
+    let installed = Installed::new();
+    fs::create_dir(installed.path("theirs")).unwrap();
+    fs::create_dir(installed.path("empty")).unwrap();
+    fs::write(installed.path("theirs/libpmem.so.1"), "").unwrap();
+    fs::write(installed.path("main.c"), "int main(void) { return 3; }\n").unwrap();
+    let compile = |name: &str, tags: &str, folder: &str| {
+        let path = installed.path(name);
+        let mut compiler = Command::new("cc");
+        compiler.arg("-o").arg(&path).arg(installed.path("main.c"));
+        compiler.arg(format!("-Wl,{tags},-rpath,{folder}"));
+        assert!(compiler.status().unwrap().success());
+        path
+    };
+    let there = installed.path("theirs").display().to_string();
+    let before = "--disable-new-dtags";
+    for folder in [there.as_str(), "$ORIGIN/theirs", "/nowhere:${ORIGIN}/theirs"] {
+        let program = compile("before", before, folder);
+        installed.run(&[], &[program]).failure(2, &["DT_RPATH", &there]);
+    }
+    assert_eq!(installed.run(&[], &[compile("empty-one", before, "$ORIGIN/empty")]).code, Some(3));
+    assert_eq!(installed.run(&[], &[compile("after", "--enable-new-dtags", &there)]).code, Some(3));
+}

@@ -1,0 +1,250 @@
+//! Flushes and copies by address, in memory that the program maps and keeps: the way of C libraries.
+//!
+//! No handler stands behind these calls: a fault in them is a signal to the program, which may have a handler of its own.
+//! So they use the C library's copies, whose arguments may be any addresses.
+//!
+//! # Cost
+//! A flush is a branch and an instruction for each line. A copy of whole lines past the cache costs the time in which the
+//! memory accepts them.
+
+use crate::Cpu;
+use lode_layout::LINE;
+
+/// Bytes that a fill copies at a time past the cache.
+const FILL: usize = 1024;
+
+/// The path of a copy's bytes into memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CopyPath {
+    /// Whole lines past the cache from the least length on, and shorter copies through it.
+    ByLength,
+    /// Whole lines past the cache.
+    PastCache,
+    /// Through the cache, and flushed.
+    ThroughCache,
+    /// Through the cache, and not flushed.
+    Unflushed,
+}
+
+/// The instructions of a program that names its memory by address.
+#[derive(Clone, Copy, Debug)]
+pub struct ByAddress {
+    cpu: Cpu,
+    is_flushing: bool,
+    /// Least length, in bytes, of a copy past the cache.
+    stream_min: usize,
+}
+
+impl ByAddress {
+    /// Uses the instructions of `cpu`: flushes, and copies `stream_min` bytes and more past the cache. `usize::MAX` copies
+    /// nothing past it.
+    pub const fn new(cpu: Cpu, stream_min: usize) -> ByAddress {
+        ByAddress { cpu, is_flushing: true, stream_min }
+    }
+
+    /// Leaves out the flushes: the caches survive a power failure, or the user takes the risk. Deep flushes stay.
+    pub fn without_flush(self) -> ByAddress {
+        ByAddress { is_flushing: false, ..self }
+    }
+
+    /// Starts the write-back of the lines that hold `len` bytes at `start`. A length that wraps starts none.
+    ///
+    /// # Durability
+    /// After the thread's next [`drain`](ByAddress::drain).
+    ///
+    /// # Safety
+    /// The range is mapped, or the program handles the signal of its fault.
+    #[inline]
+    pub unsafe fn flush(&self, start: *const u8, len: usize) {
+        if self.is_flushing {
+            // SAFETY: - the caller's promise.
+            unsafe { self.deep_flush(start, len) };
+        }
+    }
+
+    /// Starts the write-back as [`flush`](ByAddress::flush) does, also where flushes are left out.
+    ///
+    /// # Safety
+    /// As [`flush`](ByAddress::flush).
+    #[inline]
+    pub unsafe fn deep_flush(&self, start: *const u8, len: usize) {
+        if start.addr().checked_add(len).is_some() {
+            // SAFETY: - the caller's promise.
+            unsafe { self.cpu.flush(start, len) };
+        }
+    }
+
+    /// Waits until all that this thread flushed and copied has reached the persistence domain.
+    #[inline]
+    pub fn drain(&self) {
+        self.cpu.fence();
+    }
+
+    /// Copies `len` bytes. The ranges may overlap. A copy of a range to itself does nothing,
+    /// except where no copy goes past the cache: it is flushed there, as PMDK does.
+    ///
+    /// # Durability
+    /// After the thread's next [`drain`](ByAddress::drain), unless `path` is [`CopyPath::Unflushed`].
+    ///
+    /// # Safety
+    /// `into` is valid for stores of `len` bytes and `from` for loads, or the program handles the signal of the fault.
+    #[inline]
+    pub unsafe fn copy(&self, into: *mut u8, from: *const u8, len: usize, path: CopyPath) {
+        if self.streams(len, path) && into.addr().abs_diff(from.addr()) >= len {
+            // SAFETY: - the caller's promise. The ranges don't overlap.
+            return unsafe { self.stream(into, from, len) };
+        }
+        if into.cast_const() == from && self.stream_min != usize::MAX {
+            return;
+        }
+        // SAFETY: - the caller's promise.
+        unsafe { libc::memmove(into.cast(), from.cast(), len) };
+        if path != CopyPath::Unflushed {
+            // SAFETY: - the caller's promise.
+            unsafe { self.flush(into, len) };
+        }
+    }
+
+    /// Stores `len` times the same byte.
+    ///
+    /// # Durability
+    /// As [`copy`](ByAddress::copy).
+    ///
+    /// # Safety
+    /// `into` is valid for stores of `len` bytes, or the program handles the signal of the fault.
+    #[inline]
+    pub unsafe fn fill(&self, into: *mut u8, byte: u8, len: usize, path: CopyPath) {
+        if self.streams(len, path) {
+            let pattern = [byte; FILL];
+            for at in (0..len).step_by(FILL) {
+                let part = FILL.min(len - at);
+                // SAFETY: - the caller's promise, and the pattern is as long as a part.
+                unsafe { self.stream(into.wrapping_add(at), pattern.as_ptr(), part) };
+            }
+            return;
+        }
+        // SAFETY: - the caller's promise.
+        unsafe { libc::memset(into.cast(), byte.into(), len) };
+        if path != CopyPath::Unflushed {
+            // SAFETY: - the caller's promise.
+            unsafe { self.flush(into, len) };
+        }
+    }
+
+    /// Returns true if a copy of `len` bytes goes past the cache.
+    #[inline]
+    fn streams(&self, len: usize, path: CopyPath) -> bool {
+        match path {
+            CopyPath::ByLength => len >= self.stream_min,
+            CopyPath::PastCache => self.stream_min != usize::MAX,
+            CopyPath::ThroughCache | CopyPath::Unflushed => false,
+        }
+    }
+
+    /// Copies the whole lines past the cache, and the ends through it.
+    ///
+    /// # Safety
+    /// As [`copy`](ByAddress::copy). The ranges don't overlap.
+    #[inline]
+    unsafe fn stream(&self, into: *mut u8, from: *const u8, len: usize) {
+        const LINE_LEN: usize = LINE as usize;
+        let head = (into.addr().wrapping_neg() % LINE_LEN).min(len);
+        let lines = (len - head) / LINE_LEN;
+        if head != 0 {
+            // SAFETY: - the part before the first whole line.
+            unsafe { self.store(into, from, head) };
+        }
+        let (into, from) = (into.wrapping_add(head), from.wrapping_add(head));
+        if lines != 0 {
+            // SAFETY: - the whole lines, which begin at a line.
+            unsafe { self.cpu.copy_lines(into, from, lines) };
+        }
+        let tail = len - head - lines * LINE_LEN;
+        if tail != 0 {
+            let at = lines * LINE_LEN;
+            // SAFETY: - the part after the last whole line.
+            unsafe { self.store(into.wrapping_add(at), from.wrapping_add(at), tail) };
+        }
+    }
+
+    /// Copies through the cache and flushes.
+    ///
+    /// # Safety
+    /// As [`stream`](ByAddress::stream).
+    #[inline]
+    unsafe fn store(&self, into: *mut u8, from: *const u8, len: usize) {
+        // SAFETY: - the caller's promise.
+        unsafe { libc::memcpy(into.cast(), from.cast(), len) };
+        // SAFETY: - the caller's promise.
+        unsafe { self.flush(into, len) };
+    }
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+
+    const PATHS: [CopyPath; 4] =
+        [CopyPath::ByLength, CopyPath::PastCache, CopyPath::ThroughCache, CopyPath::Unflushed];
+
+    fn instructions() -> Vec<ByAddress> {
+        let cpu = Cpu::without("").unwrap();
+        vec![
+            ByAddress::new(cpu, 0),
+            ByAddress::new(cpu, 256),
+            ByAddress::new(cpu, usize::MAX).without_flush(),
+        ]
+    }
+
+    #[test]
+    fn copies_equal_memmove() {
+        let start: Vec<u8> = (0..1200u32).map(|index| (index * 7 + index / 256) as u8).collect();
+        for by_address in instructions() {
+            for path in PATHS {
+                for (into, from) in [(0, 600), (600, 0), (3, 601), (64, 128), (128, 64), (77, 70), (70, 77)] {
+                    for len in (0..200).chain([255, 256, 257, 500, 511, 512, 513, 570]) {
+                        let (mut bytes, mut wanted) = (start.clone(), start.clone());
+                        wanted.copy_within(from..from + len, into);
+                        let place = bytes.as_mut_ptr();
+                        // SAFETY: - both ranges lie inside of the vector.
+                        unsafe {
+                            by_address.copy(place.wrapping_add(into), place.wrapping_add(from), len, path);
+                        }
+                        by_address.drain();
+                        assert!(bytes == wanted, "{by_address:?} {path:?}: {len} from {from} into {into}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn fills_equal_memset() {
+        for by_address in instructions() {
+            for path in PATHS {
+                for at in [0, 1, 63, 64, 65] {
+                    for len in (0..200).chain([255, 256, 1023, 1024, 1025, 2100]) {
+                        let (mut bytes, mut wanted) = (vec![1; 2300], vec![1; 2300]);
+                        wanted[at..at + len].fill(0xab);
+                        // SAFETY: - the range lies inside of the vector.
+                        unsafe { by_address.fill(bytes.as_mut_ptr().wrapping_add(at), 0xab, len, path) };
+                        by_address.drain();
+                        assert!(bytes == wanted, "{by_address:?} {path:?}: {len} at {at}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn flush_of_wrapping_length_does_nothing() {
+        for by_address in instructions() {
+            // SAFETY: - nothing is flushed.
+            unsafe { by_address.flush(std::ptr::without_provenance(usize::MAX - 63), 128) };
+            // SAFETY: - nothing is flushed.
+            unsafe { by_address.deep_flush(std::ptr::without_provenance(usize::MAX - 63), 128) };
+            // SAFETY: - nothing is flushed.
+            unsafe { by_address.deep_flush(std::ptr::null(), 0) };
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! Calls of libpmem, in a process of the driver `c/pmem.c`: libpmem 1.12, or ours in its place.
+
+use crate::clock::Lap;
+use anyhow::{Context, Result, ensure};
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+/// The driver, which build.rs links with Debian's shared object.
+const DRIVER: &str = env!("LODE_BENCH_PMEM_DRIVER");
+
+/// A process of the driver on one library.
+pub(crate) struct PmemCalls {
+    child: Child,
+    requests: ChildStdin,
+    replies: BufReader<ChildStdout>,
+}
+
+impl PmemCalls {
+    /// Starts the driver with its files in `folder`, on the library in the folder `library`, or on the system's.
+    pub(crate) fn start(folder: &Path, library: Option<&Path>) -> Result<PmemCalls> {
+        let mut command = Command::new(DRIVER);
+        command.arg(folder).stdin(Stdio::piped()).stdout(Stdio::piped()).env_remove("LD_LIBRARY_PATH");
+        if let Some(library) = library {
+            command.env("LD_LIBRARY_PATH", library);
+        }
+        let mut child = command.spawn().with_context(|| format!("starting {DRIVER}"))?;
+        let requests = child.stdin.take().context("no standard input")?;
+        let replies = BufReader::new(child.stdout.take().context("no standard output")?);
+        Ok(PmemCalls { child, requests, replies })
+    }
+
+    /// Takes a lap of `count` calls. Returns it and the digest of the area.
+    pub(crate) fn lap(&mut self, work: &str, count: u64, stamp: u64) -> Result<(Lap, u64)> {
+        writeln!(self.requests, "{work} {count} {stamp}")?;
+        self.requests.flush()?;
+        let mut line = String::new();
+        self.replies.read_line(&mut line)?;
+        let numbers: Vec<u64> = line.split_whitespace().filter_map(|word| word.parse().ok()).collect();
+        ensure!(numbers.len() == 3, "the driver answered {line:?}");
+        Ok((Lap { ops: count, cycles: numbers[0], ns: numbers[1], bytes: 0 }, numbers[2]))
+    }
+}
+
+impl Drop for PmemCalls {
+    fn drop(&mut self) {
+        // The driver has nothing to finish, and the run goes on without it.
+        let _ = self.child.kill().and_then(|()| self.child.wait());
+    }
+}

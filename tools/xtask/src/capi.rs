@@ -1,0 +1,31 @@
+//! The libraries of the C ABI: cargo builds an archive for each, and capi/link.sh makes the files that programs link with.
+
+use crate::cargo::Cargo;
+use crate::log::Log;
+use crate::workspace::Workspace;
+use anyhow::{Context, Result};
+use std::process::Command;
+
+/// The libraries, each with the name of its crate's archive.
+const LIBRARIES: [(&str, &str); 1] = [("pmem", "lode_capi_pmem")];
+
+/// Builds all libraries into `target/capi/lib`. Returns true if that succeeded.
+pub(crate) fn build(workspace: &Workspace) -> Result<bool> {
+    let log = Log::default();
+    let folder = workspace.target.join("capi/lib");
+    for (name, archive) in LIBRARIES {
+        let words = format!("build --release --locked --package lode-capi-{name}");
+        if !Cargo::stable(workspace, &words).run(log)?.success {
+            return Ok(false);
+        }
+        let archive = workspace.target.join("release").join(format!("lib{archive}.a"));
+        let script = workspace.root.join("capi/link.sh");
+        let mut linker = Command::new(&script);
+        linker.arg(name).arg(&archive).arg(&folder);
+        if !linker.status().with_context(|| script.display().to_string())?.success() {
+            return Ok(false);
+        }
+        log.line(&format!("{}", folder.join(format!("lib{name}.so.1")).display()));
+    }
+    Ok(true)
+}
