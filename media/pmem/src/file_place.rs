@@ -68,7 +68,7 @@ impl Sysfs {
 
     /// Returns true if a device that is composed of others uses the block device, as those of device mapper do.
     pub fn is_used_by_another(&self, device: &str) -> bool {
-        self.block_folder(device).folder("holders").names().first().is_some()
+        !self.block_folder(device).folder("holders").names().is_empty()
     }
 }
 

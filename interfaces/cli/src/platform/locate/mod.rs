@@ -103,8 +103,9 @@ impl Machine {
         let on_device =
             namespace.and_then(|namespace| Some((namespace.device.clone()?, namespace.part.device_off()?)));
         if let Some((device, offset)) = on_device {
-            let ranges = [offset..offset.saturating_add(len)];
-            self.add_files(&device, &ranges, std::slice::from_mut(&mut finding))?;
+            let range = offset..offset.saturating_add(len);
+            let findings = std::slice::from_mut(&mut finding);
+            self.add_files(&device, std::slice::from_ref(&range), findings)?;
         }
         if let Below::Emulated(directory) = &self.below {
             finding.notes.extend(file_system(directory, &located));
