@@ -77,7 +77,7 @@ fn variable(name: &str) -> Option<OsString> {
 /// Returns the instructions. A call that comes before `on_load`, from the start of a static program, has those of every CPU.
 #[inline(always)]
 fn chosen() -> &'static ByAddress {
-    static OLDEST: ByAddress = ByAddress::new(Cpu::oldest(), usize::MAX);
+    static OLDEST: ByAddress = ByAddress::new(Cpu::oldest()).streaming_from(usize::MAX);
     INSTRUCTIONS.get().unwrap_or(&OLDEST)
 }
 
@@ -121,8 +121,10 @@ fn path_of(flags: c_uint) -> CopyPath {
         CopyPath::ByLength
     } else if flags & NOFLUSH != 0 {
         CopyPath::Unflushed
-    } else if flags & (NONTEMPORAL | WC) != 0 {
+    } else if flags & NONTEMPORAL != 0 {
         CopyPath::PastCache
+    } else if flags & WC != 0 {
+        CopyPath::WriteCombining
     } else if flags & (TEMPORAL | WB) != 0 {
         CopyPath::ThroughCache
     } else {
@@ -344,12 +346,12 @@ macro_rules! copies {
             len: usize,
             flags: c_uint,
         ) -> *mut c_void {
-            let chosen = chosen();
-            // SAFETY: - the caller's promise.
-            unsafe { chosen.copy(pmemdest.cast(), src.cast(), len, path_of(flags)) };
             if flags & (NODRAIN | NOFLUSH) == 0 {
-                // ORDER: all that this thread flushed and copied is durable before the call returns.
-                chosen.drain();
+                // SAFETY: - the caller's promise.
+                unsafe { chosen().copy_and_drain(pmemdest.cast(), src.cast(), len, path_of(flags)) };
+            } else {
+                // SAFETY: - as above.
+                unsafe { chosen().copy(pmemdest.cast(), src.cast(), len, path_of(flags)) };
             }
             pmemdest
         }
@@ -385,11 +387,8 @@ macro_rules! copies {
             src: *const c_void,
             len: usize,
         ) -> *mut c_void {
-            let chosen = chosen();
             // SAFETY: - the caller's promise.
-            unsafe { chosen.copy(pmemdest.cast(), src.cast(), len, CopyPath::ByLength) };
-            // ORDER: all that this thread flushed and copied is durable before the call returns.
-            chosen.drain();
+            unsafe { chosen().copy_and_drain(pmemdest.cast(), src.cast(), len, CopyPath::ByLength) };
             pmemdest
         }
     )+};
@@ -414,12 +413,12 @@ pub unsafe extern "C" fn pmem_memset(
     len: usize,
     flags: c_uint,
 ) -> *mut c_void {
-    let chosen = chosen();
-    // SAFETY: - the caller's promise.
-    unsafe { chosen.fill(pmemdest.cast(), c as u8, len, path_of(flags)) };
     if flags & (NODRAIN | NOFLUSH) == 0 {
-        // ORDER: all that this thread flushed and copied is durable before the call returns.
-        chosen.drain();
+        // SAFETY: - the caller's promise.
+        unsafe { chosen().fill_and_drain(pmemdest.cast(), c as u8, len, path_of(flags)) };
+    } else {
+        // SAFETY: - as above.
+        unsafe { chosen().fill(pmemdest.cast(), c as u8, len, path_of(flags)) };
     }
     pmemdest
 }
@@ -447,11 +446,8 @@ pub unsafe extern "C" fn pmem_memset_nodrain(pmemdest: *mut c_void, c: c_int, le
 /// `pmemdest` is valid for stores of `len` bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmem_memset_persist(pmemdest: *mut c_void, c: c_int, len: usize) -> *mut c_void {
-    let chosen = chosen();
     // SAFETY: - the caller's promise.
-    unsafe { chosen.fill(pmemdest.cast(), c as u8, len, CopyPath::ByLength) };
-    // ORDER: all that this thread flushed and copied is durable before the call returns.
-    chosen.drain();
+    unsafe { chosen().fill_and_drain(pmemdest.cast(), c as u8, len, CopyPath::ByLength) };
     pmemdest
 }
 
