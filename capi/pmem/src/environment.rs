@@ -1,7 +1,7 @@
 //! PMDK's environment variables, as libpmem(7) describes them.
 
 use crate::ascii_number::{leading_hexadecimal, leading_number};
-use lode_pmem::{ByAddress, Cpu, Sysfs};
+use lode_pmem::{ByAddress, Cpu, MASK_VARIABLE, Sysfs};
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 
@@ -25,8 +25,14 @@ pub(crate) fn instructions(variable: Variable<'_>, sysfs: &Sysfs) -> ByAddress {
     // PMEM_MOVDIR64B and PMEM_WC_WORKAROUND choose among instructions that this library does not use, and
     // PMEM_NO_GENERIC_MEMCPY among two copies that store the same bytes.
     let features = if cfg!(target_arch = "x86_64") { hidden.join(",") } else { String::new() };
-    // A list in LODE_CPU_MASK that can't be read hides every feature, since a library can't refuse to load.
-    let cpu = Cpu::without(&features).unwrap_or_else(|_| Cpu::oldest());
+    let mut masked = OsString::from(&features);
+    if let Some(mask) = variable(MASK_VARIABLE) {
+        masked.push(",");
+        masked.push(mask);
+    }
+    // A library can't refuse to load: a mask that can't be read hides nothing.
+    let cpu = Cpu::hiding(&masked).or_else(|_| Cpu::hiding(features.as_ref()));
+    let cpu = cpu.unwrap_or_else(|_| Cpu::oldest());
     let by_address = ByAddress::new(cpu);
     let by_address = stream_min(variable).map_or(by_address, |len| by_address.streaming_from(len));
     let is_flushing = match variable("PMEM_NO_FLUSH") {
@@ -93,6 +99,21 @@ mod test {
             !cfg!(target_arch = "x86_64") || (oldest.contains("Clflush,") && oldest.contains("Sse2")),
             "{oldest}"
         );
+    }
+
+    #[test]
+    fn mask_that_cannot_be_read_hides_nothing() {
+        let plain = shown(&[]);
+        assert_eq!(shown(&[("LODE_CPU_MASK", "clwb,clbw")]), plain);
+        assert_eq!(shown(&[("LODE_CPU_MASK", "")]), plain);
+        let masked =
+            shown(&[("LODE_CPU_MASK", "clwb, clflushopt"), ("PMEM_AVX", "0"), ("PMEM_AVX512F", "0")]);
+        assert!(
+            !cfg!(target_arch = "x86_64") || (masked.contains("Clflush,") && masked.contains("Sse2")),
+            "{masked}"
+        );
+        let unreadable = shown(&[("LODE_CPU_MASK", "clbw"), ("PMEM_AVX", "0"), ("PMEM_AVX512F", "0")]);
+        assert_eq!(unreadable, shown(&[("PMEM_AVX", "0"), ("PMEM_AVX512F", "0")]));
     }
 
     #[test]

@@ -6,7 +6,8 @@ use crate::ranges::{Direct, Ranges};
 use crate::request::{self, Request};
 use crate::{deep, logging, message};
 use lode_pmem::{
-    ByAddress, CopyPath, Cpu, Durability, DurabilityEvidence, ProgramMapping, Sysfs, unmap_program,
+    ByAddress, CopyPath, Cpu, Durability, DurabilityEvidence, ProgramMapping, Sysfs, program_pages,
+    unmap_program,
 };
 use spin::mutex::SpinMutex;
 use std::ffi::{CStr, CString, OsString, c_char, c_int, c_uint, c_void};
@@ -278,15 +279,25 @@ pub unsafe extern "C" fn pmem_map_file(
     })
 }
 
-/// Remembers a mapping that the kernel maps directly.
+/// Remembers a mapping that the kernel maps directly, and forgets what the program unmapped itself at its addresses.
 fn register(mapping: ProgramMapping) {
+    // ORDER: as in `is_pmem`.
+    if INSERTED.load(Ordering::Acquire) != 0
+        && let Some(pages) = program_pages(mapping.addresses.start, mapping.addresses.len())
+    {
+        RANGES.lock().remove(&pages);
+    }
     let Some(report) = mapping.report else { return };
     let is_device = !matches!(report.how, DurabilityEvidence::MapSync(_));
-    let direct = Direct {
+    insert(Direct {
         addresses: mapping.addresses,
-        is_pmem: report.durability >= Durability::Line || is_device,
+        is_pmem: chosen().reaches_persistence() && (report.durability >= Durability::Line || is_device),
         device: is_device.then_some(mapping.deep_flush),
-    };
+    });
+}
+
+/// Adds a range to the table.
+fn insert(direct: Direct) {
     RANGES.lock().insert(direct);
     // ORDER: the range is in the table before its number counts.
     INSERTED.fetch_add(1, Ordering::Release);
@@ -301,11 +312,17 @@ pub unsafe extern "C" fn pmem_unmap(addr: *mut c_void, len: usize) -> c_int {
     guarded(-1, || {
         let start = addr.addr();
         // ORDER: as in `is_pmem`.
-        if INSERTED.load(Ordering::Acquire) != 0 {
-            RANGES.lock().remove(start..start.saturating_add(len));
-        }
+        let removed = match program_pages(start, len) {
+            Some(pages) if INSERTED.load(Ordering::Acquire) != 0 => RANGES.lock().remove(&pages),
+            _ => Vec::new(),
+        };
+        // Forgotten first: another thread may map other memory at these addresses as soon as they are free.
         // SAFETY: - the caller's promise.
-        unsafe { unmap_program(start, len) }.map_err(|error| Failure::of_call("munmap", "munmap", &error))?;
+        unsafe { unmap_program(start, len) }.map_err(|error| {
+            // All is still mapped.
+            removed.into_iter().for_each(insert);
+            Failure::of_call("munmap", "munmap", &error)
+        })?;
         Ok(0)
     })
 }
@@ -487,4 +504,76 @@ pub unsafe extern "C" fn pmem_log_set_function(log_function: Option<LogFunction>
     LOG_FUNCTION.store(function, Ordering::Release);
     log(logging::HARK, concat!("src version: lodestone ", env!("CARGO_PKG_VERSION")));
     0
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+    use std::sync::Mutex;
+
+    const LEN: usize = 64 << 10;
+    /// The table is one for all tests: a refused call may take other ranges out for a moment.
+    static ALONE: Mutex<()> = Mutex::new(());
+
+    /// Maps a file in the page cache, and enters it in the table as memory that the kernel maps directly.
+    fn direct() -> *mut c_void {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        file.as_file().set_len(LEN as u64).unwrap();
+        let path = CString::new(file.path().to_str().unwrap()).unwrap();
+        // SAFETY: - the path ends with a zero, and the other pointers may be null.
+        let start = unsafe { pmem_map_file(path.as_ptr(), 0, 0, 0, ptr::null_mut(), ptr::null_mut()) };
+        assert!(!start.is_null());
+        insert(Direct { addresses: start.addr()..start.addr() + LEN, is_pmem: true, device: None });
+        assert_eq!(pmem_is_pmem(start, LEN), 1);
+        start
+    }
+
+    #[test]
+    fn unmapped_pages_are_no_pmem() {
+        let _alone = ALONE.lock();
+        let start = direct();
+        // SAFETY: - nothing uses the mapping.
+        assert_eq!(unsafe { pmem_unmap(start, 1) }, 0);
+        assert_eq!(pmem_is_pmem(start.wrapping_byte_add(4095), 1), 0);
+        assert_eq!(pmem_is_pmem(start.wrapping_byte_add(4096), LEN - 4096), 1);
+        // SAFETY: - as above.
+        assert_eq!(unsafe { pmem_unmap(start, LEN) }, 0);
+        assert_eq!(pmem_is_pmem(start.wrapping_byte_add(4096), 1), 0);
+    }
+
+    #[test]
+    fn refused_unmap_forgets_nothing() {
+        let _alone = ALONE.lock();
+        let start = direct();
+        for (at, len) in [
+            (start.wrapping_byte_add(1), 4096),
+            (start, 0),
+            (start, usize::MAX),
+            // More than the process has, if not more than any.
+            (start, 1 << 55),
+        ] {
+            // SAFETY: - the kernel refuses the range.
+            assert_eq!(unsafe { pmem_unmap(at, len) }, -1, "{len}");
+            assert_eq!(std::io::Error::last_os_error().raw_os_error(), Some(libc::EINVAL), "{len}");
+            assert_eq!(pmem_is_pmem(start, LEN), 1, "{len}");
+        }
+        // SAFETY: - nothing uses the mapping.
+        assert_eq!(unsafe { pmem_unmap(start, LEN) }, 0);
+    }
+
+    /// A program may unmap or replace a mapping by its own system calls, so its addresses come back.
+    #[test]
+    fn new_mapping_in_the_page_cache_is_no_pmem() {
+        let _alone = ALONE.lock();
+        let addresses = 1 << 40..(1 << 40) + LEN;
+        insert(Direct { addresses: addresses.clone(), is_pmem: true, device: None });
+        let last = addresses.start + 4096 - 1;
+        register(ProgramMapping {
+            addresses: addresses.start..addresses.start + 1,
+            report: None,
+            deep_flush: None,
+        });
+        assert!(!is_pmem(addresses.start, 1) && !is_pmem(last, 1));
+        assert!(is_pmem(addresses.start + 4096, LEN - 4096));
+    }
 }

@@ -71,6 +71,12 @@ impl ByAddress {
         ByAddress { is_flushing: false, ..self }
     }
 
+    /// Returns true if a flush and a drain make stores durable in directly mapped memory: the CPU has the instruction, or
+    /// flushes are left out.
+    pub fn reaches_persistence(&self) -> bool {
+        !self.is_flushing || self.cpu.reaches_persistence()
+    }
+
     /// Starts the write-back of the lines that hold `len` bytes at `start`. A length that wraps starts none.
     ///
     /// # Durability
@@ -351,6 +357,13 @@ mod test {
                 }
             }
         }
+    }
+
+    #[test]
+    fn only_cpus_with_flushes_reach_persistence() {
+        let oldest = ByAddress::new(Cpu::oldest());
+        assert_eq!(oldest.reaches_persistence(), cfg!(all(target_arch = "x86_64", not(miri))));
+        assert!(oldest.without_flush().reaches_persistence());
     }
 
     #[test]
