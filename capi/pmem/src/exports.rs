@@ -43,18 +43,27 @@ static LOG_FUNCTION: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
 /// The type of log functions: level, file, line, function, message.
 type LogFunction = unsafe extern "C" fn(c_int, *const c_char, c_uint, *const c_char, *const c_char);
 
+/// PTHREAD_CANCEL_DISABLE of Linux's C libraries.
+const PTHREAD_CANCEL_DISABLE: c_int = 1;
+
+unsafe extern "C" {
+    /// See pthread_setcancelstate(3).
+    fn pthread_setcancelstate(state: c_int, oldstate: *mut c_int) -> c_int;
+}
+
 #[used]
 #[unsafe(link_section = ".init_array")]
 static ON_LOAD: extern "C" fn() = on_load;
 
 /// Reads the environment, as libpmem(7) says, when the library is loaded.
 extern "C" fn on_load() {
-    let _ = catch_unwind(|| {
+    let load = || {
         INSTRUCTIONS.get_or_init(|| instructions(&variable, &Sysfs::default()));
         HINT.get_or_init(|| mapping_hint(&variable));
         // SAFETY: - the callbacks take and release a lock, in the thread that forks, and in the child's only one.
         unsafe { libc::pthread_atfork(Some(before_fork), Some(after_fork), Some(after_fork)) };
-    });
+    };
+    let _ = uncancelled(|| catch_unwind(load));
 }
 
 /// Takes the lock, so that a child finds the table whole.
@@ -84,13 +93,27 @@ fn chosen() -> &'static ByAddress {
 
 /// Runs a call that may fail. A failure sets errno and the thread's message, and so does a panic.
 fn guarded<T>(failed: T, call: impl FnOnce() -> Result<T, Failure>) -> T {
-    let outcome = catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|_| Err(Failure::broken()));
-    outcome.unwrap_or_else(|failure| {
-        message::set(&failure.text);
-        log(logging::ERROR, &failure.text);
-        set_errno(failure.errno);
-        failed
+    uncancelled(|| {
+        let outcome = catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|_| Err(Failure::broken()));
+        outcome.unwrap_or_else(|failure| {
+            message::set(&failure.text);
+            log(logging::ERROR, &failure.text);
+            set_errno(failure.errno);
+            failed
+        })
     })
+}
+
+/// Puts off pthread_cancel(3) of this thread until `call` has returned: it unwinds the stack, which Rust code does not
+/// survive.
+fn uncancelled<T>(call: impl FnOnce() -> T) -> T {
+    let mut state = 0;
+    // SAFETY: - `state` is valid for a store.
+    unsafe { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &raw mut state) };
+    let result = call();
+    // SAFETY: - the C library gave this state; it takes a null pointer for the old one.
+    unsafe { pthread_setcancelstate(state, ptr::null_mut()) };
+    result
 }
 
 /// Sets the thread's errno.
@@ -502,7 +525,7 @@ pub unsafe extern "C" fn pmem_log_set_function(log_function: Option<LogFunction>
     let function = log_function.map_or(ptr::null_mut(), |function| function as *mut c_void);
     // ORDER: pairs with `log`.
     LOG_FUNCTION.store(function, Ordering::Release);
-    log(logging::HARK, concat!("src version: lodestone ", env!("CARGO_PKG_VERSION")));
+    uncancelled(|| log(logging::HARK, concat!("src version: lodestone ", env!("CARGO_PKG_VERSION"))));
     0
 }
 
