@@ -1,6 +1,7 @@
 /*
  * Loads the library whose path is the first argument again and again, and checks that it leaves nothing behind: no thread,
- * no descriptor, no environment variable, no signal handler, no mapping. Prints the first thing that is wrong.
+ * no descriptor, no environment variable, no signal handler, no mapping. Prints the first thing that is wrong. With a second
+ * argument it cancels a thread in a call.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -42,6 +43,18 @@ static int lines(const char *path)
     if (file != NULL)
         fclose(file);
     return count;
+}
+
+/* A thread that was joined may still be listed while the kernel ends it. */
+static int threads_end(void)
+{
+    /* The thread itself, and the names of the folder and its parent. */
+    for (int tries = 0; entries("/proc/self/task") != 3; tries++) {
+        if (tries == 1000)
+            return 0;
+        usleep(10000);
+    }
+    return 1;
 }
 
 static int variables(void)
@@ -130,6 +143,38 @@ static int use_log(void *library)
     return set_function(NULL);
 }
 
+static map_file_function *map_of_cancelled;
+static unmap_function *unmap_of_cancelled;
+static int has_returned, has_gone_on;
+
+/* A cancelled thread finishes its call of the library: the file that it opens for a mapping is a cancellation point. */
+static void *map_cancelled(void *argument)
+{
+    pthread_cancel(pthread_self());
+    size_t mapped = 0;
+    void *start = map_of_cancelled("cancelled", 8192, 1, 0600, &mapped, NULL);
+    has_returned = start != NULL && mapped == 8192 && unmap_of_cancelled(start, mapped) == 0;
+    pthread_testcancel();
+    has_gone_on = 1;
+    return argument;
+}
+
+static int cancel(void *library)
+{
+    map_of_cancelled = (map_file_function *)dlsym(library, "pmem_map_file");
+    unmap_of_cancelled = (unmap_function *)dlsym(library, "pmem_unmap");
+    pthread_t thread;
+    void *result = NULL;
+    if (pthread_create(&thread, NULL, map_cancelled, NULL) != 0 || pthread_join(thread, &result) != 0)
+        return fail("no thread");
+    if (!has_returned)
+        return fail("the call did not return");
+    if (has_gone_on || result != PTHREAD_CANCELED)
+        return fail("the thread was not cancelled after the call");
+    printf("the call returned\n");
+    return 0;
+}
+
 int main(int count, char **arguments)
 {
     if (count < 2)
@@ -139,10 +184,11 @@ int main(int count, char **arguments)
         void *library = dlopen(arguments[1], RTLD_NOW | RTLD_LOCAL);
         if (library == NULL)
             return fail(dlerror());
+        if (count > 2)
+            return cancel(library);
         if (use(library) != 0 || (round % 50 == 0 && use_log(library) != 0))
             return 1;
-        /* The thread itself, and the names of the folder and its parent. */
-        if (entries("/proc/self/task") != 3)
+        if (!threads_end())
             return fail("a thread is left");
         if (entries("/proc/self/fd") != descriptors)
             return fail("a descriptor is left");

@@ -108,11 +108,12 @@ fn first_difference(theirs: &str, ours: &str) -> Option<usize> {
     None
 }
 
-/// Returns true if the answers are the same. Our message may go on after Debian's words.
+/// Returns true if the answers are the same. Our message may go on after Debian's words, if there are some.
 fn are_equal(theirs: &str, ours: &str) -> bool {
     match (theirs.split_once(MESSAGE), ours.split_once(MESSAGE)) {
         (Some((answer, words)), Some((our_answer, our_words))) => {
-            answer == our_answer && our_words.starts_with(words)
+            let goes_on = !words.is_empty() && our_words.starts_with(words);
+            answer == our_answer && (words == our_words || goes_on)
         }
         _ => theirs == ours,
     }
@@ -143,6 +144,8 @@ mod test {
     fn messages_may_go_on() {
         assert!(are_equal("1.0 a = 0 message open f", "1.0 a = 0 message open f: why"));
         assert!(!are_equal("1.0 a = 0 message open f", "1.0 a = 0 message why"));
+        assert!(!are_equal("1.0 a = 0 message ", "1.0 a = 0 message why"));
+        assert!(are_equal("1.0 a = 0 message ", "1.0 a = 0 message "));
         assert!(!are_equal("1.0 a = 0 message open f", "1.0 a = 1 message open f"));
         assert!(!are_equal("1.0 a = 0 message open f", "1.0 a = 0"));
     }

@@ -1,9 +1,9 @@
 //! The libraries that a program runs on.
 
 use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::UNIX_EPOCH;
 
 /// A library of the C ABI.
 #[derive(Clone, Copy, Debug)]
@@ -26,22 +26,28 @@ impl Library {
         let program = std::env::current_exe().unwrap();
         let built = program.parent().unwrap();
         let archive = newest(built, self.archive);
-        let modified = fs::metadata(&archive).unwrap().modified().unwrap();
-        let stamp = modified.duration_since(UNIX_EPOCH).unwrap().as_nanos();
-        let folder = built.join("capi").join(format!("{}-{stamp}", self.name));
+        let capi = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let stamp = stamp(&archive, &self.sources(&capi));
+        let folder = built.join("capi").join(format!("{}-{stamp:016x}", self.name));
         if !folder.exists() {
-            let capi = built.join("capi");
-            fs::create_dir_all(&capi).unwrap();
-            let work = tempfile::tempdir_in(&capi).unwrap();
+            let libraries = built.join("capi");
+            fs::create_dir_all(&libraries).unwrap();
+            let work = tempfile::tempdir_in(&libraries).unwrap();
             let new = work.path().join("lib");
-            let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../link.sh");
-            let linked = Command::new(script).arg(self.name).arg(archive).arg(&new).status().unwrap();
+            let linked =
+                Command::new(capi.join("link.sh")).arg(self.name).arg(archive).arg(&new).status().unwrap();
             assert!(linked.success(), "capi/link.sh failed");
             // Fails if another test was faster; its files are the same.
             let renamed = fs::rename(&new, &folder);
             assert!(renamed.is_ok() || folder.exists(), "{renamed:?}");
         }
         folder
+    }
+
+    /// Returns the files that make our library of an archive.
+    fn sources(self, capi: &Path) -> [PathBuf; 3] {
+        let of_library = |end: &str| capi.join(self.name).join(format!("lib{}.{end}", self.name));
+        [capi.join("link.sh"), of_library("map"), of_library("pc.in")]
     }
 
     /// Returns the path of Debian's shared object; `None` if it is not installed.
@@ -58,6 +64,14 @@ impl Library {
     }
 }
 
+/// Returns a number that changes with each build of the archive, and with the content of the other files.
+fn stamp(archive: &Path, sources: &[PathBuf]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    fs::metadata(archive).unwrap().modified().unwrap().hash(&mut hasher);
+    sources.iter().for_each(|source| fs::read(source).unwrap().hash(&mut hasher));
+    hasher.finish()
+}
+
 /// Returns the archive of the crate that cargo built last: other builds have archives in the same folder.
 fn newest(built: &Path, crate_name: &str) -> PathBuf {
     let entries = fs::read_dir(built).unwrap().map(|entry| entry.unwrap().path());
@@ -67,4 +81,30 @@ fn newest(built: &Path, crate_name: &str) -> PathBuf {
     });
     let found = archives.max_by_key(|path| fs::metadata(path).unwrap().modified().unwrap());
     found.unwrap_or_else(|| panic!("no archive of {crate_name} in {}", built.display()))
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+
+    #[test]
+    fn each_change_makes_another_library() {
+        let folder = tempfile::tempdir().unwrap();
+        let capi = folder.path();
+        fs::create_dir(capi.join("pmem")).unwrap();
+        let archive = capi.join("a");
+        let sources = Library::PMEM.sources(capi);
+        [&archive].into_iter().chain(&sources).for_each(|path| fs::write(path, "1").unwrap());
+        let mut stamps = vec![stamp(&archive, &sources)];
+        assert_eq!(stamp(&archive, &sources), stamps[0]);
+        for source in &sources {
+            fs::write(source, "2").unwrap();
+            stamps.push(stamp(&archive, &sources));
+        }
+        fs::File::options().write(true).open(&archive).unwrap().set_modified(std::time::UNIX_EPOCH).unwrap();
+        stamps.push(stamp(&archive, &sources));
+        stamps.sort_unstable();
+        stamps.dedup();
+        assert_eq!(stamps.len(), 5);
+    }
 }

@@ -16,8 +16,8 @@ pub struct Program {
 }
 
 impl Program {
-    /// Compiles `c/NAME.c` against Debian's headers, and links it with Debian's shared object. `None`, and a line of a
-    /// skipped test, if the library is not installed.
+    /// Compiles `c/NAME.c` against Debian's headers, and links it with Debian's shared object if it calls that.
+    /// `None`, and a line of a skipped test, if the library is not installed.
     pub fn compile(name: &str, library: Library) -> Option<Program> {
         if library.debians().is_none() {
             lode_testing::skip(&library.soname(), "Debian's library is not installed");
@@ -27,7 +27,7 @@ impl Program {
         let path = folder.path().join(name);
         let mut compiler = Command::new("cc");
         compiler.args(["-O1", "-Wall", "-Wextra", "-Werror", "-pthread", "-o"]).arg(&path);
-        compiler.arg(source(name)).arg(format!("-l{}", library.name)).arg("-ldl");
+        compiler.arg(source(name)).arg("-Wl,--as-needed").arg(format!("-l{}", library.name)).arg("-ldl");
         assert!(compiler.status().unwrap().success(), "{name}.c does not compile");
         Some(Program { _folder: folder, path, library })
     }

@@ -1,13 +1,9 @@
 //! PMDK's environment variables, as libpmem(7) describes them.
 
 use crate::ascii_number::{leading_hexadecimal, leading_number};
-use lode_pmem::{ByAddress, Cpu, Sysfs};
+use lode_pmem::{ByAddress, Cpu, MASK_VARIABLE, Sysfs};
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
-
-/// Least length, in bytes, of a copy past the cache, unless PMEM_MOVNT_THRESHOLD says otherwise. A line past the cache is
-/// durable earlier than one that is stored and flushed.
-const STREAM_MIN: usize = 64;
 
 /// Reads a variable of the environment.
 pub(crate) type Variable<'a> = &'a dyn Fn(&str) -> Option<OsString>;
@@ -29,9 +25,16 @@ pub(crate) fn instructions(variable: Variable<'_>, sysfs: &Sysfs) -> ByAddress {
     // PMEM_MOVDIR64B and PMEM_WC_WORKAROUND choose among instructions that this library does not use, and
     // PMEM_NO_GENERIC_MEMCPY among two copies that store the same bytes.
     let features = if cfg!(target_arch = "x86_64") { hidden.join(",") } else { String::new() };
-    // A list in LODE_CPU_MASK that can't be read hides every feature, since a library can't refuse to load.
-    let cpu = Cpu::without(&features).unwrap_or_else(|_| Cpu::oldest());
-    let by_address = ByAddress::new(cpu, stream_min(variable));
+    let mut masked = OsString::from(&features);
+    if let Some(mask) = variable(MASK_VARIABLE) {
+        masked.push(",");
+        masked.push(mask);
+    }
+    // A library can't refuse to load: a mask that can't be read hides nothing.
+    let cpu = Cpu::hiding(&masked).or_else(|_| Cpu::hiding(features.as_ref()));
+    let cpu = cpu.unwrap_or_else(|_| Cpu::oldest());
+    let by_address = ByAddress::new(cpu);
+    let by_address = stream_min(variable).map_or(by_address, |len| by_address.streaming_from(len));
     let is_flushing = match variable("PMEM_NO_FLUSH") {
         Some(text) if text == "1" => false,
         Some(text) if text == "0" => true,
@@ -40,13 +43,12 @@ pub(crate) fn instructions(variable: Variable<'_>, sysfs: &Sysfs) -> ByAddress {
     if is_flushing { by_address } else { by_address.without_flush() }
 }
 
-/// Returns the least length, in bytes, of a copy past the cache.
-fn stream_min(variable: Variable<'_>) -> usize {
+/// Returns the least length, in bytes, of a copy past the cache; `None` if the variables do not choose it.
+fn stream_min(variable: Variable<'_>) -> Option<usize> {
     if variable("PMEM_NO_MOVNT").is_some_and(|text| text == "1") {
-        return usize::MAX;
+        return Some(usize::MAX);
     }
-    let wanted = variable("PMEM_MOVNT_THRESHOLD").map(|text| leading_number(text.as_bytes()));
-    wanted.and_then(|wanted| usize::try_from(wanted).ok()).unwrap_or(STREAM_MIN)
+    usize::try_from(leading_number(variable("PMEM_MOVNT_THRESHOLD")?.as_bytes())).ok()
 }
 
 /// Returns the answer to every pmem_is_pmem(3) that PMEM_IS_PMEM_FORCE gives; `None` if it gives none.
@@ -78,11 +80,14 @@ mod test {
     #[test]
     fn variables_choose_instructions() {
         let plain = shown(&[]);
-        assert!(plain.contains("is_flushing: true") && plain.contains("stream_min: 64"), "{plain}");
+        assert!(
+            plain.contains("is_flushing: true") && plain.contains("stream_min: 256, stream_min_drained: 64"),
+            "{plain}"
+        );
         assert_eq!(shown(&[("PMEM_NO_CLWB", "0"), ("PMEM_NO_FLUSH", "yes"), ("PMEM_NO_MOVNT", "2")]), plain);
         assert!(shown(&[("PMEM_NO_FLUSH", "1")]).contains("is_flushing: false"));
         assert!(shown(&[("PMEM_MOVNT_THRESHOLD", "0")]).contains("stream_min: 0"));
-        assert!(shown(&[("PMEM_MOVNT_THRESHOLD", "-1")]).contains("stream_min: 64"));
+        assert_eq!(shown(&[("PMEM_MOVNT_THRESHOLD", "-1")]), plain);
         assert!(shown(&[("PMEM_MOVNT_THRESHOLD", "9"), ("PMEM_NO_MOVNT", "1")]).contains("1844674407370955"));
         let oldest = shown(&[
             ("PMEM_NO_CLWB", "1"),
@@ -94,6 +99,21 @@ mod test {
             !cfg!(target_arch = "x86_64") || (oldest.contains("Clflush,") && oldest.contains("Sse2")),
             "{oldest}"
         );
+    }
+
+    #[test]
+    fn mask_that_cannot_be_read_hides_nothing() {
+        let plain = shown(&[]);
+        assert_eq!(shown(&[("LODE_CPU_MASK", "clwb,clbw")]), plain);
+        assert_eq!(shown(&[("LODE_CPU_MASK", "")]), plain);
+        let masked =
+            shown(&[("LODE_CPU_MASK", "clwb, clflushopt"), ("PMEM_AVX", "0"), ("PMEM_AVX512F", "0")]);
+        assert!(
+            !cfg!(target_arch = "x86_64") || (masked.contains("Clflush,") && masked.contains("Sse2")),
+            "{masked}"
+        );
+        let unreadable = shown(&[("LODE_CPU_MASK", "clbw"), ("PMEM_AVX", "0"), ("PMEM_AVX512F", "0")]);
+        assert_eq!(unreadable, shown(&[("PMEM_AVX", "0"), ("PMEM_AVX512F", "0")]));
     }
 
     #[test]

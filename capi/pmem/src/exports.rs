@@ -6,7 +6,8 @@ use crate::ranges::{Direct, Ranges};
 use crate::request::{self, Request};
 use crate::{deep, logging, message};
 use lode_pmem::{
-    ByAddress, CopyPath, Cpu, Durability, DurabilityEvidence, ProgramMapping, Sysfs, unmap_program,
+    ByAddress, CopyPath, Cpu, Durability, DurabilityEvidence, ProgramMapping, Sysfs, program_pages,
+    unmap_program,
 };
 use spin::mutex::SpinMutex;
 use std::ffi::{CStr, CString, OsString, c_char, c_int, c_uint, c_void};
@@ -42,18 +43,27 @@ static LOG_FUNCTION: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
 /// The type of log functions: level, file, line, function, message.
 type LogFunction = unsafe extern "C" fn(c_int, *const c_char, c_uint, *const c_char, *const c_char);
 
+/// PTHREAD_CANCEL_DISABLE of Linux's C libraries.
+const PTHREAD_CANCEL_DISABLE: c_int = 1;
+
+unsafe extern "C" {
+    /// See pthread_setcancelstate(3).
+    fn pthread_setcancelstate(state: c_int, oldstate: *mut c_int) -> c_int;
+}
+
 #[used]
 #[unsafe(link_section = ".init_array")]
 static ON_LOAD: extern "C" fn() = on_load;
 
 /// Reads the environment, as libpmem(7) says, when the library is loaded.
 extern "C" fn on_load() {
-    let _ = catch_unwind(|| {
+    let load = || {
         INSTRUCTIONS.get_or_init(|| instructions(&variable, &Sysfs::default()));
         HINT.get_or_init(|| mapping_hint(&variable));
         // SAFETY: - the callbacks take and release a lock, in the thread that forks, and in the child's only one.
         unsafe { libc::pthread_atfork(Some(before_fork), Some(after_fork), Some(after_fork)) };
-    });
+    };
+    let _ = uncancelled(|| catch_unwind(load));
 }
 
 /// Takes the lock, so that a child finds the table whole.
@@ -77,19 +87,33 @@ fn variable(name: &str) -> Option<OsString> {
 /// Returns the instructions. A call that comes before `on_load`, from the start of a static program, has those of every CPU.
 #[inline(always)]
 fn chosen() -> &'static ByAddress {
-    static OLDEST: ByAddress = ByAddress::new(Cpu::oldest(), usize::MAX);
+    static OLDEST: ByAddress = ByAddress::new(Cpu::oldest()).streaming_from(usize::MAX);
     INSTRUCTIONS.get().unwrap_or(&OLDEST)
 }
 
 /// Runs a call that may fail. A failure sets errno and the thread's message, and so does a panic.
 fn guarded<T>(failed: T, call: impl FnOnce() -> Result<T, Failure>) -> T {
-    let outcome = catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|_| Err(Failure::broken()));
-    outcome.unwrap_or_else(|failure| {
-        message::set(&failure.text);
-        log(logging::ERROR, &failure.text);
-        set_errno(failure.errno);
-        failed
+    uncancelled(|| {
+        let outcome = catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|_| Err(Failure::broken()));
+        outcome.unwrap_or_else(|failure| {
+            message::set(&failure.text);
+            log(logging::ERROR, &failure.text);
+            set_errno(failure.errno);
+            failed
+        })
     })
+}
+
+/// Puts off pthread_cancel(3) of this thread until `call` has returned: it unwinds the stack, which Rust code does not
+/// survive.
+fn uncancelled<T>(call: impl FnOnce() -> T) -> T {
+    let mut state = 0;
+    // SAFETY: - `state` is valid for a store.
+    unsafe { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &raw mut state) };
+    let result = call();
+    // SAFETY: - the C library gave this state; it takes a null pointer for the old one.
+    unsafe { pthread_setcancelstate(state, ptr::null_mut()) };
+    result
 }
 
 /// Sets the thread's errno.
@@ -121,8 +145,10 @@ fn path_of(flags: c_uint) -> CopyPath {
         CopyPath::ByLength
     } else if flags & NOFLUSH != 0 {
         CopyPath::Unflushed
-    } else if flags & (NONTEMPORAL | WC) != 0 {
+    } else if flags & NONTEMPORAL != 0 {
         CopyPath::PastCache
+    } else if flags & WC != 0 {
+        CopyPath::WriteCombining
     } else if flags & (TEMPORAL | WB) != 0 {
         CopyPath::ThroughCache
     } else {
@@ -276,15 +302,25 @@ pub unsafe extern "C" fn pmem_map_file(
     })
 }
 
-/// Remembers a mapping that the kernel maps directly.
+/// Remembers a mapping that the kernel maps directly, and forgets what the program unmapped itself at its addresses.
 fn register(mapping: ProgramMapping) {
+    // ORDER: as in `is_pmem`.
+    if INSERTED.load(Ordering::Acquire) != 0
+        && let Some(pages) = program_pages(mapping.addresses.start, mapping.addresses.len())
+    {
+        RANGES.lock().remove(&pages);
+    }
     let Some(report) = mapping.report else { return };
     let is_device = !matches!(report.how, DurabilityEvidence::MapSync(_));
-    let direct = Direct {
+    insert(Direct {
         addresses: mapping.addresses,
-        is_pmem: report.durability >= Durability::Line || is_device,
+        is_pmem: chosen().reaches_persistence() && (report.durability >= Durability::Line || is_device),
         device: is_device.then_some(mapping.deep_flush),
-    };
+    });
+}
+
+/// Adds a range to the table.
+fn insert(direct: Direct) {
     RANGES.lock().insert(direct);
     // ORDER: the range is in the table before its number counts.
     INSERTED.fetch_add(1, Ordering::Release);
@@ -299,11 +335,17 @@ pub unsafe extern "C" fn pmem_unmap(addr: *mut c_void, len: usize) -> c_int {
     guarded(-1, || {
         let start = addr.addr();
         // ORDER: as in `is_pmem`.
-        if INSERTED.load(Ordering::Acquire) != 0 {
-            RANGES.lock().remove(start..start.saturating_add(len));
-        }
+        let removed = match program_pages(start, len) {
+            Some(pages) if INSERTED.load(Ordering::Acquire) != 0 => RANGES.lock().remove(&pages),
+            _ => Vec::new(),
+        };
+        // Forgotten first: another thread may map other memory at these addresses as soon as they are free.
         // SAFETY: - the caller's promise.
-        unsafe { unmap_program(start, len) }.map_err(|error| Failure::of_call("munmap", "munmap", &error))?;
+        unsafe { unmap_program(start, len) }.map_err(|error| {
+            // All is still mapped.
+            removed.into_iter().for_each(insert);
+            Failure::of_call("munmap", "munmap", &error)
+        })?;
         Ok(0)
     })
 }
@@ -344,12 +386,12 @@ macro_rules! copies {
             len: usize,
             flags: c_uint,
         ) -> *mut c_void {
-            let chosen = chosen();
-            // SAFETY: - the caller's promise.
-            unsafe { chosen.copy(pmemdest.cast(), src.cast(), len, path_of(flags)) };
             if flags & (NODRAIN | NOFLUSH) == 0 {
-                // ORDER: all that this thread flushed and copied is durable before the call returns.
-                chosen.drain();
+                // SAFETY: - the caller's promise.
+                unsafe { chosen().copy_and_drain(pmemdest.cast(), src.cast(), len, path_of(flags)) };
+            } else {
+                // SAFETY: - as above.
+                unsafe { chosen().copy(pmemdest.cast(), src.cast(), len, path_of(flags)) };
             }
             pmemdest
         }
@@ -385,11 +427,8 @@ macro_rules! copies {
             src: *const c_void,
             len: usize,
         ) -> *mut c_void {
-            let chosen = chosen();
             // SAFETY: - the caller's promise.
-            unsafe { chosen.copy(pmemdest.cast(), src.cast(), len, CopyPath::ByLength) };
-            // ORDER: all that this thread flushed and copied is durable before the call returns.
-            chosen.drain();
+            unsafe { chosen().copy_and_drain(pmemdest.cast(), src.cast(), len, CopyPath::ByLength) };
             pmemdest
         }
     )+};
@@ -414,12 +453,12 @@ pub unsafe extern "C" fn pmem_memset(
     len: usize,
     flags: c_uint,
 ) -> *mut c_void {
-    let chosen = chosen();
-    // SAFETY: - the caller's promise.
-    unsafe { chosen.fill(pmemdest.cast(), c as u8, len, path_of(flags)) };
     if flags & (NODRAIN | NOFLUSH) == 0 {
-        // ORDER: all that this thread flushed and copied is durable before the call returns.
-        chosen.drain();
+        // SAFETY: - the caller's promise.
+        unsafe { chosen().fill_and_drain(pmemdest.cast(), c as u8, len, path_of(flags)) };
+    } else {
+        // SAFETY: - as above.
+        unsafe { chosen().fill(pmemdest.cast(), c as u8, len, path_of(flags)) };
     }
     pmemdest
 }
@@ -447,11 +486,8 @@ pub unsafe extern "C" fn pmem_memset_nodrain(pmemdest: *mut c_void, c: c_int, le
 /// `pmemdest` is valid for stores of `len` bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmem_memset_persist(pmemdest: *mut c_void, c: c_int, len: usize) -> *mut c_void {
-    let chosen = chosen();
     // SAFETY: - the caller's promise.
-    unsafe { chosen.fill(pmemdest.cast(), c as u8, len, CopyPath::ByLength) };
-    // ORDER: all that this thread flushed and copied is durable before the call returns.
-    chosen.drain();
+    unsafe { chosen().fill_and_drain(pmemdest.cast(), c as u8, len, CopyPath::ByLength) };
     pmemdest
 }
 
@@ -489,6 +525,78 @@ pub unsafe extern "C" fn pmem_log_set_function(log_function: Option<LogFunction>
     let function = log_function.map_or(ptr::null_mut(), |function| function as *mut c_void);
     // ORDER: pairs with `log`.
     LOG_FUNCTION.store(function, Ordering::Release);
-    log(logging::HARK, concat!("src version: lodestone ", env!("CARGO_PKG_VERSION")));
+    uncancelled(|| log(logging::HARK, concat!("src version: lodestone ", env!("CARGO_PKG_VERSION"))));
     0
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+    use std::sync::Mutex;
+
+    const LEN: usize = 64 << 10;
+    /// The table is one for all tests: a refused call may take other ranges out for a moment.
+    static ALONE: Mutex<()> = Mutex::new(());
+
+    /// Maps a file in the page cache, and enters it in the table as memory that the kernel maps directly.
+    fn direct() -> *mut c_void {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        file.as_file().set_len(LEN as u64).unwrap();
+        let path = CString::new(file.path().to_str().unwrap()).unwrap();
+        // SAFETY: - the path ends with a zero, and the other pointers may be null.
+        let start = unsafe { pmem_map_file(path.as_ptr(), 0, 0, 0, ptr::null_mut(), ptr::null_mut()) };
+        assert!(!start.is_null());
+        insert(Direct { addresses: start.addr()..start.addr() + LEN, is_pmem: true, device: None });
+        assert_eq!(pmem_is_pmem(start, LEN), 1);
+        start
+    }
+
+    #[test]
+    fn unmapped_pages_are_no_pmem() {
+        let _alone = ALONE.lock();
+        let start = direct();
+        // SAFETY: - nothing uses the mapping.
+        assert_eq!(unsafe { pmem_unmap(start, 1) }, 0);
+        assert_eq!(pmem_is_pmem(start.wrapping_byte_add(4095), 1), 0);
+        assert_eq!(pmem_is_pmem(start.wrapping_byte_add(4096), LEN - 4096), 1);
+        // SAFETY: - as above.
+        assert_eq!(unsafe { pmem_unmap(start, LEN) }, 0);
+        assert_eq!(pmem_is_pmem(start.wrapping_byte_add(4096), 1), 0);
+    }
+
+    #[test]
+    fn refused_unmap_forgets_nothing() {
+        let _alone = ALONE.lock();
+        let start = direct();
+        for (at, len) in [
+            (start.wrapping_byte_add(1), 4096),
+            (start, 0),
+            (start, usize::MAX),
+            // More than the process has, if not more than any.
+            (start, 1 << 55),
+        ] {
+            // SAFETY: - the kernel refuses the range.
+            assert_eq!(unsafe { pmem_unmap(at, len) }, -1, "{len}");
+            assert_eq!(std::io::Error::last_os_error().raw_os_error(), Some(libc::EINVAL), "{len}");
+            assert_eq!(pmem_is_pmem(start, LEN), 1, "{len}");
+        }
+        // SAFETY: - nothing uses the mapping.
+        assert_eq!(unsafe { pmem_unmap(start, LEN) }, 0);
+    }
+
+    /// A program may unmap or replace a mapping by its own system calls, so its addresses come back.
+    #[test]
+    fn new_mapping_in_the_page_cache_is_no_pmem() {
+        let _alone = ALONE.lock();
+        let addresses = 1 << 40..(1 << 40) + LEN;
+        insert(Direct { addresses: addresses.clone(), is_pmem: true, device: None });
+        let last = addresses.start + 4096 - 1;
+        register(ProgramMapping {
+            addresses: addresses.start..addresses.start + 1,
+            report: None,
+            deep_flush: None,
+        });
+        assert!(!is_pmem(addresses.start, 1) && !is_pmem(last, 1));
+        assert!(is_pmem(addresses.start + 4096, LEN - 4096));
+    }
 }

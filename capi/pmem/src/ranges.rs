@@ -28,27 +28,28 @@ impl Ranges {
 
     /// Adds a range, in place of all that it overlaps.
     pub(crate) fn insert(&mut self, range: Direct) {
-        self.remove(range.addresses.clone());
+        self.remove(&range.addresses);
         let at = self.ranges.partition_point(|other| other.addresses.start < range.addresses.start);
         self.ranges.insert(at, range);
     }
 
-    /// Forgets these addresses. Parts of ranges around them stay.
-    pub(crate) fn remove(&mut self, addresses: Range<usize>) {
-        if addresses.is_empty() || self.ranges.is_empty() {
-            return;
+    /// Forgets these addresses. Parts of ranges around them stay. Returns the parts that were forgotten.
+    pub(crate) fn remove(&mut self, addresses: &Range<usize>) -> Vec<Direct> {
+        let mut removed = Vec::new();
+        if addresses.is_empty() || self.first_in(addresses).is_none() {
+            return removed;
         }
         let mut kept = Vec::with_capacity(self.ranges.len() + 1);
         for range in self.ranges.drain(..) {
             let Range { start, end } = range.addresses;
-            for part in [start..end.min(addresses.start), start.max(addresses.end)..end] {
-                if !part.is_empty() {
-                    kept.push(Direct { addresses: part, ..range.clone() });
-                }
-            }
+            let of = |part: Range<usize>| Direct { addresses: part, ..range.clone() };
+            let parts = [start..end.min(addresses.start), start.max(addresses.end)..end];
+            kept.extend(parts.into_iter().filter(|part| !part.is_empty()).map(of));
+            let part = start.max(addresses.start)..end.min(addresses.end);
+            removed.extend((!part.is_empty()).then(|| of(part)));
         }
-        kept.dedup();
         self.ranges = kept;
+        removed
     }
 
     /// Returns the first range that has one of these addresses.
@@ -122,8 +123,12 @@ mod test {
                 let start = draw(64);
                 let addresses = start..start + draw(65 - start);
                 if draw(2) == 0 {
-                    ranges.remove(addresses.clone());
-                    model[addresses].fill(None);
+                    let removed = ranges.remove(&addresses);
+                    if draw(2) == 0 {
+                        model[addresses].fill(None);
+                    } else {
+                        removed.into_iter().for_each(|part| ranges.insert(part));
+                    }
                 } else if !addresses.is_empty() {
                     let is_pmem = draw(4) != 0;
                     ranges.insert(direct(addresses.clone(), is_pmem));

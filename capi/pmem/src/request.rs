@@ -120,9 +120,9 @@ impl Request<'_> {
     }
 
     fn open(&self, flags: OFlags) -> Result<File, Failure> {
-        let opened = rfs::open(self.path, flags, Mode::from_bits_truncate(self.mode));
+        let opened = open(self.path, flags, Mode::from_bits_truncate(self.mode));
         let words = || format!("open {}", self.path.display());
-        opened.map(File::from).map_err(|errno| Failure::of_call("open", &words(), &errno.into()))
+        opened.map_err(|errno| Failure::of_call("open", &words(), &errno.into()))
     }
 
     /// Creates a file without a name in the folder: by O_TMPFILE, or where the file system has none, by a name that is
@@ -133,18 +133,18 @@ impl Request<'_> {
         flags.set(OFlags::EXCL, self.flags & EXCL != 0);
         // The words are PMDK's, which makes its temporary files by mkstemp(3).
         let failed = |errno: Errno| Failure::of_call("mkstemp", "mkstemp", &errno.into());
-        match rfs::open(self.path, flags, mode) {
-            Ok(file) => return Ok(file.into()),
+        match open(self.path, flags, mode) {
+            Ok(file) => return Ok(file),
             Err(Errno::OPNOTSUPP | Errno::ISDIR) => {}
             Err(errno) => return Err(failed(errno)),
         }
         for attempt in 0..ATTEMPTS {
             let name = format!("pmem.{}.{attempt}", std::process::id());
             let path = self.path.join(name);
-            match rfs::open(&path, OFlags::RDWR | OFlags::CREATE | OFlags::EXCL, mode) {
+            match open(&path, OFlags::RDWR | OFlags::CREATE | OFlags::EXCL, mode) {
                 Ok(file) => {
                     rfs::unlink(&path).map_err(failed)?;
-                    return Ok(file.into());
+                    return Ok(file);
                 }
                 Err(Errno::EXIST) => {}
                 Err(errno) => return Err(failed(errno)),
@@ -171,6 +171,11 @@ impl Request<'_> {
         ProgramMapping::of_file(file, len, self.above, sysfs)
             .map_err(|error| Failure::of_call("mmap", &mmap_words(len, &error), &error))
     }
+}
+
+/// Opens a file that a program which another thread executes now does not inherit.
+fn open(path: &Path, flags: OFlags, mode: Mode) -> rustix::io::Result<File> {
+    Ok(rfs::open(path, flags | OFlags::CLOEXEC, mode)?.into())
 }
 
 /// Returns PMDK's words for a refused mapping: it looks for free addresses by an anonymous mapping first.
@@ -217,6 +222,18 @@ mod test {
 
     fn request(len: usize, flags: i32) -> Request<'static> {
         Request { path: Path::new("/dev/zero"), len, flags, mode: 0, above: None }
+    }
+
+    #[test]
+    fn executed_programs_inherit_no_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        let new = Request { path: &path, mode: 0o600, ..request(0, CREATE) };
+        let of_folder = Request { path: folder.path(), ..new };
+        for file in [new.open(new.open_flags()).unwrap(), of_folder.temporary().unwrap()] {
+            assert!(rustix::io::fcntl_getfd(&file).unwrap().contains(rustix::io::FdFlags::CLOEXEC));
+        }
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
     }
 
     #[test]

@@ -6,18 +6,32 @@
 //! # Cost
 //! A flush is a branch and an instruction for each line. A copy of whole lines past the cache costs the time in which the
 //! memory accepts them.
+//!
+//! # Order
+//! Stores through the cache become visible in the program's order. Lines past the cache do not, until a fence. So a copy
+//! that does not drain takes that path from a greater length on, as PMDK's does; where a program has no reason to fence,
+//! because flushes are left out or CLFLUSH orders them by itself, the copy fences.
 
 use crate::Cpu;
 use lode_layout::LINE;
 
 /// Bytes that a fill copies at a time past the cache.
 const FILL: usize = 1024;
+/// Least length, in bytes, of a copy past the cache that does not drain: PMDK's, for programs that rely on the order of
+/// shorter ones.
+const STREAM_MIN: usize = 256;
+/// Least length, in bytes, of a copy past the cache that drains. A line past the cache is durable earlier than one that is
+/// stored and flushed.
+const STREAM_MIN_DRAINED: usize = LINE as usize;
 
 /// The path of a copy's bytes into memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CopyPath {
-    /// Whole lines past the cache from the least length on, and shorter copies through it.
+    /// Whole lines past the cache from the least length on, and shorter copies through it. Through it where flushes are
+    /// left out.
     ByLength,
+    /// Whole lines past the cache. Through it where flushes are left out.
+    WriteCombining,
     /// Whole lines past the cache.
     PastCache,
     /// Through the cache, and flushed.
@@ -31,20 +45,36 @@ pub enum CopyPath {
 pub struct ByAddress {
     cpu: Cpu,
     is_flushing: bool,
-    /// Least length, in bytes, of a copy past the cache.
+    /// Least length, in bytes, of a copy past the cache that does not drain.
     stream_min: usize,
+    /// Least length, in bytes, of a copy past the cache that drains.
+    stream_min_drained: usize,
 }
 
 impl ByAddress {
-    /// Uses the instructions of `cpu`: flushes, and copies `stream_min` bytes and more past the cache. `usize::MAX` copies
-    /// nothing past it.
-    pub const fn new(cpu: Cpu, stream_min: usize) -> ByAddress {
-        ByAddress { cpu, is_flushing: true, stream_min }
+    /// Uses the instructions of `cpu`: flushes, and copies past the cache from 64 bytes on if the copy drains, and from
+    /// 256 on if not.
+    pub const fn new(cpu: Cpu) -> ByAddress {
+        let (stream_min, stream_min_drained) = (STREAM_MIN, STREAM_MIN_DRAINED);
+        ByAddress { cpu, is_flushing: true, stream_min, stream_min_drained }
+    }
+
+    /// Copies `len` bytes and more past the cache. `usize::MAX` copies nothing past it.
+    #[must_use]
+    pub const fn streaming_from(self, len: usize) -> ByAddress {
+        ByAddress { stream_min: len, stream_min_drained: len, ..self }
     }
 
     /// Leaves out the flushes: the caches survive a power failure, or the user takes the risk. Deep flushes stay.
-    pub fn without_flush(self) -> ByAddress {
+    #[must_use]
+    pub const fn without_flush(self) -> ByAddress {
         ByAddress { is_flushing: false, ..self }
+    }
+
+    /// Returns true if a flush and a drain make stores durable in directly mapped memory: the CPU has the instruction, or
+    /// flushes are left out.
+    pub fn reaches_persistence(&self) -> bool {
+        !self.is_flushing || self.cpu.reaches_persistence()
     }
 
     /// Starts the write-back of the lines that hold `len` bytes at `start`. A length that wraps starts none.
@@ -90,7 +120,87 @@ impl ByAddress {
     /// `into` is valid for stores of `len` bytes and `from` for loads, or the program handles the signal of the fault.
     #[inline]
     pub unsafe fn copy(&self, into: *mut u8, from: *const u8, len: usize, path: CopyPath) {
-        if self.streams(len, path) && into.addr().abs_diff(from.addr()) >= len {
+        let streams = self.streams(len, path, self.stream_min);
+        // SAFETY: - the caller's promise.
+        unsafe { self.copy_by(into, from, len, path, streams) };
+        self.order_lines(streams);
+    }
+
+    /// Copies as [`copy`](ByAddress::copy) does, and drains.
+    ///
+    /// # Durability
+    /// On return, unless `path` is [`CopyPath::Unflushed`].
+    ///
+    /// # Safety
+    /// As [`copy`](ByAddress::copy).
+    #[inline]
+    pub unsafe fn copy_and_drain(&self, into: *mut u8, from: *const u8, len: usize, path: CopyPath) {
+        let streams = self.streams(len, path, self.stream_min_drained);
+        // SAFETY: - the caller's promise.
+        unsafe { self.copy_by(into, from, len, path, streams) };
+        // ORDER: the copied bytes are durable, and visible, before the call returns.
+        self.drain();
+    }
+
+    /// Stores `len` times the same byte.
+    ///
+    /// # Durability
+    /// As [`copy`](ByAddress::copy).
+    ///
+    /// # Safety
+    /// `into` is valid for stores of `len` bytes, or the program handles the signal of the fault.
+    #[inline]
+    pub unsafe fn fill(&self, into: *mut u8, byte: u8, len: usize, path: CopyPath) {
+        let streams = self.streams(len, path, self.stream_min);
+        // SAFETY: - the caller's promise.
+        unsafe { self.fill_by(into, byte, len, path, streams) };
+        self.order_lines(streams);
+    }
+
+    /// Stores as [`fill`](ByAddress::fill) does, and drains.
+    ///
+    /// # Durability
+    /// As [`copy_and_drain`](ByAddress::copy_and_drain).
+    ///
+    /// # Safety
+    /// As [`fill`](ByAddress::fill).
+    #[inline]
+    pub unsafe fn fill_and_drain(&self, into: *mut u8, byte: u8, len: usize, path: CopyPath) {
+        let streams = self.streams(len, path, self.stream_min_drained);
+        // SAFETY: - the caller's promise.
+        unsafe { self.fill_by(into, byte, len, path, streams) };
+        // ORDER: the stored bytes are durable, and visible, before the call returns.
+        self.drain();
+    }
+
+    /// Returns true if a copy of `len` bytes goes past the cache, from `stream_min` on where the length decides.
+    #[inline]
+    fn streams(&self, len: usize, path: CopyPath, stream_min: usize) -> bool {
+        match path {
+            CopyPath::ByLength => self.is_flushing && len >= stream_min,
+            CopyPath::WriteCombining => self.is_flushing && stream_min != usize::MAX,
+            CopyPath::PastCache => stream_min != usize::MAX,
+            CopyPath::ThroughCache | CopyPath::Unflushed => false,
+        }
+    }
+
+    /// Orders lines past the cache before later stores, where the program may not fence: its stores through the cache are
+    /// durable without a flush, or in order by CLFLUSH.
+    #[inline]
+    fn order_lines(&self, streams: bool) {
+        if streams && (!self.is_flushing || self.cpu.flushes_in_order()) {
+            // ORDER: the lines are visible, and durable, before any later store of this thread.
+            self.cpu.fence();
+        }
+    }
+
+    /// Copies past the cache if `streams` says so and the ranges don't overlap, and through it otherwise.
+    ///
+    /// # Safety
+    /// As [`copy`](ByAddress::copy).
+    #[inline]
+    unsafe fn copy_by(&self, into: *mut u8, from: *const u8, len: usize, path: CopyPath, streams: bool) {
+        if streams && into.addr().abs_diff(from.addr()) >= len {
             // SAFETY: - the caller's promise. The ranges don't overlap.
             return unsafe { self.stream(into, from, len) };
         }
@@ -105,21 +215,22 @@ impl ByAddress {
         }
     }
 
-    /// Stores `len` times the same byte.
-    ///
-    /// # Durability
-    /// As [`copy`](ByAddress::copy).
+    /// Fills past the cache if `streams` says so, and through it otherwise.
     ///
     /// # Safety
-    /// `into` is valid for stores of `len` bytes, or the program handles the signal of the fault.
+    /// As [`fill`](ByAddress::fill).
     #[inline]
-    pub unsafe fn fill(&self, into: *mut u8, byte: u8, len: usize, path: CopyPath) {
-        if self.streams(len, path) {
+    unsafe fn fill_by(&self, into: *mut u8, byte: u8, len: usize, path: CopyPath, streams: bool) {
+        if streams {
             let pattern = [byte; FILL];
-            for at in (0..len).step_by(FILL) {
-                let part = FILL.min(len - at);
-                // SAFETY: - the caller's promise, and the pattern is as long as a part.
-                unsafe { self.stream(into.wrapping_add(at), pattern.as_ptr(), part) };
+            let mut at = 0;
+            while at < len {
+                let place = into.wrapping_add(at);
+                // The next part begins at a line.
+                let part = (FILL - place.addr() % LINE as usize).min(len - at);
+                // SAFETY: - the caller's promise, and the pattern is at least as long as a part.
+                unsafe { self.stream(place, pattern.as_ptr(), part) };
+                at += part;
             }
             return;
         }
@@ -128,16 +239,6 @@ impl ByAddress {
         if path != CopyPath::Unflushed {
             // SAFETY: - the caller's promise.
             unsafe { self.flush(into, len) };
-        }
-    }
-
-    /// Returns true if a copy of `len` bytes goes past the cache.
-    #[inline]
-    fn streams(&self, len: usize, path: CopyPath) -> bool {
-        match path {
-            CopyPath::ByLength => len >= self.stream_min,
-            CopyPath::PastCache => self.stream_min != usize::MAX,
-            CopyPath::ThroughCache | CopyPath::Unflushed => false,
         }
     }
 
@@ -184,15 +285,21 @@ impl ByAddress {
 mod test {
     use super::*;
 
-    const PATHS: [CopyPath; 4] =
-        [CopyPath::ByLength, CopyPath::PastCache, CopyPath::ThroughCache, CopyPath::Unflushed];
+    const PATHS: [CopyPath; 5] = [
+        CopyPath::ByLength,
+        CopyPath::WriteCombining,
+        CopyPath::PastCache,
+        CopyPath::ThroughCache,
+        CopyPath::Unflushed,
+    ];
 
     fn instructions() -> Vec<ByAddress> {
         let cpu = Cpu::without("").unwrap();
         vec![
-            ByAddress::new(cpu, 0),
-            ByAddress::new(cpu, 256),
-            ByAddress::new(cpu, usize::MAX).without_flush(),
+            ByAddress::new(cpu),
+            ByAddress::new(Cpu::oldest()).streaming_from(0),
+            ByAddress::new(cpu).streaming_from(0).without_flush(),
+            ByAddress::new(cpu).streaming_from(usize::MAX).without_flush(),
         ]
     }
 
@@ -203,15 +310,22 @@ mod test {
             for path in PATHS {
                 for (into, from) in [(0, 600), (600, 0), (3, 601), (64, 128), (128, 64), (77, 70), (70, 77)] {
                     for len in (0..200).chain([255, 256, 257, 500, 511, 512, 513, 570]) {
-                        let (mut bytes, mut wanted) = (start.clone(), start.clone());
+                        let mut wanted = start.clone();
                         wanted.copy_within(from..from + len, into);
-                        let place = bytes.as_mut_ptr();
-                        // SAFETY: - both ranges lie inside of the vector.
-                        unsafe {
-                            by_address.copy(place.wrapping_add(into), place.wrapping_add(from), len, path);
+                        for drains in [false, true] {
+                            let mut bytes = start.clone();
+                            let place = bytes.as_mut_ptr().wrapping_add(into);
+                            let from = bytes.as_ptr().wrapping_add(from);
+                            if drains {
+                                // SAFETY: - both ranges lie inside of the vector.
+                                unsafe { by_address.copy_and_drain(place, from, len, path) };
+                            } else {
+                                // SAFETY: - as above.
+                                unsafe { by_address.copy(place, from, len, path) };
+                                by_address.drain();
+                            }
+                            assert!(bytes == wanted, "{by_address:?} {path:?}: {len} into {into}");
                         }
-                        by_address.drain();
-                        assert!(bytes == wanted, "{by_address:?} {path:?}: {len} from {from} into {into}");
                     }
                 }
             }
@@ -224,16 +338,32 @@ mod test {
             for path in PATHS {
                 for at in [0, 1, 63, 64, 65] {
                     for len in (0..200).chain([255, 256, 1023, 1024, 1025, 2100]) {
-                        let (mut bytes, mut wanted) = (vec![1; 2300], vec![1; 2300]);
+                        let mut wanted = vec![1; 2300];
                         wanted[at..at + len].fill(0xab);
-                        // SAFETY: - the range lies inside of the vector.
-                        unsafe { by_address.fill(bytes.as_mut_ptr().wrapping_add(at), 0xab, len, path) };
-                        by_address.drain();
-                        assert!(bytes == wanted, "{by_address:?} {path:?}: {len} at {at}");
+                        for drains in [false, true] {
+                            let mut bytes = vec![1; 2300];
+                            let place = bytes.as_mut_ptr().wrapping_add(at);
+                            if drains {
+                                // SAFETY: - the range lies inside of the vector.
+                                unsafe { by_address.fill_and_drain(place, 0xab, len, path) };
+                            } else {
+                                // SAFETY: - as above.
+                                unsafe { by_address.fill(place, 0xab, len, path) };
+                                by_address.drain();
+                            }
+                            assert!(bytes == wanted, "{by_address:?} {path:?}: {len} at {at}");
+                        }
                     }
                 }
             }
         }
+    }
+
+    #[test]
+    fn only_cpus_with_flushes_reach_persistence() {
+        let oldest = ByAddress::new(Cpu::oldest());
+        assert_eq!(oldest.reaches_persistence(), cfg!(all(target_arch = "x86_64", not(miri))));
+        assert!(oldest.without_flush().reaches_persistence());
     }
 
     #[test]

@@ -99,7 +99,8 @@ pub use medium::{Medium, SyncError};
 pub use memory::Memory;
 pub use new_file::NewFile;
 pub use program_mapping::{
-    DaxDevice, ProgramMapping, allocate_program_file, deep_flush_region, msync_program, unmap_program,
+    DaxDevice, ProgramMapping, allocate_program_file, deep_flush_region, msync_program, program_pages,
+    unmap_program,
 };
 pub use readers::{Announcement, Readers};
 pub use report::{Backing, DurabilityEvidence, DurabilityReport, DurabilityWarning};

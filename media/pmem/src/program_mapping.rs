@@ -22,6 +22,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 const READ_WRITE: ProtFlags = ProtFlags::READ.union(ProtFlags::WRITE);
 const LARGE_PAGE: usize = 2 << 20;
 const HUGE_PAGE: usize = 1 << 30;
+/// End of a process's addresses on the widest CPU: x86-64 with five levels of page tables.
+const ADDRESS_END: usize = 1 << 56;
 
 /// The addresses that the program unmapped last, which are likely free: a hint that saves a search.
 static FREED_START: AtomicUsize = AtomicUsize::new(0);
@@ -108,6 +110,13 @@ impl ProgramMapping {
         let deep_flush = region.map(|region| region.path().join("deep_flush"));
         Ok(ProgramMapping { addresses: start..start + len, report: Some(report), deep_flush })
     }
+}
+
+/// Returns the addresses of the pages that hold `len` bytes at `start`, as munmap(2) takes them: `None` if `start` is not
+/// the start of a page, if `len` is zero, or if the end is no address of a process.
+pub fn program_pages(start: usize, len: usize) -> Option<Range<usize>> {
+    let end = start.checked_add(len)?.checked_next_multiple_of(page())?;
+    (start.is_multiple_of(page()) && len != 0 && end <= ADDRESS_END).then_some(start..end)
 }
 
 /// Removes the mappings of `len` bytes at `start`.
@@ -303,6 +312,24 @@ mod test {
             unsafe { unmap_program(mapping.addresses.start, len) }.unwrap();
             let refused = msync_program(mapping.addresses.start, 1).unwrap_err();
             assert_eq!(refused.raw_os_error(), Some(libc::ENOMEM));
+        }
+    }
+
+    #[test]
+    fn pages_are_those_of_munmap() {
+        let page = page();
+        for (start, len, wanted) in [
+            (page, 1, Some(page..2 * page)),
+            (page, page, Some(page..2 * page)),
+            (page, page + 1, Some(page..3 * page)),
+            (page + 1, page, None),
+            (page, 0, None),
+            (page, usize::MAX, None),
+            (page, usize::MAX - page, None),
+            (page, ADDRESS_END - page, Some(page..ADDRESS_END)),
+            (page, ADDRESS_END - page + 1, None),
+        ] {
+            assert_eq!(program_pages(start, len), wanted, "{len} at {start}");
         }
     }
 

@@ -70,13 +70,18 @@ impl Table {
         self.line(name, &durability.to_string(), cells);
     }
 
-    /// Writes the table to the folder in which `cargo xtask cost` expects it. Then compares it with the golden file of
-    /// `package`.
+    /// Compares the table with the golden file of `package`, as [`compare`] does.
     pub fn compare(&self, package: &str, golden: &str) {
-        if let Some(folder) = env::var_os("LODE_COST_OUT") {
-            let path = Path::new(&folder).join(package).with_extension("golden");
-            fs::write(path, &self.text).unwrap();
-        }
-        assert!(self.text == golden, "`cargo xtask cost` shows what differs from:\n{}", self.text);
+        compare(&self.text, package, golden);
     }
+}
+
+/// Writes the table `text` to the folder in which `cargo xtask cost` expects it. Then compares it with the golden file of
+/// `package`.
+pub fn compare(text: &str, package: &str, golden: &str) {
+    if let Some(folder) = env::var_os("LODE_COST_OUT") {
+        let path = Path::new(&folder).join(package).with_extension("golden");
+        fs::write(path, text).unwrap();
+    }
+    assert!(text == golden, "`cargo xtask cost` shows what differs from:\n{text}");
 }

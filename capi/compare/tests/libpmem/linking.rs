@@ -68,3 +68,15 @@ fn unloaded_library_leaves_nothing() {
     assert_eq!(String::from_utf8_lossy(&output.stdout), "nothing is left\n");
     assert!(output.status.success(), "{}", output.status);
 }
+
+/// pthread_cancel(3) ends a thread after its call of the library, not in it.
+#[test]
+fn cancelled_threads_finish_their_calls() {
+    let Some(program) = Program::compile("lifetime", Library::PMEM) else { return };
+    let library = Library::PMEM.ours().join("libpmem.so.1");
+    // With a hint, a mapping reads /proc/self/maps: a cancellation point of the C library.
+    let variables = [("PMEM_MMAP_HINT", "10000000000")];
+    let output = program.run(true, &[library.as_os_str(), "cancel".as_ref()], &variables);
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "the call returned\n", "{}", output.status);
+    assert!(output.status.success(), "{}", output.status);
+}

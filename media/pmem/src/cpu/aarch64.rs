@@ -36,6 +36,11 @@ impl Cpu {
         self.dcpop
     }
 
+    /// Returns false: a clean of a line is ordered by a barrier alone.
+    pub(crate) fn flushes_in_order(self) -> bool {
+        false
+    }
+
     /// Starts the write-back of the lines that hold `len` bytes at `start`. Returns true if all could be reached.
     ///
     /// # Safety

@@ -43,6 +43,14 @@ impl Cpu {
         let masked = hidden(std::env::var_os(MASK_VARIABLE).as_deref())?;
         Ok(Cpu::choose(masked | hidden(Some(OsStr::new(features)))?))
     }
+
+    /// Chooses as [`without`](Cpu::without), from the list alone: for programs that may not trust their environment.
+    ///
+    /// # Errors
+    /// [`PmemError::UnknownCpuFeature`] if the list names a feature that this kind of CPU doesn't have.
+    pub fn hiding(features: &OsStr) -> Result<Cpu, PmemError> {
+        Ok(Cpu::choose(hidden(Some(features))?))
+    }
 }
 
 /// Returns the features that `mask` hides, as bits in the order of `FEATURES`.

@@ -24,6 +24,10 @@ impl Cpu {
         false
     }
 
+    pub(crate) fn flushes_in_order(self) -> bool {
+        false
+    }
+
     pub(crate) unsafe fn flush(self, _start: *const u8, _len: usize) -> bool {
         true
     }

@@ -76,6 +76,11 @@ impl Cpu {
         true
     }
 
+    /// Returns true if a flush is in order with later stores and flushes, without a fence.
+    pub(crate) fn flushes_in_order(self) -> bool {
+        self.write_back == WriteBack::Clflush
+    }
+
     /// Starts the write-back of the lines that hold `len` bytes at `start`. Returns true if all could be reached.
     ///
     /// # Safety
