@@ -123,8 +123,9 @@ fn repair_of_slots_that_lead_to_replaced_leaves() {
         for bit in 4..19 {
             let other = PoolOffset::new(own.get() ^ 1 << bit);
             let place = other.get() as usize..other.get() as usize + older.len() * 8;
-            let is_blank =
-                |place| image.bytes.get(place).is_some_and(|bytes| bytes.iter().all(|byte| *byte == 0));
+            let is_blank = |place: Range<usize>| {
+                image.bytes.get(place).is_some_and(|bytes| bytes.iter().all(|byte| *byte == 0))
+            };
             if !is_free(other) || !is_blank(place.clone()) {
                 continue;
             }
