@@ -30,3 +30,4 @@ mod logging;
 mod message;
 mod ranges;
 mod request;
+mod table;
