@@ -60,6 +60,9 @@ static ON_LOAD: extern "C" fn() = on_load;
 /// Reads the environment, as libpmem(7) says, when the library is loaded.
 extern "C" fn on_load() {
     let load = || {
+        // The library has a copy of Rust's library to itself, so no program loses its messages. The tests keep theirs.
+        #[cfg(not(test))]
+        std::panic::set_hook(Box::new(|_| {}));
         INSTRUCTIONS.get_or_init(|| instructions(&variable, &Sysfs::default()));
         HINT.get_or_init(|| mapping_hint(&variable));
         // SAFETY: - the callbacks take and release a lock, in the thread that forks, and in the child's only one.
