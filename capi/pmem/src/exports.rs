@@ -1,19 +1,19 @@
-//! The exported functions. The only file of the library with unsafe code: it turns C arguments into checked ones.
+//! The exported functions: C arguments become checked ones.
 
 use crate::environment::{forced_is_pmem, instructions, mapping_hint};
 use crate::failure::Failure;
 use crate::ranges::{Direct, Ranges};
 use crate::request::{self, Request};
+use crate::table::Table;
 use crate::{deep, logging, message};
 use lode_pmem::{
     ByAddress, CopyPath, Cpu, Durability, DurabilityEvidence, ProgramMapping, Sysfs, program_pages,
     unmap_program,
 };
-use spin::mutex::SpinMutex;
 use std::ffi::{CStr, CString, OsString, c_char, c_int, c_uint, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicUsize, Ordering};
 use std::{mem, ptr};
 
 /// The version of the interface, as PMDK 1.12.1 and 2.1 give it.
@@ -31,10 +31,12 @@ const NOFLUSH: c_uint = 1 << 5;
 static INSTRUCTIONS: OnceLock<ByAddress> = OnceLock::new();
 /// The address above which mappings are placed, found when the library is loaded.
 static HINT: OnceLock<Option<usize>> = OnceLock::new();
-/// The answer of PMEM_IS_PMEM_FORCE, found by the first question.
-static FORCED: OnceLock<Option<bool>> = OnceLock::new();
+/// The answer of PMEM_IS_PMEM_FORCE, found by the first question: 0, 1, [`NOT_FORCED`] or [`UNASKED`].
+static FORCED: AtomicU8 = AtomicU8::new(UNASKED);
+const NOT_FORCED: u8 = 2;
+const UNASKED: u8 = 3;
 /// Ranges that the kernel maps directly.
-static RANGES: SpinMutex<Ranges> = SpinMutex::new(Ranges::new());
+static RANGES: Table = Table::new();
 /// Number of ranges that were ever inserted: without any, no question takes the lock.
 static INSERTED: AtomicUsize = AtomicUsize::new(0);
 /// The program's log function; null for none.
@@ -58,6 +60,9 @@ static ON_LOAD: extern "C" fn() = on_load;
 /// Reads the environment, as libpmem(7) says, when the library is loaded.
 extern "C" fn on_load() {
     let load = || {
+        // The library has a copy of Rust's library to itself, so no program loses its messages. The tests keep theirs.
+        #[cfg(not(test))]
+        std::panic::set_hook(Box::new(|_| {}));
         INSTRUCTIONS.get_or_init(|| instructions(&variable, &Sysfs::default()));
         HINT.get_or_init(|| mapping_hint(&variable));
         // SAFETY: - the callbacks take and release a lock, in the thread that forks, and in the child's only one.
@@ -68,13 +73,12 @@ extern "C" fn on_load() {
 
 /// Takes the lock, so that a child finds the table whole.
 extern "C" fn before_fork() {
-    mem::forget(RANGES.lock());
+    RANGES.before_fork();
 }
 
 /// Releases the lock, in the parent and in the child.
 extern "C" fn after_fork() {
-    // SAFETY: - `before_fork` of this thread, or of the parent's, took the lock and forgot the guard.
-    unsafe { RANGES.force_unlock() };
+    RANGES.after_fork();
 }
 
 /// Returns a variable of the environment. A program with more rights than its user gets none.
@@ -208,7 +212,7 @@ pub extern "C" fn pmem_deep_drain(addr: *const c_void, len: usize) -> c_int {
     guarded(-1, || {
         // ORDER: all that this thread flushed and copied is durable before the call returns.
         chosen().drain();
-        let steps = deep::steps(&RANGES.lock(), addr.addr(), len);
+        let steps = with_ranges(|ranges| deep::steps(ranges, addr.addr(), len))?;
         if steps.is_empty() && len != 0 {
             deep::msync(addr.addr(), len)?;
         }
@@ -256,14 +260,37 @@ pub extern "C" fn pmem_is_pmem(addr: *const c_void, len: usize) -> c_int {
 }
 
 fn is_pmem(start: usize, len: usize) -> bool {
-    if let Some(forced) = FORCED.get_or_init(|| forced_is_pmem(&variable)) {
-        return *forced && len != 0;
+    match forced() {
+        0 => return false,
+        1 => return len != 0,
+        _ => {}
     }
     // ORDER: a thread that got the address of a range sees its number, too.
     if len == 0 || INSERTED.load(Ordering::Acquire) == 0 {
         return false;
     }
-    start.checked_add(len).is_some_and(|end| RANGES.lock().are_pmem(&(start..end)))
+    let Some(end) = start.checked_add(len) else { return false };
+    // A signal handler in the middle of another call gets the answer that leads to msync(2).
+    RANGES.with(|ranges| ranges.are_pmem(&(start..end))).unwrap_or(false)
+}
+
+/// Returns the answer that PMEM_IS_PMEM_FORCE gives to each question. Threads that ask first find the same one.
+fn forced() -> u8 {
+    // ORDER: a number of its own, which orders nothing.
+    match FORCED.load(Ordering::Relaxed) {
+        UNASKED => {
+            let forced = forced_is_pmem(&variable).map_or(NOT_FORCED, u8::from);
+            // ORDER: as above.
+            FORCED.store(forced, Ordering::Relaxed);
+            forced
+        }
+        forced => forced,
+    }
+}
+
+/// Uses the ranges. Fails in a signal handler that interrupted a use in the same thread.
+fn with_ranges<T>(call: impl FnOnce(&mut Ranges) -> T) -> Result<T, Failure> {
+    RANGES.with(call).ok_or_else(Failure::interrupted)
 }
 
 /// See pmem_map_file(3).
@@ -288,7 +315,10 @@ pub unsafe extern "C" fn pmem_map_file(
         let above = *HINT.get_or_init(|| mapping_hint(&variable));
         let mapping = Request { path, len, flags, mode, above }.map(&Sysfs::default())?;
         let (start, mapped) = (mapping.addresses.start, mapping.addresses.len());
-        register(mapping);
+        register(mapping).inspect_err(|_| {
+            // SAFETY: - no one has got the address.
+            let _ = unsafe { unmap_program(start, mapped) };
+        })?;
         if !mapped_lenp.is_null() {
             // SAFETY: - the caller's promise.
             unsafe { mapped_lenp.write(mapped) };
@@ -303,27 +333,28 @@ pub unsafe extern "C" fn pmem_map_file(
 }
 
 /// Remembers a mapping that the kernel maps directly, and forgets what the program unmapped itself at its addresses.
-fn register(mapping: ProgramMapping) {
+fn register(mapping: ProgramMapping) -> Result<(), Failure> {
     // ORDER: as in `is_pmem`.
     if INSERTED.load(Ordering::Acquire) != 0
         && let Some(pages) = program_pages(mapping.addresses.start, mapping.addresses.len())
     {
-        RANGES.lock().remove(&pages);
+        with_ranges(|ranges| ranges.remove(&pages))?;
     }
-    let Some(report) = mapping.report else { return };
+    let Some(report) = mapping.report else { return Ok(()) };
     let is_device = !matches!(report.how, DurabilityEvidence::MapSync(_));
     insert(Direct {
         addresses: mapping.addresses,
         is_pmem: chosen().reaches_persistence() && (report.durability >= Durability::Line || is_device),
         device: is_device.then_some(mapping.deep_flush),
-    });
+    })
 }
 
 /// Adds a range to the table.
-fn insert(direct: Direct) {
-    RANGES.lock().insert(direct);
+fn insert(direct: Direct) -> Result<(), Failure> {
+    with_ranges(|ranges| ranges.insert(direct))?;
     // ORDER: the range is in the table before its number counts.
     INSERTED.fetch_add(1, Ordering::Release);
+    Ok(())
 }
 
 /// See pmem_unmap(3).
@@ -336,14 +367,16 @@ pub unsafe extern "C" fn pmem_unmap(addr: *mut c_void, len: usize) -> c_int {
         let start = addr.addr();
         // ORDER: as in `is_pmem`.
         let removed = match program_pages(start, len) {
-            Some(pages) if INSERTED.load(Ordering::Acquire) != 0 => RANGES.lock().remove(&pages),
+            Some(pages) if INSERTED.load(Ordering::Acquire) != 0 => {
+                with_ranges(|ranges| ranges.remove(&pages))?
+            }
             _ => Vec::new(),
         };
         // Forgotten first: another thread may map other memory at these addresses as soon as they are free.
         // SAFETY: - the caller's promise.
         unsafe { unmap_program(start, len) }.map_err(|error| {
             // All is still mapped.
-            removed.into_iter().for_each(insert);
+            removed.into_iter().for_each(|part| drop(insert(part)));
             Failure::of_call("munmap", "munmap", &error)
         })?;
         Ok(0)
@@ -546,7 +579,7 @@ mod test {
         // SAFETY: - the path ends with a zero, and the other pointers may be null.
         let start = unsafe { pmem_map_file(path.as_ptr(), 0, 0, 0, ptr::null_mut(), ptr::null_mut()) };
         assert!(!start.is_null());
-        insert(Direct { addresses: start.addr()..start.addr() + LEN, is_pmem: true, device: None });
+        insert(Direct { addresses: start.addr()..start.addr() + LEN, is_pmem: true, device: None }).unwrap();
         assert_eq!(pmem_is_pmem(start, LEN), 1);
         start
     }
@@ -589,13 +622,14 @@ mod test {
     fn new_mapping_in_the_page_cache_is_no_pmem() {
         let _alone = ALONE.lock();
         let addresses = 1 << 40..(1 << 40) + LEN;
-        insert(Direct { addresses: addresses.clone(), is_pmem: true, device: None });
+        insert(Direct { addresses: addresses.clone(), is_pmem: true, device: None }).unwrap();
         let last = addresses.start + 4096 - 1;
         register(ProgramMapping {
             addresses: addresses.start..addresses.start + 1,
             report: None,
             deep_flush: None,
-        });
+        })
+        .unwrap();
         assert!(!is_pmem(addresses.start, 1) && !is_pmem(last, 1));
         assert!(is_pmem(addresses.start + 4096, LEN - 4096));
     }

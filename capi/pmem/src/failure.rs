@@ -47,6 +47,13 @@ impl Failure {
         Failure { errno, text }
     }
 
+    /// Returns the failure of a call in a signal handler that interrupted another call: EDEADLK.
+    pub(crate) fn interrupted() -> Failure {
+        let text =
+            "the signal handler interrupted a call of libpmem in its thread; make the call after the handler";
+        Failure { errno: libc::EDEADLK, text: text.into() }
+    }
+
     /// Returns the failure of an invariant of this library.
     pub(crate) fn broken() -> Failure {
         Failure { errno: libc::EIO, text: "internal error of Lodestone's libpmem; report it".into() }

@@ -19,7 +19,8 @@
 //!
 //! # Panics
 //!
-//! None leaves the library. The functions that could meet a broken invariant return their error, with EIO.
+//! None leaves the library, and none prints. The functions that could meet a broken invariant return their error, with EIO.
+//! A process without memory for a message or for the table of ranges is aborted by Rust's library, with one line.
 
 mod ascii_number;
 mod deep;
@@ -30,3 +31,4 @@ mod logging;
 mod message;
 mod ranges;
 mod request;
+mod table;
