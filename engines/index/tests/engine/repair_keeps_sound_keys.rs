@@ -7,7 +7,7 @@ use crate::image::{Image, LOG_EPOCH, contents};
 use lode_fsck::repair_pool;
 use lode_heap::Object;
 use lode_kv::LAYOUT;
-use lode_layout::{PoolOffset, TYPE_LEAF, TreeSlot, encode_leaf, leaf_words};
+use lode_layout::{CHUNK, PoolOffset, TYPE_LEAF, TreeSlot, encode_leaf, leaf_words};
 use lode_testing::{scaled, seed};
 use std::ops::Range;
 use zerocopy::IntoBytes;
@@ -111,7 +111,14 @@ fn repair_of_overwritten_leaves() {
 fn repair_of_slots_that_lead_to_replaced_leaves() {
     let image = Image::make(LEN, 120, true);
     let (_, objects) = image.open().unwrap();
-    let is_free = |at: PoolOffset| objects.iter().all(|object| object.at != at);
+    // Blocks of the superblocks: behind the first object of a chunk, and outside of all objects.
+    let is_free = |place: &Range<usize>| {
+        let chunk = |at: u64| at / CHUNK;
+        let (start, end) = (place.start as u64, place.end as u64);
+        let overlaps = |object: &Object| object.at.get() < end && start < object.at.get() + object.size;
+        let is_behind = |object: &Object| object.at.get() < start && chunk(object.at.get()) == chunk(end - 1);
+        chunk(start) == chunk(end - 1) && objects.iter().any(is_behind) && !objects.iter().any(overlaps)
+    };
     let slots = image.leaf_slots();
     let mut tried = 0;
     for (key, value) in image.content.iter().step_by(5) {
@@ -123,10 +130,7 @@ fn repair_of_slots_that_lead_to_replaced_leaves() {
         for bit in 4..19 {
             let other = PoolOffset::new(own.get() ^ 1 << bit);
             let place = other.get() as usize..other.get() as usize + older.len() * 8;
-            let is_blank = |place: Range<usize>| {
-                image.bytes.get(place).is_some_and(|bytes| bytes.iter().all(|byte| *byte == 0))
-            };
-            if !is_free(other) || !is_blank(place.clone()) {
+            if !is_free(&place) {
                 continue;
             }
             let mut damaged = image.clone();
