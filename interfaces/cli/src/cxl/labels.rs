@@ -41,14 +41,19 @@ impl Read {
             }
         }
         let text = counted("read", tried.done.len(), "mem");
+        let (is_read, skipped) = (!tried.done.is_empty(), tried.skipped());
         let output = tried.output(what, &text, false)?;
         match &self.output {
             // The bytes stand alone, so that they can go into a pipe.
-            None => Ok(output.with_text(bytes)),
-            Some(path) => {
+            None => {
+                skipped.iter().for_each(|why| eprintln!("lode: note: {why}"));
+                Ok(output.with_text(bytes))
+            }
+            Some(path) if is_read => {
                 fs::write(path, bytes).map_err(|error| Failure::io("writing labels", path, &error))?;
                 Ok(output)
             }
+            Some(_) => Ok(output),
         }
     }
 }
@@ -98,25 +103,17 @@ pub(super) struct Write {
 impl Write {
     pub(super) fn run(&self, location: &MachineLocation) -> Result<Output, Failure> {
         let what = "writing labels";
-        let mut bytes = Vec::new();
-        let read = match &self.input {
-            Some(path) => File::open(path).and_then(|mut file| file.read_to_end(&mut bytes)),
-            None => io::stdin().lock().read_to_end(&mut bytes),
-        };
-        let path = self.input.clone().unwrap_or_else(|| "<stdin>".into());
-        read.map_err(|error| Failure::io("reading labels", &path, &error))?;
+        let (device, size) = self.device(location)?;
+        // A command that writes to the input may need the machine first.
+        let (mut bytes, len) = self.read(size)?;
         let mut directory = location.open(Purpose::Change)?;
-        let (numbers, notes) = self.memdevs.numbers(directory.platform())?;
-        let device = match numbers.as_slice() {
-            [device] => *device,
-            [] => return Err(Failure::new(what, notes.join("; "))),
-            _ => return Err(Failure::usage_error("write-labels only supports writing a single memdev")),
-        };
-        let size = directory.platform().machine.cxl.devices[device as usize].label_area;
-        let len = bytes.len() as u64;
         match self.extent.size {
             0 if len > size => {
                 return Err(failed(what)(CxlError::LabelsTooLarge { device, len, size }));
+            }
+            asked if asked > size => {
+                let off = self.extent.offset;
+                return Err(failed(what)(CxlError::LabelExtent { device, size, off, len: asked }));
             }
             asked if asked > len => {
                 let why = format!("mem{device}: the file has {len} bytes, and {asked} are to be written");
@@ -128,5 +125,34 @@ impl Write {
         let written = cxl::write_labels(&mut directory, device, self.extent.offset, &bytes);
         written.map_err(failed(what))?;
         Ok(Output::text(counted("wrote", 1, "mem")).with("count", 1))
+    }
+
+    /// Returns the number of the device, and the bytes of its label area.
+    fn device(&self, location: &MachineLocation) -> Result<(u32, u64), Failure> {
+        let directory = location.open(Purpose::ReadOnly)?;
+        let (numbers, notes) = self.memdevs.numbers(directory.platform())?;
+        match numbers.as_slice() {
+            [device] => Ok((*device, directory.platform().machine.cxl.devices[*device as usize].label_area)),
+            [] => Err(Failure::new("writing labels", notes.join("; "))),
+            _ => Err(Failure::usage_error("write-labels only supports writing a single memdev")),
+        }
+    }
+
+    /// Reads the input, at most one byte more than a label area of this size. Returns also the bytes that the input has,
+    /// as far as it tells.
+    fn read(&self, size: u64) -> Result<(Vec<u8>, u64), Failure> {
+        let mut bytes = Vec::new();
+        let mut len = 0;
+        let read = match &self.input {
+            Some(path) => File::open(path).and_then(|file| {
+                len = file.metadata()?.len();
+                file.take(size + 1).read_to_end(&mut bytes)
+            }),
+            None => io::stdin().lock().take(size + 1).read_to_end(&mut bytes),
+        };
+        let path = self.input.clone().unwrap_or_else(|| "<stdin>".into());
+        read.map_err(|error| Failure::io("reading labels", &path, &error))?;
+        let len = len.max(bytes.len() as u64);
+        Ok((bytes, len))
     }
 }

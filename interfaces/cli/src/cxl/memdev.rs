@@ -49,17 +49,12 @@ impl Disable {
     }
 }
 
+/// The options of both commands on the memory that decoders hold.
 #[derive(Args, Debug)]
-pub(super) struct Dpa {
-    /// Size in bytes, or with K, M, G or T [default: all that is free]
-    #[arg(short, long, value_parser = size::parse)]
-    size: Option<u64>,
+struct DpaOptions {
     /// The decoder, as decoder2.0 or 0 [default: the next one in the order]
     #[arg(short, long, value_name = "DECODER")]
     decoder: Option<String>,
-    /// Kind of memory
-    #[arg(short = 't', long = "type", value_name = "TYPE", default_value = "pmem")]
-    kind: KindOption,
     /// Try what is expected to fail
     #[arg(short, long)]
     force: bool,
@@ -67,28 +62,54 @@ pub(super) struct Dpa {
     memdevs: MemdevNames,
 }
 
-impl Dpa {
-    pub(super) fn reserve(&self, location: &MachineLocation) -> Result<Output, Failure> {
-        self.run(location, "reserving memory of a device", "reservation completed on", cxl::reserve)
-    }
+#[derive(Args, Debug)]
+pub(super) struct Reserve {
+    /// Size in bytes, or with K, M, G or T [default: all that is free]
+    #[arg(short, long, value_parser = size::parse)]
+    size: Option<u64>,
+    /// Kind of memory
+    #[arg(short = 't', long = "type", value_name = "TYPE", default_value = "pmem")]
+    kind: KindOption,
+    #[command(flatten)]
+    options: DpaOptions,
+}
 
-    pub(super) fn free(&self, location: &MachineLocation) -> Result<Output, Failure> {
-        self.run(location, "freeing memory of a device", "reservation release completed on", cxl::free)
+impl Reserve {
+    pub(super) fn run(&self, location: &MachineLocation) -> Result<Output, Failure> {
+        let (what, done) = ("reserving memory of a device", "reservation completed on");
+        let reserve = |platform: &mut Platform, device, request: &DpaRequest| {
+            cxl::reserve(platform, device, self.size, request)
+        };
+        self.options.run(location, (what, done), Some(self.kind), reserve)
     }
+}
 
+#[derive(Args, Debug)]
+pub(super) struct Free {
+    /// Kind of memory: frees that of the last decoder which holds such [default: any]
+    #[arg(short = 't', long = "type", value_name = "TYPE")]
+    kind: Option<KindOption>,
+    #[command(flatten)]
+    options: DpaOptions,
+}
+
+impl Free {
+    pub(super) fn run(&self, location: &MachineLocation) -> Result<Output, Failure> {
+        let (what, done) = ("freeing memory of a device", "reservation release completed on");
+        self.options.run(location, (what, done), self.kind, cxl::free)
+    }
+}
+
+impl DpaOptions {
     fn run(
         &self,
         location: &MachineLocation,
-        what: &'static str,
-        done: &str,
+        (what, done): (&'static str, &str),
+        kind: Option<KindOption>,
         act: impl Fn(&mut Platform, u32, &DpaRequest) -> Result<usize, CxlError>,
     ) -> Result<Output, Failure> {
-        let request = DpaRequest {
-            kind: Some(self.kind.kind()),
-            size: self.size,
-            decoder: self.decoder.clone(),
-            force: self.force,
-        };
+        let request =
+            DpaRequest { kind: kind.map(KindOption::kind), decoder: self.decoder.clone(), force: self.force };
         let mut directory = location.open(Purpose::Change)?;
         let numbers = self.memdevs.numbers(directory.platform())?;
         let tried = Tried::each(what, &mut directory, numbers, |platform, device| {

@@ -71,10 +71,10 @@ enum CxlCommand {
     DisableBus(port::DisableBus),
     /// Reserve memory of devices for a decoder, until the next start
     #[command(after_long_help = fields::help(CHANGED_FIELDS))]
-    ReserveDpa(memdev::Dpa),
+    ReserveDpa(memdev::Reserve),
     /// Free memory of devices that decoders without a region hold
     #[command(after_long_help = fields::help(CHANGED_FIELDS))]
-    FreeDpa(memdev::Dpa),
+    FreeDpa(memdev::Free),
     /// Divide the capacity of devices into volatile and persistent memory, from the next start on
     #[command(after_long_help = fields::help(CHANGED_FIELDS))]
     SetPartition(memdev::SetPartition),
@@ -108,8 +108,8 @@ pub(crate) fn run(cxl: &Cxl) -> Result<Output, Failure> {
         CxlCommand::EnablePort(enable) => enable.run(location),
         CxlCommand::DisablePort(disable) => disable.run(location),
         CxlCommand::DisableBus(disable) => disable.run(location),
-        CxlCommand::ReserveDpa(dpa) => dpa.reserve(location),
-        CxlCommand::FreeDpa(dpa) => dpa.free(location),
+        CxlCommand::ReserveDpa(reserve) => reserve.run(location),
+        CxlCommand::FreeDpa(free) => free.run(location),
         CxlCommand::SetPartition(partition) => partition.run(location),
         CxlCommand::ReadLabels(read) => read.run(location),
         CxlCommand::WriteLabels(write) => write.run(location),

@@ -10,6 +10,7 @@ use crate::size;
 use clap::Args;
 use lode_platform::cxl::{self, CxlRegionRequest};
 use lode_platform::{Platform, PlatformError, Purpose};
+use std::cmp::Reverse;
 use uuid::Uuid;
 
 /// The options of all commands on regions.
@@ -31,9 +32,9 @@ pub(super) struct Create {
     /// Names of devices, by position, as mem0 [default: those of the window]
     #[arg(value_name = "MEMDEV")]
     devices: Vec<String>,
-    /// Size in bytes, or with K, M, G or T [default: as large as possible]
-    #[arg(short, long, value_parser = size::parse)]
-    size: Option<u64>,
+    /// Size in bytes, or with K, M, G or T; 0 for as large as possible
+    #[arg(short, long, default_value = "0", value_parser = size::parse)]
+    size: u64,
     /// Number of devices
     #[arg(short, long, value_name = "N", allow_negative_numbers = true)]
     ways: Option<i32>,
@@ -46,6 +47,9 @@ pub(super) struct Create {
     /// The names are those of devices
     #[arg(short, long)]
     memdevs: bool,
+    /// UUID of the region [default: random]
+    #[arg(short = 'U', long)]
+    uuid: Option<Uuid>,
     /// Print numbers in human-readable form
     #[arg(short = 'u', long)]
     human: bool,
@@ -77,9 +81,10 @@ impl Create {
             bus: self.base.bus.clone(),
             devices: self.devices.clone(),
             kind: Some(self.kind.kind()),
-            size: self.size,
+            size: Some(self.size).filter(|size| *size > 0),
             ways,
             granularity: positive(self.granularity, "granularity")?,
+            uuid: self.uuid,
         };
         let mut directory = location.open(Purpose::Change)?;
         let created = directory.change(|platform| cxl::create(platform, &request, Uuid::new_v4()));
@@ -146,7 +151,8 @@ impl Destroy {
         let what = "destroying a region";
         let mut directory = location.open(Purpose::Change)?;
         let (mut numbers, notes) = self.regions.numbers(directory.platform());
-        numbers.reverse();
+        let made = &directory.platform().state.cxl.regions;
+        numbers.sort_by_key(|number| Reverse(made.iter().position(|region| region.number == *number)));
         let tried = Tried::each(what, &mut directory, (numbers, notes), |platform, number| {
             cxl::destroy(platform, number, self.force)
         })?;

@@ -72,7 +72,7 @@ impl KindOption {
 /// A part of a label area.
 #[derive(Args, Debug)]
 pub(super) struct Extent {
-    /// Number of bytes; 0 for all
+    /// Number of bytes; 0 for all up to the end of the label area
     #[arg(short, long, default_value = "0", value_parser = size::parse)]
     pub(super) size: u64,
     /// Offset of the first byte in the label area

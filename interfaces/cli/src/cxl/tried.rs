@@ -46,11 +46,16 @@ impl<T> Tried<T> {
         change.map_err(failed(what))
     }
 
+    /// Returns why objects and names were skipped.
+    pub(super) fn skipped(&self) -> Vec<String> {
+        self.refusals.iter().map(ToString::to_string).chain(self.notes.clone()).collect()
+    }
+
     /// Returns the output. With `all`, a refusal fails the command even if it did its work for another object, as cxl's
     /// commands on regions and ports do; otherwise it is skipped.
     pub(super) fn output(self, what: &'static str, text: &str, all: bool) -> Result<Output, Failure> {
+        let skipped = self.skipped();
         let Tried { done, refusals, notes } = self;
-        let skipped: Vec<String> = refusals.iter().map(ToString::to_string).chain(notes.clone()).collect();
         let noted: String = notes.iter().map(|note| format!("{note}\n")).collect();
         let lines: String = refusals.iter().map(|refusal| format!("{refusal}, skipping...\n")).collect();
         if !refusals.is_empty() && (all || done.is_empty()) {

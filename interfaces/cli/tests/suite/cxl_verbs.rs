@@ -44,6 +44,16 @@ fn regions_are_created_and_destroyed() {
     assert_eq!(cxl(&machine, "destroy-region -f all").success(), "destroyed 1 region\n");
     let none = cxl(&machine, "destroy-region region0").success();
     assert!(none.ends_with("destroyed 0 regions\n") && none.contains("no region matches region0"), "{none}");
+    let uuid = "-U 9d1a1f8e-6a63-4c3f-8d51-2f3f5a0d7c11";
+    let all = cxl(&machine, &format!("create-region -m -d 0.1 -s 0 {uuid} mem0")).success();
+    assert!(all.contains("\"size\":1073741824"), "{all}");
+    let state = fs::read_to_string(machine.state.join("state.toml")).unwrap();
+    assert!(state.contains("uuid = \"9d1a1f8e-6a63-4c3f-8d51-2f3f5a0d7c11\""), "{state}");
+    cxl(&machine, &format!("create-region -m -d 0.1 -s 256M {uuid} mem1"))
+        .failure(1, &["set_uuid failed: Device or resource busy"]);
+    cxl(&machine, "create-region -m -d 0.1 -U 00000000-0000-0000-0000-000000000000 mem1")
+        .failure(1, &["set_uuid failed: Invalid argument"]);
+    cxl(&machine, "destroy-region -f all").success();
     let human = cxl(&machine, "create-region -u -m -d 0.1 -s 256M mem0").success();
     assert!(human.contains("\"size\":\"256.00 MiB (268.44 MB)\""), "{human}");
     machine.start();
@@ -108,6 +118,13 @@ fn decoders_have_an_order() {
         &["region0: failed to reset decode: Device or resource busy", "destroy the last one first"],
     );
     assert!(list(&machine, "-R").len() == 2, "a refused force disables nothing");
+    cxl(&machine, "create-region -m -d decoder0.1 -s 256M mem1").success();
+    cxl(&machine, "destroy-region -f region0").failure(1, &["Device or resource busy"]);
+    // Region 1 is the last one that was made.
+    assert_eq!(cxl(&machine, "destroy-region -f all").success(), "destroyed 3 regions\n");
+    for _ in 0..2 {
+        cxl(&machine, "create-region -m -d decoder0.0 -s 512M mem0 mem2").success();
+    }
     cxl(&machine, "create-region -m -d decoder0.0 -s 512M mem0 mem2")
         .failure(1, &["could not get a free decoder for mem2", "list -Di -d endpoint"]);
     assert_eq!(cxl(&machine, "destroy-region -f all").success(), "destroyed 2 regions\n");
@@ -129,10 +146,17 @@ fn decoders_have_an_order() {
     // The first decoder without a region is not the last one that holds memory.
     cxl(&machine, "create-region -m -d decoder0.0 -s 512M mem0 mem2")
         .failure(1, &["decoder6.0: set_dpa_size failed"]);
-    let freed = cxl(&machine, "free-dpa mem2").success();
+    cxl(&machine, "free-dpa -t ram mem2").failure(1, &["mem2: no suitable decoder found"]);
+    cxl(&machine, "free-dpa -s 256M mem2").failure(2, &["unexpected argument '-s'"]);
+    let freed = cxl(&machine, "free-dpa -t pmem mem2").success();
     assert!(freed.ends_with("reservation release completed on 1 mem device\n"), "{freed}");
     cxl(&machine, "create-region -m -d decoder0.0 -s 512M mem0 mem2").success();
     cxl(&machine, "free-dpa mem2").failure(1, &["mem2: no suitable decoder found"]);
+    cxl(&machine, "reserve-dpa -t ram -s 256M mem3").success();
+    cxl(&machine, "reserve-dpa -s 256M mem3").success();
+    cxl(&machine, "free-dpa -t ram mem3").failure(1, &["mem3: decoder7.0", "Device or resource busy"]);
+    cxl(&machine, "free-dpa mem3").success();
+    cxl(&machine, "free-dpa mem3").success();
 }
 
 #[test]
@@ -158,13 +182,17 @@ fn devices_and_ports_are_disabled() {
     cxl(&machine, "enable-memdev mem2").failure(1, &["port2 above it is disabled", "enable-port port2"]);
     assert_eq!(cxl(&machine, "enable-port -m port2").success(), "enabled 1 port\n");
     assert_eq!(cxl(&machine, "disable-port -f -e endpoint6").success(), "disabled 1 port\n");
+    for name in ["root0", "root"] {
+        cxl(&machine, &format!("disable-port -f {name}")).failure(1, &[&format!("port: {name} not found")]);
+    }
+    assert_eq!(list(&machine, "-B").len(), 1);
     cxl(&machine, "disable-port port9").failure(1, &["port: port9 not found"]);
     let partly = cxl(&machine, "enable-memdev mem2 mem9 tape").success();
     assert!(
         partly.contains("'tape' is not a valid memdev name") && partly.contains("no memdev matches mem9")
     );
     cxl(&machine, "enable-memdev tape").failure(2, &["'tape' is not a valid memdev name"]);
-    cxl(&machine, "disable-bus root0").failure(1, &["hosts 4 memdevs"]);
+    cxl(&machine, "disable-bus root0").failure(1, &["root0 hosts 4 memdevs"]);
     assert_eq!(cxl(&machine, "disable-bus -f root0").success(), "disabled 1 bus\n");
     assert!(list(&machine, "-BPED").is_empty());
     cxl(&machine, "enable-memdev mem0").failure(1, &["a start does, `lode platform reboot`"]);
@@ -207,6 +235,14 @@ fn labels_of_devices_are_kept() {
         .failure(1, &["File size (262144) greater than label area"]);
     cxl(&machine, "read-labels mem0 -O 128K -s 1").failure(1, &["the label area has 131072 bytes"]);
     cxl(&machine, "write-labels all -i /dev/null").failure(2, &["only supports writing a single memdev"]);
+    let zeros = format!("write-labels mem0 -i {}", "/dev/zero");
+    cxl(&machine, &zeros).failure(1, &["greater than label area size (131072)"]);
+    cxl(&machine, &format!("{zeros} -s 1M")).failure(1, &["1048576 from 0 on are not all in it"]);
+    fs::write(&file, b"a backup").unwrap();
+    let none = cxl(&machine, &format!("read-labels mem99 -o {path}")).success();
+    assert!(none.contains("no memdev matches mem99") && none.ends_with("read 0 mem\n"), "{none}");
+    assert_eq!(fs::read(&file).unwrap(), b"a backup");
+    assert_eq!(cxl(&machine, "read-labels mem0 -O 131067").success(), "\0\0\0\0\0");
     cxl(&machine, "zero-labels mem0 -s 5 -O 256").success();
     assert_eq!(cxl(&machine, "read-labels mem0 -s 11 -O 256").success(), "\0\0\0\0\0labels");
     let words = ["cxl", "--state", text(&machine.state), "write-labels", "-S", "0xa1"];
@@ -215,6 +251,12 @@ fn labels_of_devices_are_kept() {
     cxl(&machine, "create-region -m -d decoder0.0 -s 512M mem0 mem2").success();
     cxl(&machine, "zero-labels mem0").failure(1, &["mem0: has active nvdimm bridge, abort label write"]);
     fs::write(machine.state.join("cxl/mem1.labels"), "zz").unwrap();
+    let one = cxl(&machine, "read-labels mem0 mem1 mem99 -s 5");
+    assert_eq!((one.code, one.out.as_str()), (Some(0), "piped"));
+    assert!(one.err.contains("mem1.labels") && one.err.contains("no memdev matches mem99"), "{one:?}");
+    cxl(&machine, "destroy-region -f all").success();
+    cxl(&machine, "zero-labels mem0 -O 1").success();
+    assert_eq!(cxl(&machine, "read-labels mem0 -s 5").success(), "p\0\0\0\0");
     cxl(&machine, "read-labels mem1").failure(1, &["mem1.labels", "other than hexadecimal digits"]);
 }
 
@@ -223,6 +265,8 @@ fn labels_of_devices_are_kept() {
 fn ram_regions_have_character_devices() {
     let newer = MACHINE.replace("ndctl = 76", "ndctl = 77").replace("kernel = \"6.1\"", "kernel = \"6.12\"");
     let machine = Emulated::of_text(&newer);
+    cxl(&machine, "create-region -m -t ram -d decoder0.1 -U 9d1a1f8e-6a63-4c3f-8d51-2f3f5a0d7c11 mem1")
+        .failure(1, &["can't set UUID for ram / volatile regions"]);
     let made = cxl(&machine, "create-region -m -t ram -d decoder0.1 mem1").success();
     assert!(made.contains("\"size\":536870912,\n  \"type\":\"ram\""), "{made}");
     let dax = machine.daxctl("list -RD").success();
@@ -259,8 +303,19 @@ fn edited_states_are_refused() {
         ("granularity = 256", "granularity = 0", "a granularity that is no power of two"),
         ("device = 1\nkind", "device = 4\nkind", "an allocation is on a device that the machine lacks"),
         ("len = 268435456", "len = 0", "an allocation is empty"),
+        ("len = 268435456", "len = 4096", "no multiple of 256MiB"),
+        ("off = 536870912", "off = 268435456", "not in its device's memory of its kind"),
+        ("\noff = 0\nsize", "\noff = 4096\nsize", "an offset that is no multiple of 256MiB"),
+        ("granularity = 256", "granularity = 512", "or not that of its window"),
+        ("devices = [0, 2]", "devices = [0]", "over which its window can't interleave"),
+        ("[cxl]", "[cxl]\ndisabled_devices = [0]", "an allocation is on a disabled device"),
+        ("\nvolatile = 536870912", "\nvolatile = 1", "or no multiple of its unit"),
+        ("[[cxl.partition]]\ndevice = 1", "[[cxl.partition]]\ndevice = 3", "a device that can't be divided"),
         ("region = 0", "region = 5", "has not one allocation for it"),
         ("next_regions = [2, 1]", "next_regions = [2]", "next_regions has other than one number"),
+        ("next_regions = [2, 1]", "", "next_regions has other than one number"),
+        ("next_regions = [2, 1]", "next_regions = [1, 1]", "next_regions has a number twice"),
+        ("next_regions = [2, 1]", "next_regions = [0, 1]", "or one that another region has"),
         ("committed = true", "committed = false", "a region is enabled, and decoders don't have it"),
         ("next_volatile = 1073741824", "next_volatile = 9073741824", "a partition is of a device"),
         ("[cxl]", "[cxl]\ndisabled_ports = [3]", "a port that is none of a host bridge"),
@@ -271,8 +326,14 @@ fn edited_states_are_refused() {
         fs::write(&state, edited).unwrap();
         cxl(&machine, "list -vvv").failure(1, &["state.toml", told, "undo the edit"]);
     }
-    fs::write(&state, valid).unwrap();
+    fs::write(&state, &valid).unwrap();
     cxl(&machine, "list -vvv").success();
+    cxl(&machine, "create-region -m -d decoder0.0 -s 512M mem0 mem2").success();
+    let two = fs::read_to_string(&state).unwrap();
+    let swapped = two.replacen("\noff = 0\nsize", "\noff = 1073741824\nsize", 1);
+    assert_ne!(swapped, two);
+    fs::write(&state, swapped).unwrap();
+    cxl(&machine, "list").failure(1, &["one before it at higher addresses"]);
 }
 
 #[test]

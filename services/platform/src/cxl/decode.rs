@@ -21,6 +21,44 @@ const GRANULARITY_MAX: u64 = 16 << 10;
 /// Numbers of downstream ports over which the decoder of a host bridge or switch can interleave.
 const PORT_WAYS: [usize; 4] = [1, 2, 4, 8];
 
+/// Numbers of devices over which a region can interleave.
+const WAYS: [usize; 8] = [1, 2, 3, 4, 6, 8, 12, 16];
+
+/// Returns true if a region of a window can have this granularity.
+pub(crate) fn takes_granularity(window: &AddressWindow, granularity: u64) -> bool {
+    let is_of_window = window.bridges.len() == 1 || granularity == window.granularity;
+    is_of_window && granularity.is_power_of_two() && (256..=GRANULARITY_MAX).contains(&granularity)
+}
+
+/// Returns true if a region of a window can have this number of devices.
+pub(crate) fn takes_ways(window: &AddressWindow, ways: usize) -> bool {
+    let bridges = window.bridges.len();
+    WAYS.contains(&ways) && ways.is_multiple_of(bridges) && (ways / bridges).is_power_of_two()
+}
+
+/// Checks that the ports above a region's devices have a decoder for it, after those of the committed ones of `earlier`.
+pub(crate) fn check_ports(
+    topology: &Topology,
+    earlier: &[StoredCxlRegion],
+    region: &StoredCxlRegion,
+) -> Result<(), &'static str> {
+    let start = |region: &StoredCxlRegion| (region.window, region.off);
+    let others: Vec<&StoredCxlRegion> = earlier.iter().filter(|other| other.committed).collect();
+    for port in ports_of(topology, region) {
+        let shared: Vec<_> =
+            others.iter().filter(|other| ports_of(topology, other).contains(&port)).collect();
+        if shared.len() >= PORT_DECODERS {
+            return Err("a port above the devices has no decoder left; destroy a region first");
+        }
+        if shared.iter().any(|other| start(other) > start(region)) {
+            let why = "a port above the devices has a region at higher addresses, and decoders go up in address; \
+                       destroy that region first";
+            return Err(why);
+        }
+    }
+    Ok(())
+}
+
 /// Decoder of a host bridge or switch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PortDecoder {

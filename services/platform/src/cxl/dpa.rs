@@ -5,20 +5,19 @@
 //! to take persistent memory is lost until that is freed.
 
 use super::error::CxlError;
-use super::stored::{Allocation, CxlKind};
+use super::stored::{Allocation, CxlKind, CxlState};
 use super::topology::Topology;
 use super::window::WINDOW_ALIGN;
 use super::{CxlErrno, filter};
+use crate::machine::CxlHardware;
 use crate::platform::Platform;
 use std::ops::Range;
 
 /// Request to reserve or free memory of a device.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DpaRequest {
-    /// Kind of memory [default: persistent].
+    /// Kind of memory [default: persistent to reserve, any to free].
     pub kind: Option<CxlKind>,
-    /// Bytes [default: all that are free to reserve, and none to keep].
-    pub size: Option<u64>,
     /// The decoder, as `decoder2.0` or `0` [default: the next one in the order].
     pub decoder: Option<String>,
     /// Tries what is known to fail.
@@ -27,24 +26,33 @@ pub struct DpaRequest {
 
 /// Returns the bytes of volatile memory of a device.
 pub(crate) fn volatile(platform: &Platform, device: u32) -> u64 {
-    let partition = platform.state.cxl.partitions.iter().find(|one| one.device == device);
-    let hardware = platform.machine.cxl.devices.get(device as usize);
+    volatile_of(&platform.state.cxl, &platform.machine.cxl, device)
+}
+
+fn volatile_of(state: &CxlState, cxl: &CxlHardware, device: u32) -> u64 {
+    let partition = state.partitions.iter().find(|one| one.device == device);
+    let hardware = cxl.devices.get(device as usize);
     partition.map(|one| one.volatile).or(hardware.map(|one| one.volatile)).unwrap_or(0)
 }
 
 /// Returns the bytes of a device.
 pub(crate) fn total(platform: &Platform, device: u32) -> u64 {
-    platform.machine.cxl.devices.get(device as usize).map_or(0, |one| one.volatile + one.persistent)
+    total_of(&platform.machine.cxl, device)
+}
+
+fn total_of(cxl: &CxlHardware, device: u32) -> u64 {
+    cxl.devices.get(device as usize).map_or(0, |one| one.volatile + one.persistent)
 }
 
 /// Returns the bytes of a device's memory of this kind.
 pub(crate) fn capacity(platform: &Platform, device: u32, kind: CxlKind) -> u64 {
-    let range = range(platform, device, kind);
+    let range = range(&platform.state.cxl, &platform.machine.cxl, device, kind);
     range.end - range.start
 }
 
-fn range(platform: &Platform, device: u32, kind: CxlKind) -> Range<u64> {
-    let (volatile, total) = (volatile(platform, device), total(platform, device));
+/// Returns the addresses of a device's memory of this kind.
+pub(crate) fn range(state: &CxlState, cxl: &CxlHardware, device: u32, kind: CxlKind) -> Range<u64> {
+    let (volatile, total) = (volatile_of(state, cxl, device), total_of(cxl, device));
     match kind {
         CxlKind::Ram => 0..volatile.min(total),
         CxlKind::Pmem => volatile.min(total)..total,
@@ -53,7 +61,7 @@ fn range(platform: &Platform, device: u32, kind: CxlKind) -> Range<u64> {
 
 /// Returns the place of `len` further bytes of a device; `None` if they are not free.
 pub(crate) fn place(platform: &Platform, device: u32, kind: CxlKind, len: u64) -> Option<u64> {
-    let range = range(platform, device, kind);
+    let range = range(&platform.state.cxl, &platform.machine.cxl, device, kind);
     let held = platform.state.cxl.allocations_of(device).map(|one| one.off.saturating_add(one.len)).max();
     let start = held.unwrap_or(0).max(range.start);
     (start.checked_add(len)? <= range.end).then_some(start)
@@ -76,18 +84,24 @@ pub(crate) fn free_from(platform: &mut Platform, device: u32, index: usize) -> R
     }
 }
 
-/// Reserves memory of a device for a decoder, until the next start. Returns the index of the decoder.
+/// Reserves `size` bytes of a device for a decoder, until the next start; `None` is all that are free. Returns the index of
+/// the decoder.
 ///
 /// # Errors
 /// Fails if the device is disabled, has not as much free memory or no free decoder, or if the named decoder is not the
 /// next one.
-pub fn reserve(platform: &mut Platform, device: u32, request: &DpaRequest) -> Result<usize, CxlError> {
+pub fn reserve(
+    platform: &mut Platform,
+    device: u32,
+    size: Option<u64>,
+    request: &DpaRequest,
+) -> Result<usize, CxlError> {
     let endpoint = endpoint(platform, device)?;
     let kind = request.kind.unwrap_or(CxlKind::Pmem);
     let held: Vec<Allocation> = platform.state.cxl.allocations_of(device).cloned().collect();
     let of_kind = held.iter().filter(|one| one.kind == kind).map(|one| one.len).sum::<u64>();
     let available = capacity(platform, device, kind).saturating_sub(of_kind);
-    let size = match request.size {
+    let size = match size {
         None if available == 0 => return Err(CxlError::NoCapacity { device }),
         None => available,
         Some(size) if size > available && !request.force => {
@@ -123,34 +137,25 @@ pub fn reserve(platform: &mut Platform, device: u32, request: &DpaRequest) -> Re
     Ok(target)
 }
 
-/// Frees memory of a device that a decoder without a region holds, or all but the size of the request. Returns the
+/// Frees the memory that the last decoder of a device holds, of those that hold memory of the requested kind. Returns the
 /// index of the decoder.
 ///
 /// # Errors
-/// Fails if the device is disabled, if none of its decoders holds memory without a region, or if the named decoder is
-/// not the last one.
+/// Fails if the device is disabled, if a region has the memory or no decoder holds such, if the named decoder is not the
+/// last one, or if a later one holds memory of the other kind.
 pub fn free(platform: &mut Platform, device: u32, request: &DpaRequest) -> Result<usize, CxlError> {
     let endpoint = endpoint(platform, device)?;
-    let kind = request.kind.unwrap_or(CxlKind::Pmem);
-    let held: Vec<Allocation> = platform.state.cxl.allocations_of(device).cloned().collect();
-    let last = held.last().filter(|one| one.region.is_none()).map(|_| held.len() - 1);
+    let held: Vec<&Allocation> = platform.state.cxl.allocations_of(device).collect();
+    let last = held.iter().rposition(|one| request.kind.is_none_or(|kind| one.kind == kind));
+    let last = last.filter(|index| held[*index].region.is_none());
     let decoders = platform.machine.cxl.devices[device as usize].decoders as usize;
     let target = target(endpoint, device, decoders, last, request)?;
-    let refused = |errno, why| {
-        let object = format!("mem{device}: decoder{endpoint}.{target}");
-        CxlError::Refused { object, step: "failed to set dpa allocation", errno, why }
-    };
-    let size = request.size.unwrap_or(0);
-    if !size.is_multiple_of(WINDOW_ALIGN) {
-        return Err(refused(CxlErrno::Invalid, "a decoder holds a multiple of 256MiB"));
-    }
-    let freed = free_from(platform, device, target);
-    freed.map_err(|()| refused(CxlErrno::Busy, "decoders free memory in the reverse of their order"))?;
-    if size > 0 {
-        let why = "the device has too little free memory of the kind, after what its decoders hold";
-        let off = place(platform, device, kind, size).ok_or_else(|| refused(CxlErrno::NoSpace, why))?;
-        platform.state.cxl.allocations.push(Allocation { device, kind, off, len: size, region: None });
-    }
+    free_from(platform, device, target).map_err(|()| CxlError::Refused {
+        object: format!("mem{device}: decoder{endpoint}.{target}"),
+        step: "failed to set dpa allocation",
+        errno: CxlErrno::Busy,
+        why: "decoders free memory in the reverse of their order",
+    })?;
     Ok(target)
 }
 

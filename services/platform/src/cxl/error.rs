@@ -83,6 +83,9 @@ pub enum CxlError {
     /// The version of cxl makes no regions of volatile memory.
     #[error("region type 'ram' not supported yet: cxl has it from version 77 on")]
     NoRamRegions,
+    /// A region of volatile memory has no UUID.
+    #[error("can't set UUID for ram / volatile regions")]
+    UuidOfRam,
     /// A window over several host bridges decides on the granularity.
     #[error("{region}: For an x{ways} root, only root decoder granularity ({granularity}) permitted")]
     Granularity {

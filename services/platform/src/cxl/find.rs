@@ -41,11 +41,11 @@ impl CxlInventory {
         self.roots().find(|root| filter::bus(Some(name), root)).map(|root| root.number)
     }
 
-    /// Returns the number of the first port, or of the first endpoint, that has this name.
+    /// Returns the number of the first host bridge or switch, or of the first endpoint, that has this name.
     pub fn port_called(&self, name: &str, is_endpoint: bool) -> Option<u32> {
         let called = |port: &&CxlPortView| match is_endpoint {
             true => port.level == CxlPortLevel::Endpoint && filter::endpoint(Some(name), port),
-            false => port.level != CxlPortLevel::Endpoint && filter::port(Some(name), port),
+            false => port.level == CxlPortLevel::Switch && filter::port(Some(name), port),
         };
         self.ports.iter().find(called).map(|port| port.number)
     }

@@ -10,7 +10,8 @@ use std::fs;
 use std::io;
 use std::ops::Range;
 
-/// Reads the label area of a device, or the part from `off` on. `len` is its bytes, where 0 is all.
+/// Reads the label area of a device, or the part from `off` on. `len` is its bytes, where 0 is all
+/// up to the end.
 ///
 /// # Errors
 /// Fails if the device does not exist, if the area does not have the part, or if a system call fails.
@@ -58,7 +59,7 @@ pub fn write_labels(
 fn part(platform: &Platform, device: u32, off: u64, len: u64) -> Result<Range<u64>, CxlError> {
     let hardware = platform.machine.cxl.devices.get(device as usize);
     let size = hardware.ok_or(CxlError::UnknownDevice { device })?.label_area;
-    let end = if len == 0 && off == 0 { Some(size) } else { off.checked_add(len) };
+    let end = if len == 0 { Some(size) } else { off.checked_add(len) };
     match end {
         Some(end) if end <= size && off <= size => Ok(off..end),
         _ => Err(CxlError::LabelExtent { device, size, off, len }),

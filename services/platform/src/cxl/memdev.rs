@@ -75,9 +75,12 @@ pub fn disable_port(platform: &mut Platform, port: u32, force: bool) -> Result<(
     let topology = Topology::of(&platform.machine.cxl);
     let below = enabled_below(platform, &topology, port);
     if !below.is_empty() && !force {
-        let is_endpoint = topology.ports.get(port as usize).is_some_and(|one| one.level == Level::Endpoint);
-        let name = format!("{}{port}", if is_endpoint { "endpoint" } else { "port" });
-        return Err(CxlError::ActivePort { port: name, count: below.len() }.into());
+        let kind = match topology.ports[port as usize].level {
+            Level::Root => "root",
+            Level::Bridge | Level::Switch => "port",
+            Level::Endpoint => "endpoint",
+        };
+        return Err(CxlError::ActivePort { port: format!("{kind}{port}"), count: below.len() }.into());
     }
     for device in below {
         disable(platform, device, true)?;

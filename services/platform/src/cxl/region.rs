@@ -1,6 +1,6 @@
 //! Creates, destroys, enables and disables regions.
 
-use super::decode::{PORT_DECODERS, check_positions, ports_of};
+use super::decode::{check_ports, check_positions, ports_of, takes_granularity, takes_ways};
 use super::dpa;
 use super::error::{CxlErrno, CxlError};
 use super::inventory::CxlListRequest;
@@ -9,11 +9,11 @@ use super::topology::Topology;
 use super::window::{self, WINDOW_ALIGN};
 use crate::dax;
 use crate::error::PlatformError;
+use crate::machine::Machine;
 use crate::platform::Platform;
+use crate::state::State;
 use uuid::Uuid;
 
-/// Numbers of devices over which a region can interleave.
-const WAYS: [usize; 8] = [1, 2, 3, 4, 6, 8, 12, 16];
 /// Version of cxl that makes regions of volatile memory.
 const RAM_REGIONS_SINCE: u32 = 77;
 
@@ -34,13 +34,15 @@ pub struct CxlRegionRequest {
     pub ways: Option<usize>,
     /// Bytes on one device before it continues on the next one [default: that of the window].
     pub granularity: Option<u64>,
+    /// Its UUID, which no other region has [default: a fresh one].
+    pub uuid: Option<Uuid>,
 }
 
-/// Creates a region with this UUID, and enables it, until the next start. Returns its number.
+/// Creates a region, and enables it, until the next start. `fresh` is its UUID if the request has none. Returns its number.
 ///
 /// # Errors
 /// Fails if the window, a device or enough space does not exist, or if the kernel refuses one of the steps.
-pub fn create(platform: &mut Platform, request: &CxlRegionRequest, uuid: Uuid) -> Result<u32, CxlError> {
+pub fn create(platform: &mut Platform, request: &CxlRegionRequest, fresh: Uuid) -> Result<u32, CxlError> {
     let kind = request.kind.unwrap_or(CxlKind::Pmem);
     let devices = devices(platform, request)?;
     let ways = devices.len();
@@ -71,6 +73,9 @@ pub fn create(platform: &mut Platform, request: &CxlRegionRequest, uuid: Uuid) -
     if kind == CxlKind::Ram && platform.machine.profile.ndctl < RAM_REGIONS_SINCE {
         return Err(CxlError::NoRamRegions);
     }
+    if kind == CxlKind::Ram && request.uuid.is_some() {
+        return Err(CxlError::UuidOfRam);
+    }
     let region_number = take_number(platform, number);
     let name = format!("region{region_number}");
     let bridges = window.bridges.len();
@@ -79,14 +84,20 @@ pub fn create(platform: &mut Platform, request: &CxlRegionRequest, uuid: Uuid) -
         return Err(CxlError::Granularity { region: name, ways: bridges, granularity: window.granularity });
     }
     let refused = |step, errno, why| CxlError::Refused { object: name.clone(), step, errno, why };
-    if !granularity.is_power_of_two() || !(256..=16 << 10).contains(&granularity) {
+    if !takes_granularity(&window, granularity) {
         let why = "a granularity is a power of two from 256 to 16384";
         return Err(refused("set_interleave_granularity failed", CxlErrno::Invalid, why));
     }
-    if !WAYS.contains(&ways) || !ways.is_multiple_of(bridges) || !(ways / bridges).is_power_of_two() {
+    if !takes_ways(&window, ways) {
         let why = "a region has 1, 2, 3, 4, 6, 8, 12 or 16 devices, and as many below each bridge of the window, a \
                    power of two";
         return Err(refused("set_interleave_ways failed", CxlErrno::Invalid, why));
+    }
+    if request.uuid.is_some_and(|uuid| uuid.is_nil()) {
+        return Err(refused("set_uuid failed", CxlErrno::Invalid, "a region has a UUID other than zero"));
+    }
+    if platform.state.cxl.regions.iter().any(|other| request.uuid == Some(other.uuid)) {
+        return Err(refused("set_uuid failed", CxlErrno::Busy, "another region has the UUID"));
     }
     if !size.is_multiple_of(WINDOW_ALIGN * ways as u64) {
         let why = "each device has a multiple of 256MiB";
@@ -99,7 +110,7 @@ pub fn create(platform: &mut Platform, request: &CxlRegionRequest, uuid: Uuid) -
     let region = StoredCxlRegion {
         number: region_number,
         window: number,
-        uuid,
+        uuid: request.uuid.unwrap_or(fresh),
         kind,
         off: off.start,
         size,
@@ -153,7 +164,7 @@ fn take_number(platform: &mut Platform, window: u32) -> u32 {
     let next = next_regions(platform);
     let mut taken: Vec<u32> = next.clone();
     taken.extend(platform.state.cxl.regions.iter().map(|region| region.number));
-    let first = first_number(platform);
+    let first = first_number(&platform.state, &platform.machine);
     let free = (first..).find(|number| !taken.contains(number)).unwrap_or(u32::MAX);
     let number = next[window as usize];
     platform.state.cxl.next_regions = next;
@@ -164,21 +175,20 @@ fn take_number(platform: &mut Platform, window: u32) -> u32 {
 /// Returns the number of the next region of each window. The kernel keeps one for each from its start on.
 pub(crate) fn next_regions(platform: &Platform) -> Vec<u32> {
     let known = &platform.state.cxl.next_regions;
-    let first = first_number(platform);
+    let first = first_number(&platform.state, &platform.machine);
     let count = platform.machine.cxl.windows.len();
     if known.len() == count { known.clone() } else { (first..).take(count).collect() }
 }
 
 /// Returns the first number of regions of CXL memory: the kernel numbers all regions together.
-fn first_number(platform: &Platform) -> u32 {
-    (platform.regions().len() + platform.machine.soft_reserved.len()) as u32
+pub(super) fn first_number(state: &State, machine: &Machine) -> u32 {
+    (state.sets.len() + machine.memmap.len() + machine.soft_reserved.len()) as u32
 }
 
 /// Gives memory of its devices and decoders of the ports above them to a region.
 fn attach(platform: &mut Platform, region: StoredCxlRegion) -> Result<(), CxlError> {
     let topology = Topology::of(&platform.machine.cxl);
     let share = region.size / region.devices.len() as u64;
-    let name = format!("region{}", region.number);
     for device in &region.devices {
         let index = platform.state.cxl.allocations_of(*device).filter(|one| one.region.is_some()).count();
         let hardware = &platform.machine.cxl.devices[*device as usize];
@@ -208,38 +218,14 @@ fn attach(platform: &mut Platform, region: StoredCxlRegion) -> Result<(), CxlErr
         platform.state.cxl.allocations.push(allocation);
     }
     let window = &platform.machine.cxl.windows[region.window as usize];
-    check_positions(&platform.machine.cxl, &topology, window, &region).map_err(|(position, why)| {
-        CxlError::Target { region: name.clone(), position, device: region.devices[position], why }
-    })?;
-    check_ports(platform, &topology, &region)?;
-    platform.state.cxl.regions.push(region);
-    Ok(())
-}
-
-/// Checks that the ports above a region's devices have a decoder for it, after those of the other regions.
-fn check_ports(platform: &Platform, topology: &Topology, region: &StoredCxlRegion) -> Result<(), CxlError> {
+    let positions = check_positions(&platform.machine.cxl, &topology, window, &region);
     let last = region.devices.len() - 1;
-    let target = |why| CxlError::Target {
-        region: format!("region{}", region.number),
-        position: last,
-        device: region.devices[last],
-        why,
-    };
-    let start = |region: &StoredCxlRegion| (region.window, region.off);
-    let committed = platform.state.cxl.regions.iter().filter(|other| other.committed);
-    let others: Vec<&StoredCxlRegion> = committed.collect();
-    for port in ports_of(topology, region) {
-        let shared: Vec<_> =
-            others.iter().filter(|other| ports_of(topology, other).contains(&port)).collect();
-        if shared.len() >= PORT_DECODERS {
-            return Err(target("a port above the devices has no decoder left; destroy a region first"));
-        }
-        if shared.iter().any(|other| start(other) > start(region)) {
-            let why = "a port above the devices has a region at higher addresses, and decoders go up in address; \
-                       destroy that region first";
-            return Err(target(why));
-        }
-    }
+    let ports = || check_ports(&topology, &platform.state.cxl.regions, &region).map_err(|why| (last, why));
+    positions.and_then(|()| ports()).map_err(|(position, why)| {
+        let device = region.devices[position];
+        CxlError::Target { region: format!("region{}", region.number), position, device, why }
+    })?;
+    platform.state.cxl.regions.push(region);
     Ok(())
 }
 

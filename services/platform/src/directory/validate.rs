@@ -153,7 +153,7 @@ impl Check<'_> {
 
     fn cxl(&self) -> Checked {
         let state = &self.state.cxl;
-        let check = CxlCheck::new(state, self.machine);
+        let check = CxlCheck::new(self.state, self.machine);
         let fault = |why| StateFault::Cxl { why };
         check.numbers().map_err(|why| ((List::CxlNumbers, 0), fault(why)))?;
         each(List::CxlRegion, &state.regions, |one| check.region(one).map_err(fault))?;

@@ -159,6 +159,12 @@ impl Reader<'_> {
         let label_area = source.label_area.as_ref();
         let label_area = label_area.map_or(Ok(LABEL_AREA), |found| self.label_area(found))?;
         let partition_alignment = self.partition_alignment(source.partition_alignment.as_ref())?;
+        if let Some(found) = source.partition_alignment.as_ref().filter(|_| partition_alignment > 0)
+            && ![volatile, persistent].iter().all(|bytes| bytes.is_multiple_of(partition_alignment))
+        {
+            let want = "a divisor of the volatile and of the persistent capacity";
+            return Err(self.fault(found, "the partition alignment", want));
+        }
         let decoders = match source.decoders {
             None => DECODERS,
             Some(found) if DECODER_COUNTS.contains(found.get_ref()) => found.into_inner(),

@@ -236,7 +236,7 @@ mod test {
         machine.cxl.windows[0].granularity = 4096;
         machine.cxl.windows[0].accelerator = true;
         machine.cxl.devices[0].serial = u64::MAX;
-        machine.cxl.devices[0].partition_alignment = 1 << 30;
+        machine.cxl.devices[0].partition_alignment = 256 << 20;
         machine.cxl.devices[0].decoders = 10;
         machine.cxl.devices[0].above = CxlPort::Bridge(12);
         assert_eq!(Machine::parse(&machine.text(&[])).unwrap(), machine);
