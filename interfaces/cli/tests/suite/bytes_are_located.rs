@@ -196,7 +196,10 @@ fn files_lead_to_modules() {
     symlink(region.join("pfn0.0/block/pmem0"), numbers.join(number)).unwrap();
     let file_place = FilePlace::of(&File::open(&pool).unwrap(), &Sysfs::at(root));
     let Some(on_device) = file_place.ok().flatten().and_then(|place| place.device_off(0x1000)) else {
-        println!("SKIP: the file system of the temporary folder doesn't tell its extents");
+        lode_testing::skip(
+            "files_lead_to_modules",
+            "needs a temporary folder whose file system tells extents",
+        );
         return;
     };
     let found = place(["--sysfs", text(root)], &format!("{}:0x1000", text(&pool)));

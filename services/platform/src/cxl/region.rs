@@ -55,21 +55,7 @@ pub fn create(platform: &mut Platform, request: &CxlRegionRequest, fresh: Uuid) 
     if !window.takes(kind) {
         return Err(CxlError::NotCapable { decoder, kind });
     }
-    let available = window::largest_gap(&window, number, &platform.state.cxl);
-    let size = match request.size {
-        Some(size) if size > available => return Err(CxlError::TooLarge { decoder, size, available }),
-        Some(size) => size,
-        None => {
-            let memory = |device: &u32| dpa::capacity(platform, *device, kind);
-            let least = devices.iter().map(memory).min().unwrap_or(0).saturating_mul(ways as u64);
-            // The largest size that fits both.
-            let unit = WINDOW_ALIGN * ways as u64;
-            least.min(available) / unit * unit
-        }
-    };
-    if size == 0 {
-        return Err(CxlError::NoSize { kind });
-    }
+    let size = size(platform, request, number, kind, &devices)?;
     if kind == CxlKind::Ram && platform.machine.profile.ndctl < RAM_REGIONS_SINCE {
         return Err(CxlError::NoRamRegions);
     }
@@ -121,6 +107,32 @@ pub fn create(platform: &mut Platform, request: &CxlRegionRequest, fresh: Uuid) 
     };
     attach(platform, region)?;
     Ok(region_number)
+}
+
+/// Returns the size of a requested region, in bytes: without one in the request, the largest that fits window and devices.
+fn size(
+    platform: &Platform,
+    request: &CxlRegionRequest,
+    window: u32,
+    kind: CxlKind,
+    devices: &[u32],
+) -> Result<u64, CxlError> {
+    let ways = devices.len() as u64;
+    let available =
+        window::largest_gap(&platform.machine.cxl.windows[window as usize], window, &platform.state.cxl);
+    let size = match request.size {
+        Some(size) if size > available => {
+            return Err(CxlError::TooLarge { decoder: format!("decoder0.{window}"), size, available });
+        }
+        Some(size) => size,
+        None => {
+            let memory = |device: &u32| dpa::capacity(platform, *device, kind);
+            let least = devices.iter().map(memory).min().unwrap_or(0).saturating_mul(ways);
+            let unit = WINDOW_ALIGN * ways;
+            least.min(available) / unit * unit
+        }
+    };
+    if size == 0 { Err(CxlError::NoSize { kind }) } else { Ok(size) }
 }
 
 /// Returns the number of the root decoder that a request names.
