@@ -28,25 +28,51 @@ pub(super) struct NamespaceFilter {
 }
 
 impl NamespaceFilter {
-    /// Returns the namespaces that `name` selects, where `all` selects all.
+    /// Returns the namespaces that `name` selects, where `all` selects all of enabled regions.
     pub(super) fn names(&self, platform: &Platform, name: &str) -> Result<Vec<String>, Failure> {
+        let regions = self.regions(platform)?;
+        if name == "all" {
+            return Ok(namespace::names(platform, |region| regions.contains(&region.number)));
+        }
+        check_selected(platform, &regions, name)?;
+        Ok(vec![name.to_owned()])
+    }
+
+    /// Returns the namespaces that `names` select, where `all` selects all that have labels.
+    pub(super) fn labelled(&self, platform: &Platform, names: &[String]) -> Result<Vec<String>, Failure> {
+        let regions = self.regions(platform)?;
+        let mut selected = Vec::new();
+        for name in names {
+            if name == "all" {
+                selected.extend(
+                    regions.iter().flat_map(|region| namespace::labelled_names(platform, Some(*region))),
+                );
+            } else {
+                check_selected(platform, &regions, name)?;
+                selected.push(name.clone());
+            }
+        }
+        Ok(selected)
+    }
+
+    /// Returns the numbers of the selected regions.
+    fn regions(&self, platform: &Platform) -> Result<Vec<u32>, Failure> {
         let region = self.region.as_ref().filter(|region| *region != "all");
         let region = region.map(|region| number(region, "region")).transpose()?;
-        let buses = self.base.buses(platform)?;
-        let on_buses: Vec<u32> =
-            buses.iter().flat_map(|bus| &bus.regions).map(|region| region.number).collect();
-        let names = namespace::names(platform, |one| {
-            on_buses.contains(&one.number) && region.is_none_or(|region| region == one.number)
-        });
-        if name != "all" {
-            let exists = platform.namespace(name).is_ok_and(|(region, _)| region.enabled);
-            if exists && !names.iter().any(|one| one == name) {
-                let why = format!("{name} is not in the selected region or on the selected bus");
-                return Err(Failure::new("searching a namespace", why));
-            }
-            return Ok(vec![name.to_owned()]);
+        let mut regions = self.base.regions(platform)?;
+        regions.retain(|one| region.is_none_or(|region| region == *one));
+        Ok(regions)
+    }
+}
+
+/// Checks that a namespace, if it exists, is in one of these regions.
+fn check_selected(platform: &Platform, regions: &[u32], name: &str) -> Result<(), Failure> {
+    match platform.namespace(name) {
+        Ok((region, _)) if !regions.contains(&region.number) => {
+            let why = format!("{name} is not in the selected region or on the selected bus");
+            Err(Failure::new("searching a namespace", why))
         }
-        Ok(names)
+        _ => Ok(()),
     }
 }
 
@@ -66,6 +92,15 @@ impl BaseOptions {
             return Err(Failure::new("searching a module", why));
         }
         Ok(())
+    }
+
+    /// Returns the numbers of the regions on the selected buses, in their order.
+    pub(super) fn regions(&self, platform: &Platform) -> Result<Vec<u32>, Failure> {
+        let buses = self.buses(platform)?;
+        let mut regions: Vec<u32> =
+            buses.iter().flat_map(|bus| &bus.regions).map(|region| region.number).collect();
+        regions.sort_unstable();
+        Ok(regions)
     }
 
     /// Returns the selected buses.

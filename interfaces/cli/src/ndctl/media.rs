@@ -37,6 +37,11 @@ pub(super) struct Inject {
     /// Print numbers in human-readable form
     #[arg(short = 'u', long)]
     human: bool,
+    /// Accepted for compatibility with ndctl: errors always fill whole sectors
+    #[arg(short = 'S', long)]
+    saturate: bool,
+    #[command(flatten)]
+    filter: NamespaceFilter,
 }
 
 /// The warning that ndctl prints after removing errors.
@@ -57,6 +62,7 @@ impl Inject {
             _ => Injection::Inject { notify: !self.no_notify },
         };
         let mut directory = location.open(Purpose::Change)?;
+        self.filter.names(directory.platform(), &self.name)?;
         let change =
             directory.change(|platform| media_error::inject(platform, &self.name, block, count, injection));
         change.map_err(failed("injecting media errors"))?;
@@ -68,6 +74,7 @@ impl Inject {
 
     fn status(&self, location: &MachineLocation) -> Result<Output, Failure> {
         let directory = location.open(Purpose::ReadOnly)?;
+        self.filter.names(directory.platform(), &self.name)?;
         let lost = media_error::injected(directory.platform(), &self.name)
             .map_err(failed("listing injected media errors"))?;
         Ok(listing_output("", &if lost.is_empty() { String::new() } else { self.records(&lost) }))
@@ -132,6 +139,9 @@ pub(super) struct BusNames {
     /// Names of buses, as ndbus0; all that have modules if none is named
     #[arg(value_name = "BUS")]
     names: Vec<String>,
+    /// Accepted for compatibility with ndctl; without effect
+    #[arg(short, long)]
+    verbose: bool,
 }
 
 impl BusNames {

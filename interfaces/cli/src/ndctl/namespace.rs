@@ -1,6 +1,6 @@
 //! `lode ndctl create-namespace`, `destroy-namespace` and the like.
 
-use super::base::BaseOptions;
+use super::base::{BaseOptions, NamespaceFilter};
 use super::{count_output, count_text, listing_output, listing_value, number};
 use crate::failure::Failure;
 use crate::output::Output;
@@ -136,10 +136,8 @@ impl Create {
             uuid: self.uuid,
         };
         let mut directory = location.open(Purpose::Change)?;
-        let buses = self.base.buses(directory.platform())?;
+        let on_buses = self.base.regions(directory.platform())?;
         if self.reconfig.is_none() && (self.greedy || self.base.is_limited()) {
-            let on_buses: Vec<u32> =
-                buses.iter().flat_map(|bus| &bus.regions).map(|region| region.number).collect();
             let mut regions = namespace::candidates(directory.platform());
             regions.retain(|one| on_buses.contains(one) && region.is_none_or(|region| region == *one));
             return self.create_in(&mut directory, &regions, &wanted);
@@ -207,20 +205,18 @@ pub(super) struct Destroy {
     /// Names of namespaces, or all
     #[arg(required = true, value_name = "NAMESPACE")]
     names: Vec<String>,
-    /// Only namespaces of this region
-    #[arg(short, long, value_name = "REGION")]
-    region: Option<String>,
     /// Destroy namespaces even if they are in use
     #[arg(short, long)]
     force: bool,
+    #[command(flatten)]
+    filter: NamespaceFilter,
 }
 
 impl Destroy {
     pub(super) fn run(&self, location: &MachineLocation) -> Result<Output, Failure> {
-        let region = self.region.as_ref().map(|region| number(region, "region")).transpose()?;
         let mut directory = location.open(Purpose::Change)?;
+        let names = self.filter.labelled(directory.platform(), &self.names)?;
         let change = directory.change(|platform| {
-            let names = expand_all(&self.names, || namespace::labelled_names(platform, region));
             for name in &names {
                 namespace::destroy(platform, name, self.force)?;
             }
@@ -235,15 +231,18 @@ pub(super) struct NamespaceNames {
     /// Names of namespaces, or all
     #[arg(required = true, value_name = "NAMESPACE")]
     names: Vec<String>,
+    #[command(flatten)]
+    filter: NamespaceFilter,
 }
 
 impl NamespaceNames {
     pub(super) fn set_enabled(&self, location: &MachineLocation, enable: bool) -> Result<Output, Failure> {
         let mut directory = location.open(Purpose::Change)?;
+        let names = self.filter.labelled(directory.platform(), &self.names)?;
         let change = directory.change(|platform| {
             let mut switched = 0;
-            for name in expand_all(&self.names, || namespace::labelled_names(platform, None)) {
-                switched += usize::from(namespace::enable(platform, &name, enable)?);
+            for name in &names {
+                switched += usize::from(namespace::enable(platform, name, enable)?);
             }
             Ok::<_, NamespaceError>(switched)
         });
@@ -260,6 +259,8 @@ pub(super) struct Check {
     /// Check namespaces even if they are enabled
     #[arg(short, long)]
     force: bool,
+    #[command(flatten)]
+    filter: NamespaceFilter,
 }
 
 impl Check {
@@ -267,7 +268,7 @@ impl Check {
     pub(super) fn run(&self, location: &MachineLocation) -> Result<Output, Failure> {
         let directory = location.open(Purpose::ReadOnly)?;
         let platform = directory.platform();
-        let names = expand_all(&self.names, || namespace::labelled_names(platform, None));
+        let names = self.filter.labelled(platform, &self.names)?;
         let what = "checking a namespace";
         let (mut checked, mut failures) = (0, Vec::new());
         for name in &names {
@@ -286,9 +287,4 @@ impl Check {
         Failure::join(failures)
             .map_or(Ok(output), |failure| Err(failure.after(count_text("checked", checked, "namespace"))))
     }
-}
-
-/// Returns the names, with `all` replaced by the names of all namespaces.
-fn expand_all(names: &[String], all: impl Fn() -> Vec<String>) -> Vec<String> {
-    names.iter().flat_map(|name| if name == "all" { all() } else { vec![name.clone()] }).collect()
 }

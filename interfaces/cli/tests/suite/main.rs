@@ -43,6 +43,7 @@ mod real_machine_plans;
 mod real_machines_are_rehearsed;
 mod stores_are_read;
 mod sysfs_captures;
+mod tool_options_are_true;
 mod typed_pools_are_printed;
 mod typed_pools_are_repaired;
 mod volume_clients;

@@ -225,3 +225,30 @@ fn info_blocks_of_files_are_read_and_written() {
         infoblock(&format!("write-infoblock -c -s 16G -a {align}")).failure(1, &["align"]);
     }
 }
+
+#[test]
+fn regions_and_buses_are_selected() {
+    let machine = Emulated::included("e4-pmserver").interleaved();
+    for region in ["region0", "region1"] {
+        machine.ndctl(&format!("create-namespace -r {region} -m sector -s 6G")).success();
+    }
+    let counted =
+        |words: &str, count: &str| assert!(machine.ndctl(words).success().ends_with(count), "{words}");
+    counted("disable-namespace -v -r region1 all", "disabled 1 namespace\n");
+    counted("enable-namespace -r 1 -b ACPI.NFIT all", "enabled 1 namespace\n");
+    machine
+        .ndctl("disable-namespace -r region0 namespace1.0")
+        .failure(1, &["namespace1.0 is not in the selected region or on the selected bus"]);
+    machine.ndctl("enable-namespace -b ndbus9 all").failure(1, &["there is no bus ndbus9"]);
+    counted("check-namespace -f -v -r region0 all", "checked 1 namespace\n");
+    machine
+        .ndctl("inject-error -S -r region1 -B 0 -n 1 namespace0.0")
+        .failure(1, &["namespace0.0 is not in the selected region"]);
+    machine.ndctl("inject-error -S -v -r region0 -b ndbus0 -B 0 -n 1 namespace0.0").success();
+    machine.ndctl("start-scrub -v").success();
+    counted("disable-region -b ACPI.NFIT all", "disabled 2 regions\n");
+    counted("enable-region -b ndbus0 region1", "enabled 1 region\n");
+    counted("enable-region -v all", "enabled 1 region\n");
+    counted("destroy-namespace -f -v -b ndbus0 -r region1 all", "destroyed 1 namespace\n");
+    counted("destroy-namespace -f all", "destroyed 1 namespace\n");
+}
