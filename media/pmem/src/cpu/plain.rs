@@ -16,6 +16,7 @@ impl Cpu {
         Cpu
     }
 
+    /// Returns the instructions that every CPU of this kind has.
     pub const fn oldest() -> Cpu {
         Cpu
     }
