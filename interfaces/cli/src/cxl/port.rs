@@ -6,7 +6,7 @@ use crate::output::Output;
 use crate::platform::MachineLocation;
 use clap::Args;
 use lode_platform::cxl::{self, CxlError};
-use lode_platform::{Platform, Purpose};
+use lode_platform::{Directory, Platform, PlatformError, Purpose};
 
 #[derive(Args, Debug)]
 struct PortNames {
@@ -21,20 +21,41 @@ struct PortNames {
     debug: bool,
 }
 
+/// Numbers of ports, and the refusals of names that are none.
+type Selected = (Vec<u32>, Vec<CxlError>);
+
 impl PortNames {
-    /// Returns the numbers of the ports, and the refusals of the names that are none.
-    fn numbers(&self, platform: &Platform) -> (Vec<u32>, Vec<CxlError>) {
+    fn selected(&self, platform: &Platform) -> Selected {
         let inventory = cxl::inventory(platform);
         let kind = if self.endpoint { "endpoint" } else { "port" };
-        let (mut numbers, mut refusals) = (Vec::new(), Vec::new());
-        for name in &self.names {
-            match inventory.port_called(name, self.endpoint) {
-                Some(number) => numbers.push(number),
-                None => refusals.push(CxlError::UnknownPort { kind, name: name.clone() }),
-            }
-        }
-        (numbers, refusals)
+        selected(&self.names, kind, |name| inventory.port_called(name, self.endpoint))
     }
+}
+
+/// Looks up each name of a kind of port.
+fn selected(names: &[String], kind: &'static str, called: impl Fn(&str) -> Option<u32>) -> Selected {
+    let (mut numbers, mut refusals) = (Vec::new(), Vec::new());
+    for name in names {
+        match called(name) {
+            Some(number) => numbers.push(number),
+            None => refusals.push(CxlError::UnknownPort { kind, name: name.clone() }),
+        }
+    }
+    (numbers, refusals)
+}
+
+/// Runs `act` for each selected port. `text` returns the line for a number of ports.
+fn change<E: Into<PlatformError>>(
+    what: &'static str,
+    directory: &mut Directory,
+    (numbers, unknown): Selected,
+    act: impl Fn(&mut Platform, u32) -> Result<(), E>,
+    text: impl Fn(usize) -> String,
+) -> Result<Output, Failure> {
+    let mut tried = Tried::each(what, directory, (numbers, Vec::new()), act)?;
+    tried.refusals.extend(unknown.into_iter().map(Into::into));
+    let text = text(tried.done.len());
+    tried.output(what, &text, false)
 }
 
 #[derive(Args, Debug)]
@@ -48,15 +69,10 @@ pub(super) struct Enable {
 
 impl Enable {
     pub(super) fn run(&self, location: &MachineLocation) -> Result<Output, Failure> {
-        let what = "enabling a port";
         let mut directory = location.open(Purpose::Change)?;
-        let (numbers, unknown) = self.ports.numbers(directory.platform());
-        let mut tried = Tried::each(what, &mut directory, (numbers, Vec::new()), |platform, port| {
-            cxl::enable_port(platform, port, self.enable_memdevs)
-        })?;
-        tried.refusals.extend(unknown.into_iter().map(Into::into));
-        let text = counted("enabled", tried.done.len(), "port");
-        tried.output(what, &text, false)
+        let ports = self.ports.selected(directory.platform());
+        let act = |platform: &mut Platform, port| cxl::enable_port(platform, port, self.enable_memdevs);
+        change("enabling a port", &mut directory, ports, act, |count| counted("enabled", count, "port"))
     }
 }
 
@@ -71,15 +87,10 @@ pub(super) struct Disable {
 
 impl Disable {
     pub(super) fn run(&self, location: &MachineLocation) -> Result<Output, Failure> {
-        let what = "disabling a port";
         let mut directory = location.open(Purpose::Change)?;
-        let (numbers, unknown) = self.ports.numbers(directory.platform());
-        let mut tried = Tried::each(what, &mut directory, (numbers, Vec::new()), |platform, port| {
-            cxl::disable_port(platform, port, self.force)
-        })?;
-        tried.refusals.extend(unknown.into_iter().map(Into::into));
-        let text = counted("disabled", tried.done.len(), "port");
-        tried.output(what, &text, false)
+        let ports = self.ports.selected(directory.platform());
+        let act = |platform: &mut Platform, port| cxl::disable_port(platform, port, self.force);
+        change("disabling a port", &mut directory, ports, act, |count| counted("disabled", count, "port"))
     }
 }
 
@@ -98,24 +109,13 @@ pub(super) struct DisableBus {
 
 impl DisableBus {
     pub(super) fn run(&self, location: &MachineLocation) -> Result<Output, Failure> {
-        let what = "disabling a bus";
         let mut directory = location.open(Purpose::Change)?;
         let inventory = cxl::inventory(directory.platform());
-        let (mut numbers, mut unknown) = (Vec::new(), Vec::new());
-        for name in &self.names {
-            match inventory.bus_called(name) {
-                Some(number) => numbers.push(number),
-                None => unknown.push(CxlError::UnknownPort { kind: "bus", name: name.clone() }),
-            }
-        }
-        let mut tried = Tried::each(what, &mut directory, (numbers, Vec::new()), |platform, bus| {
-            cxl::disable_port(platform, bus, self.force)
-        })?;
-        tried.refusals.extend(unknown.into_iter().map(Into::into));
-        let text = match tried.done.len() {
-            count @ 0..2 => format!("disabled {count} bus\n"),
-            count => format!("disabled {count} buses\n"),
-        };
-        tried.output(what, &text, false)
+        let buses = selected(&self.names, "bus", |name| inventory.bus_called(name));
+        let act = |platform: &mut Platform, bus| cxl::disable_port(platform, bus, self.force);
+        change("disabling a bus", &mut directory, buses, act, |count| match count {
+            0..2 => format!("disabled {count} bus\n"),
+            _ => format!("disabled {count} buses\n"),
+        })
     }
 }

@@ -218,18 +218,18 @@ impl Locator {
         }
     }
 
-    /// Returns the modules that hold a range of sectors of a namespace's device, each with its first byte of the range.
-    ///
-    /// # Errors
-    /// As [`at_sector`](Locator::at_sector).
+    /// Returns the modules that hold this number of sectors from a located byte on, each with its first byte of them.
     ///
     /// # Cost
     /// A step for each sector, until all modules of the region are found.
-    pub fn modules_of(&self, device: &str, first: u64, count: u64) -> Result<Vec<ModulePlace>, LocateError> {
-        let (region, _) = self.namespace(device)?;
+    pub fn modules_of(&self, first: &Located, sectors: u64) -> Vec<ModulePlace> {
         let mut found: Vec<ModulePlace> = Vec::new();
-        for sector in first..first.saturating_add(count) {
-            for module in self.at_sector(device, sector)?.modules {
+        let Some(region) = self.regions().find(|region| region.number == first.region.number) else {
+            return found;
+        };
+        let mut offset = first.region.offset;
+        for _ in 0..sectors {
+            for module in self.modules(region, offset) {
                 if found.iter().all(|known| known.number != module.number) {
                     found.push(module);
                 }
@@ -237,8 +237,9 @@ impl Locator {
             if found.len() >= region.mappings.len() {
                 break;
             }
+            offset = offset.saturating_add(SECTOR);
         }
-        Ok(found)
+        found
     }
 
     /// Returns the name of the device of a namespace, which is named by it, or by itself.

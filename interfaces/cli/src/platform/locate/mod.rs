@@ -10,6 +10,7 @@ use crate::output::Output;
 use clap::Args;
 use lode_platform::Directory;
 use lode_platform::locate::{LocateError, Located, Locator, Query, holders, mappers};
+use lode_platform::ndctl::SECTOR;
 use lode_platform::sysfs::Sysfs;
 use lode_pmem::FilePlace;
 use report::{FileFinding, Finding};
@@ -19,9 +20,6 @@ use std::io;
 use std::ops::Range;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
-
-/// Bytes of a sector of the kernel's lists.
-const SECTOR: u64 = 512;
 
 const FIELDS: &[(&str, &str)] = &[(
     "places",
@@ -124,8 +122,7 @@ impl Machine {
             let mut finding = Finding::default();
             match self.locator.at_sector(name, blocks.offset) {
                 Ok(mut located) => {
-                    let modules = self.locator.modules_of(name, blocks.offset, blocks.count);
-                    located.modules = modules.map_err(failed(WHAT))?;
+                    located.modules = self.locator.modules_of(&located, blocks.count);
                     if let Below::Emulated(directory) = &self.below {
                         finding.notes.extend(file_system(directory, &located));
                     }

@@ -4,6 +4,7 @@ use super::objects::{Kind, Owner, Part, PoolPart};
 use crate::output::Output;
 use lode_kv::escape_word;
 use lode_platform::locate::{Located, Mapper, ModulePlace, NamespacePart, NamespacePlace};
+use lode_platform::ndctl::SECTOR;
 use serde_json::{Value, json};
 use std::ops::Range;
 use std::path::PathBuf;
@@ -119,7 +120,7 @@ fn module_json(module: &ModulePlace) -> Value {
 fn namespace_text(namespace: &NamespacePlace) -> String {
     let device = namespace.device.as_ref().map_or("disabled".to_owned(), |device| format!("/dev/{device}"));
     let part = match namespace.part {
-        NamespacePart::Data(offset) => format!("{device} sector {}", offset / 512),
+        NamespacePart::Data(offset) => format!("{device} sector {}", offset / SECTOR),
         NamespacePart::Metadata => "its page map or padding".to_owned(),
         NamespacePart::Btt(offset) => format!("{device}, byte {offset:#x} of what its BTT manages"),
     };
@@ -138,7 +139,7 @@ fn namespace_json(namespace: &NamespacePlace) -> Value {
         "device": namespace.device,
         "part": part,
         "offset": offset,
-        "sector": namespace.part.device_off().map(|offset| offset / 512),
+        "sector": namespace.part.device_off().map(|offset| offset / SECTOR),
     })
 }
 
