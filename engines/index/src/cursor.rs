@@ -30,6 +30,10 @@ use lode_pmem::Medium;
 /// Lines of the next leaf that are prefetched: those of a key and a value of together about 200 bytes.
 const PREFETCHED_LINES: u64 = 4;
 
+/// Leaves of a node whose first lines are prefetched when the cursor comes to the node: about as many as a node above
+/// leaves has.
+const LEAVES_PREFETCHED: usize = 8;
+
 /// Room for the steps and levels of most cursors.
 const STEPS_USUAL: usize = 32;
 const LEVELS_USUAL: usize = 8;
@@ -315,6 +319,8 @@ impl Cursor {
         let mut children = std::mem::take(&mut self.children);
         let result = children.read(from, node, part);
         let pushed = self.push_in_order(node, part.previous, level, &children);
+        let leaves = children.list.iter().take(LEAVES_PREFETCHED).map(|child| child.link.slot);
+        leaves.filter(|slot| slot.kind() == SlotKind::Leaf).for_each(|slot| from.view.prefetch(slot.at()));
         self.children = children;
         result.and(pushed)
     }
@@ -353,13 +359,10 @@ impl Cursor {
     pub(crate) fn read_leaf<M: Medium, R>(
         &mut self,
         view: &impl ScanView<M>,
-        read: impl Fn(&mut Cursor) -> Result<R, IndexError>,
+        mut read: impl FnMut(&mut Cursor) -> Result<R, IndexError>,
     ) -> Result<R, IndexError> {
         match self.leaf.take() {
-            Some(pending) if pending.origin.is_some() => {
-                let cursor = std::cell::RefCell::new(self);
-                note_followed(view, &pending, || read(&mut cursor.borrow_mut()))
-            }
+            Some(pending) if pending.origin.is_some() => note_followed(view, &pending, || read(self)),
             _ => read(self),
         }
     }

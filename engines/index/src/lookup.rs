@@ -89,13 +89,13 @@ impl<M: Medium, V: View> Lookup<'_, '_, M, V> {
     pub(crate) fn read_stable<R>(
         &self,
         link: &Link,
-        with: impl Fn(&VerifiedLeaf<'_>) -> R,
+        mut with: impl FnMut(&VerifiedLeaf<'_>) -> R,
     ) -> Result<R, IndexError> {
         let leaf = link.slot.at();
         let mut wait = StabilityWait::default();
         for round in 0.. {
             let read = || {
-                let read = verified::read(self.view, leaf, &with).map_err(ReadFailure::from);
+                let read = verified::read(self.view, leaf, &mut with).map_err(ReadFailure::from);
                 let read = read.and_then(|it| {
                     self.is_allocated_leaf(leaf).then_some(it).ok_or(ReadFailure::NotAllocated)
                 });
@@ -113,7 +113,7 @@ impl<M: Medium, V: View> Lookup<'_, '_, M, V> {
                 }
                 // The leaf was unlinked meanwhile. Its content stays.
                 Err(ReadFailure::NotAllocated) if !(is_in_tree && is_linked) => {
-                    match verified::read(self.view, leaf, &with) {
+                    match verified::read(self.view, leaf, &mut with) {
                         Ok(read) => return Ok(read),
                         Err(ChecksumMismatch) => {
                             IndexError::Corrupt { what: "the checksum of the leaf", at: leaf }

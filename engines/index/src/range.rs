@@ -24,6 +24,13 @@ pub struct Entry {
     pub value: Value,
 }
 
+impl Entry {
+    /// Returns an entry with copies of a key and a value.
+    pub(crate) fn of(key: &[u8], value: &[u8]) -> Entry {
+        Entry { key: key.to_vec(), value: Value::from(value) }
+    }
+}
+
 /// The entries of a range of keys, ascending from the front and descending from the back.
 ///
 /// Returns each key that is present during the whole scan exactly once, with a value that it had at some moment of
@@ -136,19 +143,34 @@ pub struct Scan {
     front: Option<Cursor>,
     back: Option<Cursor>,
     is_done: bool,
+    leaf: LeafCopy,
+}
+
+/// A copy of the leaf that a scan has read last. All copies of a scan use the same memory.
+#[derive(Debug, Default)]
+struct LeafCopy {
+    key: Vec<u8>,
+    value: Vec<u8>,
+}
+
+impl LeafCopy {
+    fn replace(&mut self, leaf: &VerifiedLeaf<'_>) {
+        leaf.key().clone_into(&mut self.key);
+        leaf.value_bytes().clone_into(&mut self.value);
+    }
 }
 
 impl Scan {
     pub(crate) fn new(root: PoolOffset, from: Bound<Vec<u8>>, to: Bound<Vec<u8>>) -> Scan {
-        Scan { root, from, to, front: None, back: None, is_done: false }
+        Scan { root, from, to, front: None, back: None, is_done: false, leaf: LeafCopy::default() }
     }
 
-    /// Returns the next entry from one end. Its key becomes the bound of that end.
-    pub(crate) fn next_entry<M: Medium>(
+    /// Reads the next entry from one end. Its key becomes the bound of that end. Returns false if there is none.
+    pub(crate) fn advance<M: Medium>(
         &mut self,
         source: Source<'_, M, impl ScanView<M>>,
         direction: Direction,
-    ) -> Result<Option<Entry>, IndexError> {
+    ) -> Result<bool, IndexError> {
         let (cursor, start) = match direction {
             Direction::Forward => (&mut self.front, &self.from),
             Direction::Backward => (&mut self.back, &self.to),
@@ -158,15 +180,16 @@ impl Scan {
         if is_first {
             cursor.begin(source, self.root, key_of(start))?;
         }
+        let copy = &mut self.leaf;
         let mut skipped = false;
         while let Some(link) = cursor.next(source)? {
-            let entry = cursor.read_leaf(source.view, |cursor| read_entry(source, cursor, &link))?;
-            if !cursor.path_matches(&entry.key) {
+            cursor.read_leaf(source.view, |cursor| read_leaf(source, cursor, &link, copy))?;
+            if !cursor.path_matches(&copy.key) {
                 return Err(misplaced_leaf(link.slot.at()));
             }
             let (is_past_start, is_before_end) = match direction {
-                Direction::Forward => (is_above(&self.from, &entry.key), is_below(&self.to, &entry.key)),
-                Direction::Backward => (is_below(&self.to, &entry.key), is_above(&self.from, &entry.key)),
+                Direction::Forward => (is_above(&self.from, &copy.key), is_below(&self.to, &copy.key)),
+                Direction::Backward => (is_below(&self.to, &copy.key), is_above(&self.from, &copy.key)),
             };
             if !is_past_start {
                 // Only the very first leaf may lie before the bound; later ones ascend, or descend. After damage on
@@ -179,16 +202,16 @@ impl Scan {
                 continue;
             }
             if !is_before_end {
-                return Ok(None);
+                return Ok(false);
             }
             cursor.begins_early = false;
             match direction {
-                Direction::Forward => exclude(&mut self.from, &entry.key),
-                Direction::Backward => exclude(&mut self.to, &entry.key),
+                Direction::Forward => exclude(&mut self.from, &copy.key),
+                Direction::Backward => exclude(&mut self.to, &copy.key),
             }
-            return Ok(Some(entry));
+            return Ok(true);
         }
-        Ok(None)
+        Ok(false)
     }
 
     /// Ends the scan: there are no more entries.
@@ -196,50 +219,57 @@ impl Scan {
         self.is_done = true;
     }
 
-    /// Returns the next entry that `next` finds, unless the scan is done.
-    pub(crate) fn next_or_error(
+    /// Advances with `advance` and reads the entry with `read`, unless the scan is done.
+    pub(crate) fn next_or_error<T>(
         &mut self,
         direction: Direction,
-        next: impl FnOnce(&mut Self) -> Result<Option<Entry>, IndexError>,
-    ) -> Option<Result<Entry, IndexError>> {
+        advance: impl FnOnce(&mut Self) -> Result<bool, IndexError>,
+        read: impl FnOnce(&[u8], &[u8]) -> T,
+    ) -> Option<Result<T, IndexError>> {
         if self.is_done {
             return None;
         }
-        let result = next(self);
-        self.is_done = matches!(result, Ok(None));
-        if result.is_err() {
-            let cursor = match direction {
-                Direction::Forward => &mut self.front,
-                Direction::Backward => &mut self.back,
-            };
-            cursor.iter_mut().for_each(Cursor::record_damage);
+        match advance(self) {
+            Ok(true) => Some(Ok(read(&self.leaf.key, &self.leaf.value))),
+            Ok(false) => {
+                self.is_done = true;
+                None
+            }
+            Err(error) => {
+                let cursor = match direction {
+                    Direction::Forward => &mut self.front,
+                    Direction::Backward => &mut self.back,
+                };
+                cursor.iter_mut().for_each(Cursor::record_damage);
+                Some(Err(error))
+            }
         }
-        result.transpose()
     }
 }
 
-/// Reads the entry of the leaf to which `link` led.
-fn read_entry<M: Medium>(
+/// Copies the leaf to which `link` led.
+fn read_leaf<M: Medium>(
     Source { heap, view }: Source<'_, M, impl ScanView<M>>,
     cursor: &mut Cursor,
     link: &Link,
-) -> Result<Entry, IndexError> {
+    copy: &mut LeafCopy,
+) -> Result<(), IndexError> {
     let (leaf, memory) = (link.slot.at(), view.memory());
-    let copy = |leaf: &VerifiedLeaf<'_>| Entry { key: leaf.key().to_vec(), value: leaf.value() };
     cursor.count_read(leaf::header(view, leaf).leaf_len().unwrap_or(0).min(memory.deref().len()), leaf)?;
     let lookup = Lookup { heap, view, memory, tx: view.tx() };
-    match verified::read(view, leaf, copy) {
-        Ok(entry) if lookup.is_allocated_leaf(leaf) => Ok(entry),
-        _ => lookup.read_stable(link, copy),
+    match verified::read(view, leaf, |leaf| copy.replace(leaf)) {
+        Ok(()) if lookup.is_allocated_leaf(leaf) => Ok(()),
+        _ => lookup.read_stable(link, |leaf| copy.replace(leaf)),
     }
 }
 
 impl<M: Medium> Range<'_, M> {
     fn next_from(&mut self, direction: Direction) -> Option<Result<Entry, IndexError>> {
         let heap = self.reader.heap();
-        self.scan.next_or_error(direction, |scan| {
-            heap.memory().try_reading(|view| scan.next_entry(Source { heap, view }, direction))
-        })
+        let advance = |scan: &mut Scan| {
+            heap.memory().try_reading(|view| scan.advance(Source { heap, view }, direction))
+        };
+        self.scan.next_or_error(direction, advance, Entry::of)
     }
 }
 
@@ -308,10 +338,11 @@ impl<M: Medium> RangeIn<'_, '_, M> {
             // The cursors begin anew at the keys that were returned last.
             (self.scan.front, self.scan.back, self.changes) = (None, None, changes);
         }
-        self.scan.next_or_error(direction, |scan| {
-            let found = scan.next_entry(Source { heap: tx.heap(), view: tx }, direction);
-            tx.memory().fault().map_or(found, |fault| Err(fault.into()))
-        })
+        let advance = |scan: &mut Scan| {
+            let advanced = scan.advance(Source { heap: tx.heap(), view: tx }, direction);
+            tx.memory().fault().map_or(advanced, |fault| Err(fault.into()))
+        };
+        self.scan.next_or_error(direction, advance, Entry::of)
     }
 }
 

@@ -109,17 +109,18 @@ impl Scan {
         Scan::new(root, own(keys.start_bound()), own(keys.end_bound()))
     }
 
-    /// Returns the next entry from one end, as `snapshot` shows it, which is the same in all calls. Errors are as for
-    /// [`RangeAt`].
-    pub fn next_at<M: Medium>(
+    /// Calls `read` with the key and the value of the next entry from one end, as `snapshot` shows it, which is the same in
+    /// all calls. Errors are as for [`RangeAt`].
+    pub fn next_at<M: Medium, T>(
         &mut self,
         snapshot: &Snapshot<'_, M>,
         direction: Direction,
-    ) -> Option<Result<Entry, IndexError>> {
+        read: impl FnOnce(&[u8], &[u8]) -> T,
+    ) -> Option<Result<T, IndexError>> {
         let heap = snapshot.heap();
-        let next = self.next_or_error(direction, |scan| {
-            snapshot.try_reading(|view| scan.next_entry(Source { heap, view }, direction))
-        });
+        let advance =
+            |scan: &mut Scan| snapshot.try_reading(|view| scan.advance(Source { heap, view }, direction));
+        let next = self.next_or_error(direction, advance, read);
         if let Some(Err(IndexError::Heap(HeapError::SnapshotEnded))) = next {
             self.end();
         }
@@ -143,7 +144,7 @@ pub struct RangeAt<'s, 'h, M: Medium> {
 
 impl<M: Medium> RangeAt<'_, '_, M> {
     fn next_from(&mut self, direction: Direction) -> Option<Result<Entry, IndexError>> {
-        self.scan.next_at(self.snapshot, direction)
+        self.scan.next_at(self.snapshot, direction, Entry::of)
     }
 }
 

@@ -145,6 +145,12 @@ impl VerifiedLeaf<'_> {
         &self.words.as_bytes()[LEAF_HEADER as usize..][..self.header.key_len as usize]
     }
 
+    /// Returns the bytes of the value.
+    pub(crate) fn value_bytes(&self) -> &[u8] {
+        let (first, len) = (self.header.value_off() as usize, self.header.value_len as usize);
+        &self.words.as_bytes()[first..][..len]
+    }
+
     /// Returns the value.
     #[inline(always)]
     pub(crate) fn value(&self) -> Value {
@@ -197,6 +203,20 @@ impl Value {
 impl From<Value> for Vec<u8> {
     fn from(value: Value) -> Vec<u8> {
         value.into_vec()
+    }
+}
+
+/// Makes a value of bytes that were verified elsewhere.
+impl From<&[u8]> for Value {
+    fn from(bytes: &[u8]) -> Value {
+        let mut words = [0; INLINE_WORDS];
+        match words.as_mut_bytes().get_mut(..bytes.len()) {
+            None => Value(Bytes::Allocated(bytes.to_vec())),
+            Some(inline) => {
+                inline.copy_from_slice(bytes);
+                Value(Bytes::Inline { len: bytes.len() as u8, words })
+            }
+        }
     }
 }
 

@@ -85,6 +85,11 @@ impl View for SnapshotView<'_> {
     }
 
     #[inline]
+    fn load_words(&self, at: PoolOffset, words: &mut [u64]) {
+        SnapshotView::load_words(self, at, words);
+    }
+
+    #[inline]
     fn prefetch(&self, at: PoolOffset) {
         self.memory().prefetch_load(at);
     }

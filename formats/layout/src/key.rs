@@ -43,14 +43,21 @@ pub trait Key: AsKey<Self> + Sized {
     /// [`Malformed`] if `bytes` do not begin with a key.
     fn decode_key(bytes: &mut &[u8], place: Place) -> Result<Self, Malformed>;
 
+    /// Decodes a whole key.
+    ///
+    /// # Errors
+    /// [`Malformed`] if `bytes` are not one key.
+    fn decode_whole_key(mut bytes: &[u8]) -> Result<Self, Malformed> {
+        let key = Self::decode_key(&mut bytes, Place::Last)?;
+        if bytes.is_empty() { Ok(key) } else { Err(Malformed::new()) }
+    }
+
     /// Decodes a whole key of bytes that may become its own.
     ///
     /// # Errors
     /// [`Malformed`] if `bytes` are not one key.
     fn decode_owned_key(bytes: Vec<u8>) -> Result<Self, Malformed> {
-        let mut rest = bytes.as_slice();
-        let key = Self::decode_key(&mut rest, Place::Last)?;
-        if rest.is_empty() { Ok(key) } else { Err(Malformed::new()) }
+        Self::decode_whole_key(&bytes)
     }
 }
 

@@ -4,7 +4,7 @@
 //! scan reads at most about twice the entries that it hands out.
 
 use crate::error::Result;
-use crate::tree_def::{decode_key, decode_value};
+use crate::tree_def::{decode_owned_key, decode_value};
 use crate::value::Value;
 use lode_index::{Direction, Entry, IndexError, KeyBounds, exclude};
 use lode_layout::Key;
@@ -170,5 +170,5 @@ impl Batches {
 
 /// Decodes an entry.
 pub(crate) fn decode<K: Key, V: Value>(entry: Entry) -> Result<(K, V)> {
-    Ok((decode_key(entry.key)?, decode_value(entry.value)?))
+    Ok((decode_owned_key(entry.key)?, decode_value(entry.value)?))
 }

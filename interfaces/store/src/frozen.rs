@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 use crate::tree_pool::{HeapRef, TreePool};
 use lode_follow::{Connection, ServedScan};
 use lode_heap::OwnedSnapshot;
-use lode_index::{Direction, Entry, KeyBounds, NamedTree, Scan, TreeSnapshot, TreesSnapshot, Value};
+use lode_index::{Direction, KeyBounds, NamedTree, Scan, TreeSnapshot, TreesSnapshot, Value};
 use lode_layout::PoolOffset;
 use std::sync::Arc;
 
@@ -124,19 +124,24 @@ impl FrozenTree {
         }
     }
 
-    /// Returns the next entry of one of the tree's scans.
-    pub(crate) fn next(&self, scan: &mut FrozenScan, direction: Direction) -> Option<Result<Entry>> {
-        match (&*self.frozen, scan) {
+    /// Calls `read` with the key and the value of the next entry of one of the tree's scans.
+    pub(crate) fn next<T>(
+        &self,
+        scan: &mut FrozenScan,
+        direction: Direction,
+        read: impl FnOnce(&[u8], &[u8]) -> Result<T>,
+    ) -> Option<Result<T>> {
+        let read = match (&*self.frozen, scan) {
             (Frozen::Own { snapshot, .. }, FrozenScan::Own(scan)) => {
-                let entry = scan.next_at(&snapshot.get(), direction)?;
-                Some(entry.map_err(|error| self.located(error.into())))
+                scan.next_at(&snapshot.get(), direction, read)?.map_err(Error::from)
             }
             (Frozen::Served(served), FrozenScan::Served(scan)) => {
-                let entry = scan.next(served, direction)?;
-                Some(entry.map_err(|error| self.located(error.into())))
+                let entry = scan.next(served, direction)?.map_err(Error::from);
+                entry.map(|entry| read(&entry.key, entry.value.as_bytes()))
             }
             _ => unreachable!("the scan is one of another snapshot"),
-        }
+        };
+        Some(read.flatten().map_err(|error| self.located(error)))
     }
 
     pub(crate) fn count(&self) -> Result<u64> {

@@ -1,9 +1,8 @@
 //! Snapshots, and trees as they show them.
 
-use crate::entries::decode;
 use crate::error::{Error, Kind, Result};
 use crate::frozen::{Frozen, FrozenScan, FrozenTree};
-use crate::tree_def::{TreeDef, decode_value};
+use crate::tree_def::{TreeDef, decode_key, decode_value};
 use crate::value::Value;
 use lode_index::{Direction, KeyBounds, KeyRange, prefix_end};
 use lode_layout::{AsKey, AsPrefix, Key, encode_key};
@@ -176,8 +175,7 @@ impl<K, V> fmt::Debug for ReadRange<K, V> {
 
 impl<K: Key, V: Value> ReadRange<K, V> {
     fn next_from(&mut self, direction: Direction) -> Option<Result<(K, V)>> {
-        let entry = self.tree.next(&mut self.scan, direction)?;
-        Some(entry.and_then(|entry| decode(entry).map_err(|error| self.tree.located(error))))
+        self.tree.next(&mut self.scan, direction, |key, value| Ok((decode_key(key)?, decode_value(value)?)))
     }
 }
 

@@ -62,8 +62,18 @@ impl<K, V> fmt::Debug for TreeDef<'_, K, V> {
 }
 
 /// Decodes a stored key.
-pub(crate) fn decode_key<K: Key>(bytes: Vec<u8>) -> Result<K> {
-    K::decode_owned_key(bytes).map_err(|cause| malformed("key", K::type_name().into(), cause))
+pub(crate) fn decode_key<K: Key>(bytes: &[u8]) -> Result<K> {
+    K::decode_whole_key(bytes).map_err(malformed_key::<K>)
+}
+
+/// Decodes a stored key of bytes that may become its own.
+pub(crate) fn decode_owned_key<K: Key>(bytes: Vec<u8>) -> Result<K> {
+    K::decode_owned_key(bytes).map_err(malformed_key::<K>)
+}
+
+#[cold]
+fn malformed_key<K: Key>(cause: Malformed) -> Error {
+    malformed("key", K::type_name().into(), cause)
 }
 
 /// Decodes a stored value.

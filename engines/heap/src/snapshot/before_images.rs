@@ -7,7 +7,7 @@ use lode_pmem::sync::{Mutex, MutexGuard};
 use std::hash::BuildHasher;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 use std::sync::{OnceLock, PoisonError};
-use zerocopy::IntoBytes;
+use zerocopy::{FromBytes, IntoBytes};
 
 /// Number of maps, each with a lock of its own.
 const SHARDS: usize = 64;
@@ -121,47 +121,49 @@ impl BeforeImages {
     /// Returns the word at `at` as the snapshot `number` sees it.
     #[inline]
     pub(super) fn load8(&self, memory: &Readable, at: PoolOffset, number: u64) -> u64 {
-        let word = memory.load8(at);
-        // ORDER: the word is loaded before the images are looked up. A transaction keeps a word before it replaces it.
-        fence(Ordering::Acquire);
-        let hash = self.hasher.hash_one(line_of(at));
-        if !self.may_have(hash) {
-            return word;
+        let mut words = [memory.load8(at)];
+        self.restore(at, number, &mut words);
+        words[0]
+    }
+
+    /// Loads the words from `at` on, each as [`load8`](BeforeImages::load8) does.
+    #[inline]
+    pub(super) fn load_words(&self, memory: &Readable, at: PoolOffset, words: &mut [u64], number: u64) {
+        for (index, word) in (0..).zip(&mut *words) {
+            *word = memory.load8(at.plus(index * WORD));
         }
-        let mut words = [word; WORDS_IN_LINE];
-        self.restore_from(hash, line_of(at), number, &mut words);
-        words[((at.get() - line_of(at).get()) / WORD) as usize]
+        self.restore(at, number, words);
     }
 
     /// Copies the bytes at `at` to `into`, as the snapshot `number` sees them.
     pub(super) fn read(&self, memory: &Readable, at: PoolOffset, into: &mut [u8], number: u64) {
         memory.read(at, into);
-        // ORDER: as in `load8`.
+        self.restore(at, number, into);
+    }
+
+    /// Replaces those words that transactions after `number` have changed in `found`: the words, or whole words as bytes,
+    /// from `at` on, as they were loaded just now.
+    #[inline]
+    fn restore<T: FromBytes + IntoBytes>(&self, at: PoolOffset, number: u64, found: &mut [T]) {
+        // ORDER: the words are loaded before the images are looked up. A transaction keeps a word before it replaces it.
         fence(Ordering::Acquire);
-        let end = at.plus(into.len() as u64);
+        let Some(filter) = self.filter.get() else { return };
+        let found = found.as_mut_bytes();
+        let end = at.plus(found.len() as u64);
         let mut line = line_of(at);
         while line < end {
             let hash = self.hasher.hash_one(line);
-            if self.may_have(hash) {
+            if may_have(filter, hash) {
                 let (from, to) = (line.max(at), line.plus(LINE).min(end));
                 let within = (from.get() - line.get()) as usize..(to.get() - line.get()) as usize;
                 let mut words = [0; WORDS_IN_LINE];
-                let part = &mut into[(from.get() - at.get()) as usize..(to.get() - at.get()) as usize];
+                let part = &mut found[(from.get() - at.get()) as usize..(to.get() - at.get()) as usize];
                 words.as_mut_bytes()[within.clone()].copy_from_slice(part);
                 self.restore_from(hash, line, number, &mut words);
                 part.copy_from_slice(&words.as_bytes()[within]);
             }
             line = line.plus(LINE);
         }
-    }
-
-    #[inline]
-    fn may_have(&self, hash: u64) -> bool {
-        let Some(filter) = self.filter.get() else { return false };
-        let (word, bit) = filter_place(hash);
-        // ORDER: acquires the end of the snapshot, see `drop_before`. The caller has acquired the stores of the transactions
-        // that it saw.
-        filter[shard_of(hash) * FILTER_WORDS + word].load(Ordering::Acquire) & bit != 0
     }
 
     /// Replaces those of `words`, the words of `line` as they are now, that transactions after `number` have changed.
@@ -300,6 +302,15 @@ impl Shard {
 
 fn lock(shard: &Mutex<Shard>) -> MutexGuard<'_, Shard> {
     shard.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Returns true if there may be an image of a line with that hash.
+#[inline]
+fn may_have(filter: &[AtomicU64], hash: u64) -> bool {
+    let (word, bit) = filter_place(hash);
+    // ORDER: acquires the end of the snapshot, see `drop_unneeded`. The caller has acquired the stores of the transactions
+    // that it saw.
+    filter[shard_of(hash) * FILTER_WORDS + word].load(Ordering::Acquire) & bit != 0
 }
 
 /// Returns the index of the shard of a line with that hash.

@@ -231,6 +231,12 @@ impl SnapshotView<'_> {
         self.snapshots.images.load8(self.memory, at, self.number)
     }
 
+    /// Loads the words from `at` on, each as [`load8`](SnapshotView::load8) does.
+    #[inline]
+    pub fn load_words(&self, at: PoolOffset, words: &mut [u64]) {
+        self.snapshots.images.load_words(self.memory, at, words, self.number);
+    }
+
     /// Copies the bytes at `at` to `into`.
     pub fn read(&self, at: PoolOffset, into: &mut [u8]) {
         self.snapshots.images.read(self.memory, at, into, self.number);

@@ -3,7 +3,7 @@
 use super::{MapKey, PMap, heap_error, value_of};
 use crate::direction::Direction;
 use crate::key_range::KeyBounds;
-use crate::range::{Entry, RangeIn, Scan};
+use crate::range::{RangeIn, Scan};
 use crate::tree::Tree;
 use crate::view::Source;
 use lode_heap::structure::raw_tx;
@@ -46,7 +46,7 @@ impl<'t, K: MapKey, V: CellValue, B: Brand, M: Medium> MapRangeIn<'t, K, V, B, M
             Direction::Backward => range.next_back()?,
         };
         let entry = self.map.settle(self.tx, self.root, entry);
-        Some(entry.and_then(|entry| decode(entry, self.root)))
+        Some(entry.and_then(|entry| decode(&entry.key, entry.value.as_bytes(), self.root)))
     }
 }
 
@@ -83,11 +83,12 @@ impl<'g, K: MapKey, V: CellValue, B: Brand, M: Medium> MapRange<'g, K, V, B, M> 
     fn next_from(&mut self, direction: Direction) -> Option<Result<(K, V), HeapError>> {
         let (heap, root) = (self.heap, self.root);
         let mut is_lost = false;
-        let entry = self.scan.next_or_error(direction, |scan| {
+        let advance = |scan: &mut Scan| {
             // A damaged word leads to no tree.
             Tree::open(heap, root).inspect_err(|_| is_lost = true)?;
-            heap.memory().try_reading(|view| scan.next_entry(Source { heap, view }, direction))
-        })?;
+            heap.memory().try_reading(|view| scan.advance(Source { heap, view }, direction))
+        };
+        let entry = self.scan.next_or_error(direction, advance, |key, value| decode(key, value, root))?;
         if entry.is_err() && self.map.word.load(self.guard, |_, now| now) != Ok(root) {
             self.scan.end();
             return None;
@@ -95,14 +96,14 @@ impl<'g, K: MapKey, V: CellValue, B: Brand, M: Medium> MapRange<'g, K, V, B, M> 
         if is_lost {
             self.scan.end();
         }
-        Some(entry.map_err(heap_error).and_then(|entry| decode(entry, root)))
+        Some(entry.map_err(heap_error).flatten())
     }
 }
 
-fn decode<K: MapKey, V: CellValue>(entry: Entry, root: PoolOffset) -> Result<(K, V), HeapError> {
+fn decode<K: MapKey, V: CellValue>(key: &[u8], value: &[u8], root: PoolOffset) -> Result<(K, V), HeapError> {
     let no_key = |_| HeapError::Corrupt { what: "a key of the map whose root", at: root };
-    let key = K::decode_owned_key(entry.key).map_err(no_key)?;
-    Ok((key, value_of(&entry.value, root)?))
+    let key = K::decode_whole_key(key).map_err(no_key)?;
+    Ok((key, value_of(value, root)?))
 }
 
 macro_rules! ranges {
