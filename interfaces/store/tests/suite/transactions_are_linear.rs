@@ -125,12 +125,12 @@ fn delete(tx: &Tx<'_>, _: &Root, index: u64) -> Result<()> {
 fn mix(tx: &Tx<'_>, _: &Root, index: u64) -> Result<()> {
     let pairs = tx.tree(PAIRS)?;
     pairs.put(key(index), VALUE)?;
-    let older = key(index / 2 | 1);
+    let older = key((index / 2) | 1);
     if index > 1 {
         assert!(pairs.get(older)?.is_some());
         pairs.put(older, &VALUE[..50])?;
     }
-    if index % 2 == 0 {
+    if index.is_multiple_of(2) {
         pairs.delete(key(index))?;
     }
     Ok(())
@@ -140,7 +140,7 @@ fn mix(tx: &Tx<'_>, _: &Root, index: u64) -> Result<()> {
 fn change_typed(tx: &Tx<'_>, shop: &Root, index: u64) -> Result<()> {
     shop.counter.set(tx, shop.counter.get(tx)? + 1)?;
     shop.list.push(tx, index)?;
-    if index % 2 == 0 {
+    if index.is_multiple_of(2) {
         assert_eq!(shop.list.pop(tx)?, Some(index));
     }
     Ok(())
