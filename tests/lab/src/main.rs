@@ -40,8 +40,11 @@ const TIME_GOAL: Duration = Duration::from_secs(20);
 #[derive(Parser)]
 #[command(name = "lode-lab")]
 struct Arguments {
-    /// Scenarios to run; all when none is named
+    /// Scenarios to run; when none is named, all, without those that only soak runs on a kernel
     scenarios: Vec<String>,
+    /// Run all scenarios on all kernels
+    #[arg(long, conflicts_with = "scenarios")]
+    all: bool,
     /// The kernel to run them on, 6.1 or 6.12 [default: both]
     #[arg(long, value_name = "SERIES")]
     kernel: Option<String>,
@@ -86,7 +89,10 @@ fn main() -> Result<ExitCode> {
         roots.insert(kernel.series, root::build(&folder, kernel, &programs)?);
     }
     println!("guests of {} are ready after {:.1} s", names(&kernels), begin.elapsed().as_secs_f64());
-    let trials = trials(&scenarios, &kernels, &roots, (&programs[0], &folder));
+    let mut trials = trials(&scenarios, &kernels, &roots, (&programs[0], &folder));
+    if !arguments.all && arguments.scenarios.is_empty() && kernels.len() > 1 {
+        trials.retain(|trial| !trial.scenario.soak_on.iter().any(|series| series == trial.kernel.series));
+    }
     let cpus = || thread::available_parallelism().map_or(1, NonZeroUsize::get);
     let jobs = arguments.jobs.map_or_else(|| cpus().min(4), NonZeroUsize::get);
     let (passed, failed) = run_all(&trials, jobs, &folder);

@@ -33,6 +33,10 @@ pub(crate) struct Scenario {
     /// The kernels on which the scenario can't be shown, each with the reason.
     #[serde(default)]
     pub(crate) not_on: BTreeMap<String, String>,
+    /// The kernels that run the scenario only in soak, or when it is named: what it shows depends on `lode` alone, and
+    /// another kernel runs it in every test.
+    #[serde(default)]
+    pub(crate) soak_on: Vec<String>,
     /// The boots, in order, on the same modules.
     #[serde(rename = "boot")]
     pub(crate) boots: Vec<Boot>,

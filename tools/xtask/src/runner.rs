@@ -21,6 +21,13 @@ struct Test<'a> {
     name: &'a str,
 }
 
+impl Test<'_> {
+    /// Returns the names of the program and of the test in it.
+    fn full_name(&self) -> String {
+        format!("{} {}", self.program.name, self.name)
+    }
+}
+
 /// Result of a test.
 #[derive(Debug)]
 struct TestResult {
@@ -35,6 +42,8 @@ pub(crate) struct TestEnvironment<'a> {
     pub(crate) libraries: &'a Path,
     /// Environment variables.
     pub(crate) settings: &'a [(&'static str, String)],
+    /// Beginnings of the names of tests that do not run.
+    pub(crate) left_out: &'a [String],
 }
 
 /// Runs all tests of `programs`.
@@ -43,11 +52,11 @@ pub(crate) struct TestEnvironment<'a> {
 /// Fails if a program can't list its tests.
 pub(crate) fn run(programs: &[Program], environment: &TestEnvironment<'_>, log: Log) -> Result<Tally> {
     let lists = programs.iter().map(|program| environment.list(program)).collect::<Result<Vec<_>>>()?;
-    let mut tests: Vec<Test<'_>> = programs
+    let all = programs
         .iter()
         .zip(&lists)
-        .flat_map(|(program, names)| names.iter().map(move |name| Test { program, name }))
-        .collect();
+        .flat_map(|(program, names)| names.iter().map(move |name| Test { program, name }));
+    let mut tests: Vec<Test<'_>> = all.filter(|test| !environment.leaves_out(&test.full_name())).collect();
     // They take longest, so that no core has to wait for them at the end.
     tests.sort_by_key(|test| !test.program.name.ends_with("--test crash"));
     let next = AtomicUsize::new(0);
@@ -67,7 +76,7 @@ pub(crate) fn run(programs: &[Program], environment: &TestEnvironment<'_>, log: 
         drop(sender);
         for (test, ended) in receiver {
             let TestResult { tally: counted, output, time } = ended;
-            let (name, seconds) = (format!("{} {}", test.program.name, test.name), time.as_secs_f64());
+            let (name, seconds) = (test.full_name(), time.as_secs_f64());
             let word = if counted.failed == 0 { "ok" } else { "FAILED" };
             log.line(&format!("{word:<6} {seconds:>7.2} s  {name}"));
             if counted.failed > 0 {
@@ -92,6 +101,10 @@ impl TestEnvironment<'_> {
     }
 
     /// Returns the names of the tests of a program.
+    fn leaves_out(&self, name: &str) -> bool {
+        self.left_out.iter().any(|start| name.starts_with(start.as_str()))
+    }
+
     fn list(&self, program: &Program) -> Result<Vec<String>> {
         let listed = self.command(program).args(["--list", "--format", "terse"]).output();
         let listed = listed.with_context(|| program.path.display().to_string())?;
@@ -123,7 +136,7 @@ impl TestEnvironment<'_> {
         output.lines().for_each(|line| tally.read(line));
         if let Some(end) = end {
             (tally.passed, tally.failed) = (0, 1);
-            let name = format!("{} {}", test.program.name, test.name);
+            let name = test.full_name();
             tally.failures = vec![Failure { name, reason: reason_in(&output).or(Some(end)) }];
         }
         TestResult { tally, output, time }

@@ -3,7 +3,7 @@
 use crate::cargo::Cargo;
 use crate::log::Log;
 use crate::mutants::Selection;
-use crate::stages::{Run, Verdict, bugs, loom, miri, mutants_of, release, test};
+use crate::stages::{Run, Verdict, bugs, lab, loom, miri, mutants_of, release, test};
 use crate::workspace::Workspace;
 use anyhow::{Context, Result};
 use std::fs;
@@ -32,8 +32,9 @@ pub(crate) fn run(workspace: &Workspace, minutes: u64) -> Result<bool> {
         for stage in [test, release, bugs, loom, miri] {
             good &= stage(&mut run)? != Verdict::Failed;
         }
-        // A mutant that is killed in one round is killed in all, so they run only once.
+        // They do the same in each round, so they run only once.
         if rounds == 1 {
+            good &= lab(&mut run)? != Verdict::Failed;
             good &= mutants_of(&mut run, &Selection::All)? != Verdict::Failed;
         }
         good &= fuzz(workspace)?;

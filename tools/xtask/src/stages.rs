@@ -115,9 +115,10 @@ impl<'a> Run<'a> {
         self.settings.iter().fold(cargo, |cargo, (name, value)| cargo.set(name, value))
     }
 
-    /// Runs the tests of these programs on all cores.
-    fn run_tests(&mut self, programs: &[Program]) -> Result<Verdict> {
-        let environment = TestEnvironment { libraries: &self.workspace.libraries, settings: &self.settings };
+    /// Runs the tests of these programs on all cores, without those whose names begin as `left_out` says.
+    fn run_tests(&mut self, programs: &[Program], left_out: &[String]) -> Result<Verdict> {
+        let (libraries, settings) = (&self.workspace.libraries, &self.settings);
+        let environment = TestEnvironment { libraries, settings, left_out };
         let tally = runner::run(programs, &environment, self.log)?;
         let good = tally.failed == 0;
         self.tally.add(tally);
@@ -212,7 +213,7 @@ fn features(run: &mut Run) -> Result<Verdict> {
 pub(crate) fn test(run: &mut Run) -> Result<Verdict> {
     let cargo = Flavor::Checked.cargo(run.workspace, "test --locked --workspace");
     let programs = run.with_settings(cargo).build(run.workspace, run.log)?;
-    let verdict = run.run_tests(&programs)?;
+    let verdict = run.run_tests(&programs, &[])?;
     let good = run.stable("test --locked --workspace --doc --no-fail-fast")?;
     Ok(if good { verdict } else { Verdict::Failed })
 }
@@ -233,16 +234,15 @@ pub(crate) fn release(run: &mut Run) -> Result<Verdict> {
     let kinds = if run.is_soak { "--lib --bins" } else { "--lib" };
     let words = format!("test --locked --workspace {kinds}{}", names.concat());
     let mut programs = Flavor::Shipped.cargo(run.workspace, &words).build(run.workspace, run.log)?;
-    let is_left_out = |name: &str| rules.left_out.iter().any(|start| name.starts_with(start.as_str()));
     let is_library = |name: &str| name.ends_with("--lib");
-    programs.retain(|program| {
-        (is_chosen(&program.package) || is_library(&program.name)) && !is_left_out(&program.name)
-    });
+    programs.retain(|program| is_chosen(&program.package) || is_library(&program.name));
+    let mut left_out = rules.left_out.clone();
     if !run.is_soak {
         // The explorers have had their full budget in the build with assertions.
         run.settings.push(("LODE_BUDGET", "0.1".into()));
+        left_out.extend_from_slice(&rules.left_to_soak);
     }
-    run.run_tests(&programs)
+    run.run_tests(&programs, &left_out)
 }
 
 /// Runs the tests of `workspace.metadata.bugs`, in the copy that holds the mutants, too: both need a build with
@@ -262,7 +262,7 @@ pub(crate) fn bugs(run: &mut Run) -> Result<Verdict> {
         programs.len() == names.len(),
         "workspace.metadata.bugs of Cargo.toml names a test that does not exist"
     );
-    run.run_tests(&programs)
+    run.run_tests(&programs, &[])
 }
 
 /// Runs the first tenth of the mutants.
@@ -286,7 +286,7 @@ pub(crate) fn loom(run: &mut Run) -> Result<Verdict> {
     }
     let words = format!("test --locked{} --test loom", selection(packages.into_iter()));
     let programs = Flavor::Loom.cargo(run.workspace, &words).build(run.workspace, run.log)?;
-    run.run_tests(&programs)
+    run.run_tests(&programs, &[])
 }
 
 pub(crate) fn miri(run: &mut Run) -> Result<Verdict> {
@@ -325,7 +325,8 @@ fn fuzz(run: &mut Run) -> Result<Verdict> {
     Ok(run.call(cargo)?.into())
 }
 
-/// Runs the scenarios of the lab, each on each kernel.
-fn lab(run: &mut Run) -> Result<Verdict> {
-    Ok(run.stable("run --locked --quiet --package lode-lab")?.into())
+/// Runs the scenarios of the lab, each on each kernel on which it shows something else. In soak, on all.
+pub(crate) fn lab(run: &mut Run) -> Result<Verdict> {
+    let all = if run.is_soak { " -- --all" } else { "" };
+    Ok(run.stable(&format!("run --locked --quiet --package lode-lab{all}"))?.into())
 }

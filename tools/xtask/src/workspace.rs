@@ -88,9 +88,12 @@ pub(crate) struct Interpreted {
 pub(crate) struct Release {
     /// Crates whose test programs run there.
     pub(crate) crates: Vec<String>,
-    /// Test programs that do not, each by the beginning of its name: `-p PACKAGE --test TEST`.
+    /// Tests that do not, each by the beginning of its name: `-p PACKAGE --test PROGRAM TEST`.
     #[serde(rename = "left-out")]
     pub(crate) left_out: Vec<String>,
+    /// Tests that do so only in soak, named in the same way.
+    #[serde(rename = "left-to-soak")]
+    pub(crate) left_to_soak: Vec<String>,
 }
 
 /// A list of exceptions.
