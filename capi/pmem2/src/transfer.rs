@@ -1,0 +1,113 @@
+//! Accesses to a source whose memory may be lost: pmem2_source_pread_mcsafe(3) and pmem2_source_pwrite_mcsafe(3).
+
+use crate::code;
+use crate::failure::Failure;
+use crate::functions::flushing;
+use crate::plan;
+use crate::source::{OpenSource, Source};
+use lode_pmem::{
+    ProgramAccess, ProgramContent, ProgramView, Sysfs, program_align, reserve_program, unmap_program,
+};
+use std::ffi::c_void;
+use std::io;
+use std::ops::Range;
+use std::os::fd::AsRawFd;
+use std::ptr;
+
+/// Bytes of a step of an access to a node that may be damaged.
+const STEP: usize = 1 << 20;
+
+/// Repeats a system call until `size` bytes are done. It gets the bytes done, and those left.
+pub(crate) fn transfer_file(size: usize, mut call: impl FnMut(usize, usize) -> isize) -> io::Result<()> {
+    let mut done = 0;
+    loop {
+        match usize::try_from(call(done, size - done)) {
+            // The file was cut meanwhile, or no bytes were asked for.
+            Ok(0) => return Ok(()),
+            Ok(more) => done += more,
+            Err(_) => return Err(io::Error::last_os_error()),
+        }
+        if done >= size {
+            return Ok(());
+        }
+    }
+}
+
+/// Returns the failure of an access to a file.
+pub(crate) fn refused_transfer(verb: &str, error: &io::Error) -> Failure {
+    if error.raw_os_error() == Some(libc::EIO) {
+        let text = format!("physical I/O error occurred on {verb} operation, possible bad block");
+        return Failure::new(code::IO_FAIL, text);
+    }
+    Failure::of_call(&format!("p{verb}"), error)
+}
+
+/// Reads or writes a device-DAX node. The kernel copies between the node's mapping and a file in memory, so lost memory
+/// ends the copy with EFAULT, and no signal is sent.
+pub(crate) fn transfer_node(
+    open: &OpenSource,
+    buffer: *mut c_void,
+    size: usize,
+    offset: usize,
+    is_write: bool,
+) -> Result<(), Failure> {
+    let source = Source::Open(*open);
+    let align = source.alignment(&Sysfs::default())?;
+    let first = offset / align * align;
+    let len = (offset - first + size).next_multiple_of(align);
+    let access = ProgramAccess { read: true, write: is_write, execute: false };
+    let content = ProgramContent::File { file: open.file, off: first as u64 };
+    let view = ProgramView { content, len, access, is_private: false };
+    let start = reserve_program(None, len, program_align(len, align))
+        .map_err(|error| Failure::of_call("mmap MAP_ANONYMOUS", &error))?;
+    // SAFETY: - the addresses are reserved for this view alone.
+    let mapped = unsafe { view.map_at(start) };
+    let place = start + offset - first;
+    let outcome = mapped.map_err(|error| plan::refused(&source, access, &error)).and_then(|_| {
+        let all = place..place + size;
+        copy_by_kernel(&all, buffer, is_write)?;
+        if is_write {
+            // SAFETY: - the view is mapped.
+            unsafe { flushing().flush(ptr::with_exposed_provenance(place), size) };
+            // ORDER: the bytes are durable before the call returns.
+            flushing().drain();
+        }
+        Ok(())
+    });
+    // SAFETY: - nothing uses the view any more.
+    let _ = unsafe { unmap_program(start, len) };
+    outcome
+}
+
+/// Copies between the mapped addresses and the program's buffer by way of a file in memory.
+fn copy_by_kernel(node: &Range<usize>, buffer: *mut c_void, is_write: bool) -> Result<(), Failure> {
+    let between = rustix::fs::memfd_create("libpmem2", rustix::fs::MemfdFlags::CLOEXEC)
+        .map_err(|errno| Failure::of_call("memfd_create", &errno.into()))?;
+    let fd = between.as_raw_fd();
+    let lost = || Failure::new(code::IO_FAIL, "physical I/O error occurred, possible bad block");
+    for done in (0..node.len()).step_by(STEP) {
+        let len = STEP.min(node.len() - done);
+        let place: *mut c_void = ptr::with_exposed_provenance_mut(node.start + done);
+        let program = buffer.wrapping_byte_add(done);
+        let (from, into) = if is_write { (program, place) } else { (place, program) };
+        // SAFETY: - the kernel checks the addresses.
+        let put = unsafe { libc::pwrite(fd, from, len, 0) };
+        if put != len as isize {
+            return Err(if is_write {
+                Failure::of_call("pwrite", &io::Error::from_raw_os_error(libc::EFAULT))
+            } else {
+                lost()
+            });
+        }
+        // SAFETY: - as above.
+        let got = unsafe { libc::pread(fd, into, len, 0) };
+        if got != len as isize {
+            return Err(if is_write {
+                lost()
+            } else {
+                Failure::of_call("pread", &io::Error::from_raw_os_error(libc::EFAULT))
+            });
+        }
+    }
+    Ok(())
+}
