@@ -307,9 +307,10 @@ pub unsafe extern "C" fn pmem2_source_pread_mcsafe(
     guarded(|| {
         // SAFETY: - the caller's promise.
         let source: &Source = unsafe { object(src, "the source") }?;
-        let open = source.transfer(size, offset, &Sysfs::default())?;
+        let sysfs = Sysfs::default();
+        let open = source.transfer(size, offset, &sysfs)?;
         if open.is_node {
-            return transfer_node(open, buf, size, offset, false);
+            return transfer_node(open, &sysfs, buf, size, offset, false);
         }
         transfer_file(size, |done, left| {
             // SAFETY: - the kernel checks the buffer.
@@ -335,9 +336,10 @@ pub unsafe extern "C" fn pmem2_source_pwrite_mcsafe(
     guarded(|| {
         // SAFETY: - the caller's promise.
         let source: &Source = unsafe { object(src, "the source") }?;
-        let open = source.transfer(size, offset, &Sysfs::default())?;
+        let sysfs = Sysfs::default();
+        let open = source.transfer(size, offset, &sysfs)?;
         if open.is_node {
-            return transfer_node(open, buf, size, offset, true);
+            return transfer_node(open, &sysfs, buf, size, offset, true);
         }
         transfer_file(size, |done, left| {
             // SAFETY: - the kernel checks the buffer.
@@ -1226,4 +1228,56 @@ pub unsafe extern "C" fn pmem2_perror(format: *const c_char) {
         "ret",
         print = sym print_error,
     )
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+
+    /// Calls with null in place of each object.
+    #[test]
+    fn null_objects_are_refused() {
+        let null = ptr::null_mut::<c_void>();
+        let none = ptr::null_mut();
+        // SAFETY: - null is allowed.
+        assert_eq!(unsafe { pmem2_source_from_fd(none, 0) }, -libc::EINVAL);
+        // SAFETY: - null is allowed.
+        assert_eq!(unsafe { pmem2_config_set_length(null, 1) }, -libc::EINVAL);
+        // SAFETY: - null is allowed.
+        assert_eq!(unsafe { pmem2_map_new(none, null, null) }, -libc::EINVAL);
+        // SAFETY: - null is allowed.
+        assert_eq!(unsafe { pmem2_map_delete(none) }, -libc::EINVAL);
+        // SAFETY: - null is allowed.
+        assert_eq!(unsafe { pmem2_deep_flush(null, null, 1) }, -libc::EINVAL);
+        // SAFETY: - null is allowed.
+        assert_eq!(unsafe { pmem2_vm_reservation_delete(none) }, -libc::EINVAL);
+        assert_eq!(pmem2_vm_reservation_extend(null, 4096), -libc::EINVAL);
+        // SAFETY: - null is allowed.
+        assert_eq!(unsafe { pmem2_badblock_next(null, ptr::null_mut()) }, -libc::EINVAL);
+        // SAFETY: - null is allowed.
+        assert_eq!(unsafe { pmem2_source_pread_mcsafe(null, null, 1, 0) }, -libc::EINVAL);
+        // SAFETY: - null is allowed.
+        assert_eq!(unsafe { pmem2_map_get_size(null) }, 0);
+        assert_eq!(pmem2_vm_reservation_get_size(null), 0);
+    }
+
+    /// A failed call leaves errno alone, unless a system call has failed.
+    #[test]
+    fn errno_is_that_of_a_system_call() {
+        set_errno(libc::EXDEV);
+        let mut source = ptr::null_mut();
+        // SAFETY: - the place is valid for a store.
+        assert_eq!(unsafe { pmem2_source_from_fd(&raw mut source, -1) }, code::INVALID_FILE_HANDLE);
+        assert_eq!(errno(), libc::EXDEV);
+        // SAFETY: - as above.
+        assert_eq!(unsafe { pmem2_source_from_fd(&raw mut source, 1_000_000) }, code::INVALID_FILE_HANDLE);
+        assert_eq!((errno(), source), (libc::EBADF, ptr::null_mut()));
+    }
+
+    /// A mapping of the page cache whose file has shrunk is synced without an error.
+    #[test]
+    fn pages_that_are_not_mapped_are_left_out() {
+        // SAFETY: - the kernel checks the address.
+        unsafe { persist_pages(ptr::without_provenance(1 << 30), 1 << 20) };
+    }
 }

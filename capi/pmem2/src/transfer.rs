@@ -46,13 +46,17 @@ pub(crate) fn refused_transfer(verb: &str, error: &io::Error) -> Failure {
 /// ends the copy with EFAULT, and no signal is sent.
 pub(crate) fn transfer_node(
     open: &OpenSource,
+    sysfs: &Sysfs,
     buffer: *mut c_void,
     size: usize,
     offset: usize,
     is_write: bool,
 ) -> Result<(), Failure> {
+    if size == 0 {
+        return Ok(());
+    }
     let source = Source::Open(*open);
-    let align = source.alignment(&Sysfs::default())?;
+    let align = source.alignment(sysfs)?;
     let first = offset / align * align;
     let len = (offset - first + size).next_multiple_of(align);
     let access = ProgramAccess { read: true, write: is_write, execute: false };
@@ -110,4 +114,71 @@ fn copy_by_kernel(node: &Range<usize>, buffer: *mut c_void, is_write: bool) -> R
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+    use std::fs::{self, File};
+    use std::os::fd::AsFd;
+    use std::os::unix::fs::symlink;
+
+    /// The node is /dev/zero, whose shared mappings are memory, zeroed for each. One that does not begin at the start of the
+    /// node can't be accessed, as if the memory were lost.
+    #[test]
+    fn nodes_are_read_and_written() {
+        let root = tempfile::tempdir().unwrap();
+        let device = root.path().join("devices/ndbus0/region3/dax3.0");
+        fs::create_dir_all(&device).unwrap();
+        fs::create_dir_all(root.path().join("dev/char")).unwrap();
+        for (name, value) in [("size", "8388608\n"), ("align", "2097152\n")] {
+            fs::write(device.join(name), value).unwrap();
+        }
+        symlink("../../bus/dax", device.join("subsystem")).unwrap();
+        symlink(&device, root.path().join("dev/char/1:5")).unwrap();
+        let sysfs = Sysfs::at(root.path());
+        let zero: &'static File =
+            Box::leak(Box::new(File::options().read(true).write(true).open("/dev/zero").unwrap()));
+        let source = Source::of_descriptor(zero.as_fd(), &sysfs).unwrap();
+        let mut bytes = vec![7u8; (2 << 20) + 5];
+        let buffer = bytes.as_mut_ptr().cast();
+        for (size, offset) in [(0, 0), (5, (2 << 20) - 2), (bytes.len(), 4000), (1, 0)] {
+            let open = source.transfer(size, offset, &sysfs).unwrap();
+            for is_write in [true, false] {
+                transfer_node(open, &sysfs, buffer, size, offset, is_write).unwrap();
+            }
+            assert!(bytes[..size].iter().all(|byte| *byte == 0), "{size} at {offset}");
+            bytes.fill(7);
+        }
+        for (size, offset) in [(1, (8 << 20) - 1), (bytes.len(), 3 << 20)] {
+            let open = source.transfer(size, offset, &sysfs).unwrap();
+            for is_write in [true, false] {
+                let lost = transfer_node(open, &sysfs, buffer, size, offset, is_write).unwrap_err();
+                assert_eq!(lost.code, code::IO_FAIL, "{size} at {offset}");
+            }
+        }
+        let open = source.transfer(4, 0, &sysfs).unwrap();
+        for is_write in [true, false] {
+            let refused = transfer_node(open, &sysfs, ptr::null_mut(), 4, 0, is_write).unwrap_err();
+            assert_eq!(refused.code, -libc::EFAULT);
+        }
+        for (size, offset) in [(2, (8 << 20) - 1), (0, (8 << 20) + 1), (usize::MAX, 1)] {
+            let refused = source.transfer(size, offset, &sysfs).unwrap_err();
+            assert_eq!(refused.code, code::LENGTH_OUT_OF_RANGE, "{size} at {offset}");
+        }
+    }
+
+    #[test]
+    fn files_that_end_earlier_end_the_transfer() {
+        let mut answers = [3, 2, 0].into_iter();
+        let mut calls = Vec::new();
+        transfer_file(9, |done, left| {
+            calls.push((done, left));
+            answers.next().unwrap()
+        })
+        .unwrap();
+        assert_eq!(calls, [(0, 9), (3, 6), (5, 4)]);
+        let error = io::Error::from_raw_os_error(libc::EIO);
+        assert_eq!(refused_transfer("read", &error).code, code::IO_FAIL);
+    }
 }
