@@ -15,10 +15,10 @@ use crate::future::{Future, Operation};
 use crate::granularity::Granularity;
 use crate::map::{Deep, Map};
 use crate::plan::{self, Plan};
-use crate::registry::{Owner, Registered, Registry, Reservation};
+use crate::registry::{Owner, REGISTRY, Registered, Registry, Reservation};
 use crate::source::Source;
 use crate::transfer::{refused_transfer, transfer_file, transfer_node};
-use lode_capi_entry::{Table, errno, instructions, message, set_errno, uncancelled, variable};
+use lode_capi_entry::{errno, instructions, message, set_errno, uncancelled, variable};
 use lode_pmem::{
     Sysfs, deep_flush_region, msync_program, program_align, reserve_program, reserve_program_again,
     unmap_program,
@@ -28,9 +28,6 @@ use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
-
-/// The mappings and reservations of the process.
-static REGISTRY: Table<Registry> = Table::new(Registry::new());
 
 #[used]
 #[unsafe(link_section = ".init_array")]

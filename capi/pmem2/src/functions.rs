@@ -1,6 +1,7 @@
 //! The functions that a mapping's stores need, by its granularity: those that a program gets as pointers.
 
 use crate::failure::Failure;
+use crate::registry::REGISTRY;
 use lode_capi_entry::{ends_durable, path_of, uncancelled};
 use lode_pmem::{ByAddress, Cpu, msync_program};
 use std::ffi::{c_int, c_uint, c_void};
@@ -71,13 +72,11 @@ pub(crate) unsafe extern "C" fn persist_bytes(_start: *const c_void, _len: usize
 /// Does nothing: stores are durable without a flush.
 pub(crate) unsafe extern "C" fn flush_bytes(_start: *const c_void, _len: usize) {}
 
-/// Syncs the mapped pages of the range. Ends the process if the medium fails, since the call can't tell that.
+/// Syncs the pages of the range that mappings of the library have, as PMDK does. Ends the process if the medium fails, since
+/// the call can't tell that.
 pub(crate) unsafe extern "C" fn persist_pages(start: *const c_void, len: usize) {
-    let synced = uncancelled(|| catch_unwind(|| msync_program(start.addr(), len)));
-    match synced {
+    match uncancelled(|| catch_unwind(|| persist_parts(start.addr(), len))) {
         Ok(Ok(())) => {}
-        // The kernel has synced the pages that are mapped.
-        Ok(Err(error)) if error.raw_os_error() == Some(libc::ENOMEM) => {}
         other => {
             let error = other.ok().and_then(Result::err);
             let error = error.map_or_else(|| Failure::broken().text, |error| error.to_string());
@@ -89,6 +88,19 @@ pub(crate) unsafe extern "C" fn persist_pages(start: *const c_void, len: usize) 
             std::process::abort();
         }
     }
+}
+
+fn persist_parts(start: usize, len: usize) -> io::Result<()> {
+    let end = start.saturating_add(len);
+    // A signal handler in the middle of another call syncs the whole range.
+    let parts = REGISTRY
+        .with(|registry| registry.parts_in(start, end))
+        .unwrap_or_else(|| std::iter::once(start..end).collect());
+    parts.into_iter().try_for_each(|part| match msync_program(part.start, part.len()) {
+        // The kernel has synced the pages that are mapped.
+        Err(error) if error.raw_os_error() == Some(libc::ENOMEM) => Ok(()),
+        answer => answer,
+    })
 }
 
 /// Does nothing: a flush has synced.

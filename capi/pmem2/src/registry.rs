@@ -6,8 +6,12 @@
 use crate::code;
 use crate::failure::Failure;
 use crate::source::page;
+use lode_capi_entry::Table;
 use std::collections::BTreeMap;
 use std::ops::Range;
+
+/// The mappings and reservations of the process.
+pub(crate) static REGISTRY: Table<Registry> = Table::new(Registry::new());
 
 /// The owner of a mapping's addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -149,6 +153,12 @@ impl Registry {
         self.maps.range((address, 0)..).map(|(_, map)| map).find(|map| map.is_in(handle))
     }
 
+    /// Returns the parts of a range that mappings have, the last one first.
+    pub(crate) fn parts_in(&self, start: usize, end: usize) -> Vec<Range<usize>> {
+        let parts = self.overlapping(start, end).map(|map| map.start.max(start)..map.end.min(end));
+        parts.filter(|part| !part.is_empty()).collect()
+    }
+
     /// Returns the mappings with addresses of `start..end`, the last one first.
     fn overlapping(&self, start: usize, end: usize) -> impl Iterator<Item = &Registered> {
         let before = self.maps.range(..(end, 0)).rev().map(|(_, map)| map);
@@ -221,6 +231,8 @@ mod test {
             assert_eq!(handle(registry.first_after(RESERVATION, at(page_number))), after, "{page_number}");
         }
         assert_eq!(handle(registry.first_after(8, START)), 0);
+        assert_eq!(registry.parts_in(at(3) + 5, at(7)), [at(6)..at(7), at(4)..at(5), at(3) + 5..at(4)]);
+        assert!(registry.parts_in(at(3), at(3)).is_empty() && registry.parts_in(at(5), at(6)).is_empty());
         assert_eq!(
             registry.remove_reservation(RESERVATION).unwrap_err().code,
             code::VM_RESERVATION_NOT_EMPTY

@@ -1,8 +1,9 @@
 //! The examples of Debian's libpmem2-dev: the same output and the same files on both libraries.
 
-use lode_capi_compare::{Library, Program, in_memory};
+use lode_capi_compare::{Library, Program, in_memory, on_library};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// Makes the files of a run, takes the runs one after the other on a library, and returns the outputs and the files.
 fn outcome(
@@ -37,9 +38,14 @@ fn outcome(
     text
 }
 
+/// Returns the path of an example.
+fn source(name: &str) -> PathBuf {
+    Path::new("/usr/share/doc/libpmem2-dev/examples").join(name).join(name).with_extension("c")
+}
+
 /// Compares an example on both libraries. `words` are in its output. Our messages may go on after Debian's words.
 fn compare(name: &str, files: &[(&str, u64)], runs: &[&[&str]], words: &str) {
-    let source = Path::new("/usr/share/doc/libpmem2-dev/examples").join(name).join(name).with_extension("c");
+    let source = source(name);
     if !source.exists() {
         return lode_testing::skip(&format!("{name}_of_libpmem2"), "libpmem2-dev has no examples here");
     }
@@ -102,4 +108,36 @@ fn ringbuf() {
 fn unsafe_shutdown() {
     let runs: &[&[&str]] = &[&["write", "file", "text"], &["read", "file"], &["read", "none"]];
     compare("unsafe_shutdown", &[("file", 1 << 20)], runs, "exit status: 1");
+}
+
+/// Valgrind's memcheck has no word about our library, and the examples leak nothing of it.
+#[test]
+fn memcheck_is_silent() {
+    if Command::new("valgrind").arg("--version").output().is_err() || !source("basic").exists() {
+        return lode_testing::skip("memcheck_is_silent", "needs valgrind and the examples of libpmem2-dev");
+    }
+    let runs: [(&str, &[&str]); 5] = [
+        ("basic", &["file"]),
+        ("advanced", &["file", "0", "8192"]),
+        ("log", &["file", "append", "x", "dump"]),
+        ("redo", &["add", "file", "1", "10"]),
+        ("map_multiple_files", &["file", "second"]),
+    ];
+    for (name, arguments) in runs {
+        let Some(program) = Program::compile_example(&source(name), Library::PMEM2) else { return };
+        let folder = in_memory();
+        for name in ["file", "second"] {
+            fs::File::create(folder.path().join(name)).unwrap().set_len(2 << 20).unwrap();
+        }
+        let mut command = Command::new("valgrind");
+        on_library(&mut command, Some(&Library::PMEM2.ours()));
+        command.args(["-q", "--leak-check=full", "--errors-for-leak-kinds=definite", "--error-exitcode=99"]);
+        let output = command.arg(program.path()).args(arguments).current_dir(folder.path()).output().unwrap();
+        let words = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(
+            output.status.code() == Some(0) && !words.contains("=="),
+            "{name}: {}\n{words}",
+            output.status
+        );
+    }
 }
