@@ -3,8 +3,9 @@
 #
 #   capi/link.sh NAME ARCHIVE FOLDER
 #
-# writes FOLDER/libNAME.so.1, libNAME.so, libNAME.a and pkgconfig/libNAME.pc. NAME is pmem; ARCHIVE is the static library
-# of the crate, which holds Rust's standard library, too; capi/NAME/libNAME.map lists the exported functions.
+# writes FOLDER/libNAME.so.1, libNAME.so, libNAME.a and pkgconfig/libNAME.pc. NAME is pmem or pmem2; ARCHIVE is the static
+# library of the crate, which holds Rust's standard library, too; capi/NAME/libNAME.map lists the exported functions of each
+# version node. A function of several nodes is exported in each of them; programs that are linked anew get the last.
 #
 # rustc names all symbols of a shared object itself, without a version, so the linker is called here. All code first
 # becomes one object whose only global symbols are the exported ones: neither a program nor another copy of Rust's
@@ -16,17 +17,35 @@ map=$here/$name/lib$name.map
 work=$(mktemp -d)
 trap 'rm -r "$work"' EXIT
 
-# The functions of the version script, one a line.
-sed -n 's/^ *\([a-z_0-9]*\);$/\1/p' "$map" >"$work/symbols"
+# The nodes and functions of the version script, a pair a line; and the functions.
+sed -n -e 's/^\([A-Z_0-9.]*\) {$/node \1/p' -e 's/^ *\([a-z_0-9]*\);$/\1/p' "$map" |
+    awk '$1 == "node" { node = $2; next } { print node, $1 }' >"$work/pairs"
+cut -d' ' -f2 "$work/pairs" | sort -u >"$work/symbols"
 # The bitcode for link-time optimisation is no use here, and Debian's binutils hand it to an LLVM that can't read it.
 echo 'SECTIONS { /DISCARD/ : { *(.llvmbc) *(.llvmcmd) } } INSERT AFTER .comment;' >"$work/discard.ld"
 # Collecting what nothing refers to keeps the functions, their callees and the functions that run on loading.
 ld -r --gc-sections --strip-debug -T "$work/discard.ld" -o "$work/all.o" $(sed 's/^/-u /' "$work/symbols") "$archive"
 objcopy --keep-global-symbols="$work/symbols" "$work/all.o" "$work/lib$name.o"
+# The linker takes a function in one node of its script, the last. A symbol `FUNCTION@NODE` at the same place is the function
+# in an earlier node, and `FUNCTION@@NODE` then the one in the last.
+awk -v script="$work/script.map" '
+    FNR == NR { last[$2] = $1; if (!($1 in seen)) { seen[$1] = 1; nodes[++count] = $1 }; next }
+    last[$2] == $1 { names[$1] = names[$1] "        " $2 ";\n"; next }
+    { print $1, $2, last[$2] }
+    END {
+        for (n = 1; n <= count; n++) {
+            node = nodes[n]
+            printf "%s {\n    global:\n%s%s};\n", node, names[node], n == count ? "    local:\n        *;\n" : "" >script
+        }
+    }' "$work/pairs" "$work/pairs" >"$work/earlier"
+objdump -t "$work/lib$name.o" | awk 'FNR == NR { node[$2] = $1; last[$2] = $3; next } $6 in node && $3 == "F" {
+    printf "--add-symbol\n%s@%s=%s:0x%s,global,function\n", $6, node[$6], $4, $1
+    printf "--redefine-sym\n%s=%s@@%s\n", $6, $6, last[$6] }' "$work/earlier" - >"$work/aliases"
+objcopy "@$work/aliases" "$work/lib$name.o" "$work/shared.o"
 mkdir -p "$folder/pkgconfig"
 # One rename a file, so that a program that starts now finds a whole one.
-cc -shared -o "$work/lib$name.so.1" "$work/lib$name.o" -Wl,-soname,"lib$name.so.1" \
-    -Wl,--version-script="$map" -Wl,--gc-sections -Wl,-z,now -Wl,-z,relro -Wl,--as-needed \
+cc -shared -o "$work/lib$name.so.1" "$work/shared.o" -Wl,-soname,"lib$name.so.1" \
+    -Wl,--version-script="$work/script.map" -Wl,--gc-sections -Wl,-z,now -Wl,-z,relro -Wl,--as-needed \
     -lgcc_s -lpthread -ldl -lm
 strip --strip-unneeded "$work/lib$name.so.1"
 ar rcsD "$work/lib$name.a" "$work/lib$name.o"

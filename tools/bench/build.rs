@@ -56,11 +56,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Links the driver of libpmem, a program of its own: the loader chooses its library.
+/// Links the driver of libpmem and libpmem2, a program of its own: the loader chooses its library.
 fn link_pmem(out: &Path) -> Result<(), Box<dyn Error>> {
     let (source, program) = ("c/pmem.c", out.join("pmem-driver"));
     let mut compiler = cc::Build::new().opt_level(2).get_compiler().to_command();
-    let linked = compiler.arg("-o").arg(&program).args([source, "-lpmem"]).status()?;
+    let linked = compiler.arg("-o").arg(&program).args([source, "-lpmem", "-lpmem2"]).status()?;
     if !linked.success() {
         return Err(format!("{source} does not link; install the packages of packages.txt").into());
     }

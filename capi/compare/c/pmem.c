@@ -4,58 +4,20 @@
  *   pmem SEED FIRST COUNT [STEP...]
  *
  * takes the sequences from FIRST on, in the current folder, which must be empty; with steps only those of each sequence.
- * A step depends on seed, sequence and its own number alone, so any choice of steps is a sequence, too. The program is
- * compiled against PMDK's headers and run on two libraries; equal output is the test.
+ * The program is compiled against PMDK's headers and run on two libraries; equal output is the test.
  */
 #define _GNU_SOURCE
-#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <signal.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <unistd.h>
 #include <libpmem.h>
+#include "sequences.h"
 
 #define STEPS 5
 #define SLOTS 4
 #define AREA (64 * 1024)
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
-
-static uint64_t state;
-
-static uint64_t next(void)
-{
-    uint64_t z = (state += 0x9e3779b97f4a7c15u);
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
-}
-
-static uint64_t below(uint64_t end)
-{
-    return next() % end;
-}
-
-static uint64_t hash(const unsigned char *bytes, size_t len)
-{
-    uint64_t value = 0xcbf29ce484222325u;
-    for (size_t at = 0; at + 8 <= len; at += 8) {
-        uint64_t word;
-        memcpy(&word, bytes + at, 8);
-        value = (value ^ word) * 0x100000001b3u;
-        value ^= value >> 29;
-    }
-    for (size_t at = len & ~(size_t)7; at < len; at++)
-        value = (value ^ bytes[at]) * 0x100000001b3u;
-    return value;
-}
 
 /* Mappings of the sequence, and memory that the library did not map. */
 static struct {
@@ -64,33 +26,7 @@ static struct {
 } slots[SLOTS];
 static char *area;
 
-static const size_t lengths[] = {0, 1, 3, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 96, 127, 128, 129, 191, 192, 255, 256,
-    257, 300, 383, 384, 447, 511, 512, 513, 1000, 1024, 2048, 4095, 4096, 4097, 8192};
 static const size_t file_lengths[] = {0, 1, 64, 4095, 4096, 4097, 10000, 16384, 40000, 65536, 65536, 100000, (2 << 20) + 5};
-
-static sigjmp_buf back;
-static volatile sig_atomic_t is_guarded;
-
-static void on_fault(int signal)
-{
-    if (!is_guarded)
-        _exit(100 + signal);
-    siglongjmp(back, signal);
-}
-
-/* Takes a call; a fault of it is an answer, too. */
-#define CALL(call)                                                                                                     \
-    do {                                                                                                               \
-        int signal_ = sigsetjmp(back, 1);                                                                              \
-        is_guarded = 1;                                                                                                \
-        errno = 0;                                                                                                     \
-        if (signal_ == 0) {                                                                                            \
-            call;                                                                                                      \
-        } else {                                                                                                       \
-            printf(" signal %d", signal_);                                                                             \
-        }                                                                                                              \
-        is_guarded = 0;                                                                                                \
-    } while (0)
 
 /* The message is the last part of a line: the other library's may go on after it. */
 static void tell(long result, int error)
@@ -451,13 +387,9 @@ static void sequence(uint64_t seed, uint64_t number, int chosen, char **steps)
     for (size_t at = 0; at < AREA; at++)
         area[at] = (char)(at * 7 + at / 256);
     for (uint64_t step = 0; step < STEPS; step++) {
-        int is_chosen = chosen == 0;
-        for (int index = 0; index < chosen; index++)
-            is_chosen |= strtoul(steps[index], NULL, 10) == step;
-        if (!is_chosen)
+        if (!is_chosen(step, chosen, steps))
             continue;
-        state = seed * 0x100000001b3u + number * 0x9e3779b97f4a7c15u + step * 0xc2b2ae3d27d4eb4fu;
-        next();
+        begin_step(seed, number, step);
         uint64_t which = below(600);
         /* Forks and threads are dear, so they are rare. */
         size_t call = which < 8 ? 14 : which < 16 ? 16 : which < 36 ? 15 : which % 14;
@@ -486,9 +418,7 @@ int main(int count, char **arguments)
     uint64_t seed = strtoul(arguments[1], NULL, 10), first = strtoul(arguments[2], NULL, 10);
     uint64_t end = first + strtoul(arguments[3], NULL, 10);
     area = mmap(NULL, AREA, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    struct sigaction action = {.sa_handler = on_fault, .sa_flags = SA_NODEFER};
-    sigaction(SIGSEGV, &action, NULL);
-    sigaction(SIGBUS, &action, NULL);
+    catch_faults();
     umask(022);
     if (symlink("loop", "loop") != 0 || mkfifo("fifo", 0600) != 0)
         return 2;

@@ -7,6 +7,9 @@ use std::fmt;
 /// Separates a step's answer from the message, which may be longer on ours.
 const MESSAGE: &str = " message ";
 
+/// Sequences of a process.
+const BATCH: usize = 500;
+
 /// A comparison of one program on both libraries.
 #[derive(Clone, Copy, Debug)]
 pub struct Comparison<'a> {
@@ -30,11 +33,19 @@ pub struct Difference {
 }
 
 impl Comparison<'_> {
-    /// Takes the sequences from `first` on, on both libraries.
+    /// Takes the sequences from `first` on, on both libraries. A process takes some hundreds of them: a library leaks,
+    /// and what one sequence leaves should not change another.
     ///
     /// # Errors
     /// The first difference that is not wanted.
     pub fn run(&self, first: u64, count: u64) -> Result<(), Box<Difference>> {
+        let end = first + count;
+        (first..end)
+            .step_by(BATCH)
+            .try_for_each(|first| self.run_batch(first, (end - first).min(BATCH as u64)))
+    }
+
+    fn run_batch(&self, first: u64, count: u64) -> Result<(), Box<Difference>> {
         let [theirs, ours] = [false, true].map(|is_ours| self.take(is_ours, first, count, &[]));
         let Some(line) = first_difference(&theirs, &ours) else { return Ok(()) };
         let number = |text: &str| text.split([' ', '.']).next()?.parse().ok();

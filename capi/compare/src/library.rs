@@ -1,5 +1,7 @@
 //! The libraries that a program runs on.
 
+use crate::symbols;
+use std::collections::BTreeSet;
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
@@ -17,6 +19,8 @@ pub struct Library {
 impl Library {
     /// libpmem.
     pub const PMEM: Library = Library { name: "pmem", archive: "lode_capi_pmem" };
+    /// libpmem2.
+    pub const PMEM2: Library = Library { name: "pmem2", archive: "lode_capi_pmem2" };
 
     /// Returns the folder with our library, of the archive that cargo built for the running test.
     ///
@@ -56,6 +60,23 @@ impl Library {
         let output = Command::new("cc").arg(format!("-print-file-name={name}")).output().ok()?;
         let path = PathBuf::from(String::from_utf8(output.stdout).ok()?.trim());
         path.is_absolute().then_some(path)
+    }
+
+    /// Checks that our archive exports the functions of our shared object, and no other symbols.
+    ///
+    /// # Panics
+    /// If it does not.
+    pub fn compare_archive(self) {
+        let folder = self.ours();
+        let mut names = Command::new("nm");
+        names.args(["--defined-only", "--extern-only"]).arg(folder.join(format!("lib{}.a", self.name)));
+        let text = String::from_utf8(names.output().unwrap().stdout).unwrap();
+        let found: BTreeSet<&str> = text.lines().filter_map(|line| line.split(" T ").nth(1)).collect();
+        let exported = symbols(&folder.join(self.soname())).exported;
+        let functions =
+            exported.iter().filter(|(_, kind)| **kind == "func").map(|((name, _), _)| name.as_str());
+        assert_eq!(found, functions.collect::<BTreeSet<_>>());
+        assert_eq!(found.len(), text.lines().filter(|line| line.starts_with("00")).count(), "{text}");
     }
 
     /// Returns the file name of the shared object.

@@ -19,16 +19,32 @@ impl Program {
     /// Compiles `c/NAME.c` against Debian's headers, and links it with Debian's shared object if it calls that.
     /// `None`, and a line of a skipped test, if the library is not installed.
     pub fn compile(name: &str, library: Library) -> Option<Program> {
+        Program::of(&source(name), library, &["-Wall", "-Wextra", "-Werror"])
+    }
+
+    /// Compiles an example of Debian's, as [`compile`](Program::compile) does.
+    pub fn compile_example(source: &Path, library: Library) -> Option<Program> {
+        let headers = format!("-I{}/c", env!("CARGO_MANIFEST_DIR"));
+        Program::of(source, library, &["-w", &headers])
+    }
+
+    /// Compiles `c/NAME.c` against Debian's headers, and links it with our shared object.
+    pub fn link(name: &str, library: Library) -> Option<Program> {
+        let folder = format!("-L{}", library.ours().display());
+        Program::of(&source(name), library, &[&folder])
+    }
+
+    fn of(source: &Path, library: Library, options: &[&str]) -> Option<Program> {
         if library.debians().is_none() {
             lode_testing::skip(&library.soname(), "Debian's library is not installed");
             return None;
         }
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join(name);
+        let path = folder.path().join("program");
         let mut compiler = Command::new("cc");
-        compiler.args(["-O1", "-Wall", "-Wextra", "-Werror", "-pthread", "-o"]).arg(&path);
-        compiler.arg(source(name)).arg("-Wl,--as-needed").arg(format!("-l{}", library.name)).arg("-ldl");
-        assert!(compiler.status().unwrap().success(), "{name}.c does not compile");
+        compiler.args(["-O1", "-pthread"]).args(options).arg("-o").arg(&path);
+        compiler.arg(source).arg("-Wl,--as-needed").arg(format!("-l{}", library.name)).arg("-ldl");
+        assert!(compiler.status().unwrap().success(), "{} does not compile", source.display());
         Some(Program { _folder: folder, path, library })
     }
 
@@ -50,9 +66,19 @@ impl Program {
 
     /// Runs the program in an empty folder, on our library or on Debian's.
     pub fn run<A: AsRef<OsStr>>(&self, is_ours: bool, arguments: &[A], variables: &[(&str, &str)]) -> Output {
-        let folder = in_memory();
+        self.run_in(in_memory().path(), is_ours, arguments, variables)
+    }
+
+    /// Runs the program in this folder, on our library or on Debian's.
+    pub fn run_in<A: AsRef<OsStr>>(
+        &self,
+        folder: &Path,
+        is_ours: bool,
+        arguments: &[A],
+        variables: &[(&str, &str)],
+    ) -> Output {
         let mut command = Command::new(&self.path);
-        command.args(arguments).current_dir(folder.path());
+        command.args(arguments).current_dir(folder);
         on_library(&mut command, is_ours.then(|| self.library.ours()).as_deref());
         command.envs(variables.iter().copied()).output().unwrap()
     }

@@ -1,6 +1,6 @@
 //! The symbols that a shared object exports, and the names that the loader knows.
 
-use object::elf::{FileHeader64, SHN_UNDEF, STB_GLOBAL, STB_WEAK};
+use object::elf::{FileHeader64, SHN_ABS, SHN_UNDEF, STB_GLOBAL, STB_WEAK};
 use object::read::elf::{Dyn, FileHeader, Sym};
 use object::{Endianness, elf};
 use std::collections::BTreeMap;
@@ -12,8 +12,8 @@ use std::path::Path;
 pub struct Symbols {
     /// Its soname.
     pub soname: String,
-    /// Kind (`func`, `object`, `tls`) and version of each symbol, by its name. A default version has two signs `@`.
-    pub exported: BTreeMap<String, (&'static str, String)>,
+    /// Kind of each symbol (`func`, `object`, `tls`), by its name and its version. A default version has two signs `@`.
+    pub exported: BTreeMap<(String, String), &'static str>,
     /// The libraries that it needs.
     pub needed: Vec<String>,
 }
@@ -31,7 +31,8 @@ pub fn symbols(path: &Path) -> Symbols {
     for (index, symbol) in table.enumerate() {
         let name = String::from_utf8_lossy(symbol.name(endian, table.strings()).unwrap()).into_owned();
         let is_global = matches!(symbol.st_bind(), STB_GLOBAL | STB_WEAK);
-        if !is_global || symbol.st_shndx(endian) == SHN_UNDEF || name.is_empty() {
+        // The names of the nodes themselves are absolute.
+        if !is_global || matches!(symbol.st_shndx(endian), SHN_UNDEF | SHN_ABS) || name.is_empty() {
             continue;
         }
         let kind = match symbol.st_type() {
@@ -46,7 +47,7 @@ pub fn symbols(path: &Path) -> Symbols {
             let name = named.map(|version| String::from_utf8_lossy(version.name()).into_owned());
             format!("{}{}", if index.is_hidden() { "@" } else { "@@" }, name.unwrap_or_default())
         });
-        exported.insert(name, (kind, version.unwrap_or_default()));
+        exported.insert((name, version.unwrap_or_default()), kind);
     }
     let (dynamic, link) = sections.dynamic(endian, data).unwrap().unwrap();
     let strings = sections.strings(endian, data, link).unwrap();

@@ -37,6 +37,40 @@ pub(crate) const WANTED: &[Wanted] = &[
         kind: WantedKind::Result,
         reason: "PMDK flushes a line for no bytes, and so may meet the end of a file that was cut",
     },
+    Wanted {
+        is: |_, ours| {
+            ours.starts_with("source_from_fd ")
+                && [" is no file descriptor", " is not device DAX"].iter().any(|words| ours.contains(words))
+        },
+        kind: WantedKind::Message,
+        reason: "PMDK leaves the message of an earlier failure for a number below 0 and for a character device",
+    },
+    Wanted {
+        is: |_, ours| {
+            ours.starts_with("source_questions ") && ours.contains(" message Device id is not supported")
+        },
+        kind: WantedKind::Message,
+        reason: "PMDK leaves the message of an earlier failure for a source without a device",
+    },
+    Wanted {
+        is: |_, ours| ours.contains(" message requested deep flush range "),
+        kind: WantedKind::Message,
+        reason: "PMDK's words have two slips and the address of its own object",
+    },
+    Wanted {
+        is: |theirs, ours| theirs.starts_with("mcsafe ") && ours.ends_with(" goes beyond the file length 0"),
+        kind: WantedKind::Result,
+        reason: "PMDK accesses a file past its end, and so extends it, if the offset is past the end, too",
+    },
+    Wanted {
+        is: |theirs, ours| {
+            theirs.starts_with("deep_flush ")
+                && theirs.ends_with(" = 0")
+                && ours.contains(" = -100001 message ")
+        },
+        kind: WantedKind::Result,
+        reason: "PMDK syncs an anonymous source that pmem2_map_from_existing got, as if it were a file",
+    },
 ];
 
 /// Returns true if the call flushes, copies or fills no bytes.

@@ -4,13 +4,13 @@ use crate::environment::{forced_is_pmem, instructions, mapping_hint};
 use crate::failure::Failure;
 use crate::ranges::{Direct, Ranges};
 use crate::request::{self, Request};
-use crate::table::Table;
-use crate::{deep, logging, message};
+use crate::{deep, logging};
+use lode_capi_entry::{Table, ends_durable, message, path_of, set_errno, uncancelled, variable};
 use lode_pmem::{
     ByAddress, CopyPath, Cpu, Durability, DurabilityEvidence, ProgramMapping, Sysfs, program_pages,
     unmap_program,
 };
-use std::ffi::{CStr, CString, OsString, c_char, c_int, c_uint, c_void};
+use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicUsize, Ordering};
@@ -19,13 +19,6 @@ use std::{mem, ptr};
 /// The version of the interface, as PMDK 1.12.1 and 2.1 give it.
 const MAJOR: c_uint = 1;
 const MINOR: c_uint = 1;
-
-const NODRAIN: c_uint = 1 << 0;
-const NONTEMPORAL: c_uint = 1 << 1;
-const TEMPORAL: c_uint = 1 << 2;
-const WC: c_uint = 1 << 3;
-const WB: c_uint = 1 << 4;
-const NOFLUSH: c_uint = 1 << 5;
 
 /// The instructions, chosen when the library is loaded.
 static INSTRUCTIONS: OnceLock<ByAddress> = OnceLock::new();
@@ -36,7 +29,7 @@ static FORCED: AtomicU8 = AtomicU8::new(UNASKED);
 const NOT_FORCED: u8 = 2;
 const UNASKED: u8 = 3;
 /// Ranges that the kernel maps directly.
-static RANGES: Table = Table::new();
+static RANGES: Table<Ranges> = Table::new(Ranges::new());
 /// Number of ranges that were ever inserted: without any, no question takes the lock.
 static INSERTED: AtomicUsize = AtomicUsize::new(0);
 /// The program's log function; null for none.
@@ -44,14 +37,6 @@ static LOG_FUNCTION: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
 
 /// The type of log functions: level, file, line, function, message.
 type LogFunction = unsafe extern "C" fn(c_int, *const c_char, c_uint, *const c_char, *const c_char);
-
-/// PTHREAD_CANCEL_DISABLE of Linux's C libraries.
-const PTHREAD_CANCEL_DISABLE: c_int = 1;
-
-unsafe extern "C" {
-    /// See pthread_setcancelstate(3).
-    fn pthread_setcancelstate(state: c_int, oldstate: *mut c_int) -> c_int;
-}
 
 #[used]
 #[unsafe(link_section = ".init_array")]
@@ -81,13 +66,6 @@ extern "C" fn after_fork() {
     RANGES.after_fork();
 }
 
-/// Returns a variable of the environment. A program with more rights than its user gets none.
-fn variable(name: &str) -> Option<OsString> {
-    // SAFETY: - getauxval(3) has no requirement.
-    let is_secure = unsafe { libc::getauxval(libc::AT_SECURE) } != 0;
-    if is_secure { None } else { std::env::var_os(name) }
-}
-
 /// Returns the instructions. A call that comes before `on_load`, from the start of a static program, has those of every CPU.
 #[inline(always)]
 fn chosen() -> &'static ByAddress {
@@ -108,26 +86,6 @@ fn guarded<T>(failed: T, call: impl FnOnce() -> Result<T, Failure>) -> T {
     })
 }
 
-/// Puts off pthread_cancel(3) of this thread until `call` has returned: it unwinds the stack, which Rust code does not
-/// survive.
-fn uncancelled<T>(call: impl FnOnce() -> T) -> T {
-    let mut state = 0;
-    // SAFETY: - `state` is valid for a store.
-    unsafe { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &raw mut state) };
-    let result = call();
-    // SAFETY: - the C library gave this state; it takes a null pointer for the old one.
-    unsafe { pthread_setcancelstate(state, ptr::null_mut()) };
-    result
-}
-
-/// Sets the thread's errno.
-fn set_errno(errno: c_int) {
-    // SAFETY: - the C library's function has no requirement.
-    let place = unsafe { libc::__errno_location() };
-    // SAFETY: - the place is the thread's own.
-    unsafe { place.write(errno) };
-}
-
 /// Hands a message to the program's log function, if there is one.
 fn log(level: c_int, text: &str) {
     // ORDER: the function's code was there before the program named it.
@@ -140,24 +98,6 @@ fn log(level: c_int, text: &str) {
     let function = unsafe { mem::transmute::<*mut c_void, LogFunction>(function) };
     // SAFETY: - the file's name may be null, as pmem_log_set_function(3) says; the text ends with a zero.
     unsafe { function(level, ptr::null(), 0, ptr::null(), text.as_ptr()) };
-}
-
-/// Returns the path of a copy with these flags.
-#[inline(always)]
-fn path_of(flags: c_uint) -> CopyPath {
-    if flags & !NODRAIN == 0 {
-        CopyPath::ByLength
-    } else if flags & NOFLUSH != 0 {
-        CopyPath::Unflushed
-    } else if flags & NONTEMPORAL != 0 {
-        CopyPath::PastCache
-    } else if flags & WC != 0 {
-        CopyPath::WriteCombining
-    } else if flags & (TEMPORAL | WB) != 0 {
-        CopyPath::ThroughCache
-    } else {
-        CopyPath::ByLength
-    }
 }
 
 /// See pmem_flush(3).
@@ -419,7 +359,7 @@ macro_rules! copies {
             len: usize,
             flags: c_uint,
         ) -> *mut c_void {
-            if flags & (NODRAIN | NOFLUSH) == 0 {
+            if ends_durable(flags) {
                 // SAFETY: - the caller's promise.
                 unsafe { chosen().copy_and_drain(pmemdest.cast(), src.cast(), len, path_of(flags)) };
             } else {
@@ -486,7 +426,7 @@ pub unsafe extern "C" fn pmem_memset(
     len: usize,
     flags: c_uint,
 ) -> *mut c_void {
-    if flags & (NODRAIN | NOFLUSH) == 0 {
+    if ends_durable(flags) {
         // SAFETY: - the caller's promise.
         unsafe { chosen().fill_and_drain(pmemdest.cast(), c as u8, len, path_of(flags)) };
     } else {

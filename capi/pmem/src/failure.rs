@@ -1,5 +1,6 @@
 //! Failures of a call: an errno, and a sentence for the program's user.
 
+use lode_capi_entry::words_of;
 use std::io;
 
 /// A failure of a call.
@@ -58,12 +59,6 @@ impl Failure {
     pub(crate) fn broken() -> Failure {
         Failure { errno: libc::EIO, text: "internal error of Lodestone's libpmem; report it".into() }
     }
-}
-
-/// Returns the C library's words for an errno.
-fn words_of(errno: i32) -> String {
-    let text = io::Error::from_raw_os_error(errno).to_string();
-    text.split(" (os error").next().unwrap_or_default().to_owned()
 }
 
 #[cfg(test)]

@@ -22,13 +22,10 @@
 //! None leaves the library, and none prints. The functions that could meet a broken invariant return their error, with EIO.
 //! A process without memory for a message or for the table of ranges is aborted by Rust's library, with one line.
 
-mod ascii_number;
 mod deep;
 mod environment;
 pub mod exports;
 mod failure;
 mod logging;
-mod message;
 mod ranges;
 mod request;
-mod table;

@@ -11,12 +11,12 @@
 use crate::extents::extents;
 use crate::sysfs::Device;
 use crate::sysfs_folder::{SECTOR, SysfsFolder};
-use std::fs::File;
 use std::io;
 use std::ops::Range;
+use std::os::fd::BorrowedFd;
 
 /// Returns the lost ranges of a file on `device`, in bytes of the file.
-pub(crate) fn of_file(device: &Device, file: &File) -> io::Result<Vec<Range<u64>>> {
+pub(crate) fn of_file(device: &Device, file: BorrowedFd<'_>) -> io::Result<Vec<Range<u64>>> {
     let (whole, start) = device.whole();
     let lost = listed_in(&whole);
     if lost.is_empty() {
@@ -66,6 +66,7 @@ mod test {
     use super::*;
     use std::fs;
     use std::io::Write;
+    use std::os::fd::AsFd;
 
     #[test]
     fn badblock_lists_are_translated() {
@@ -89,7 +90,7 @@ mod test {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(&vec![1; 64 << 10]).unwrap();
         file.sync_all().unwrap();
-        let Some(extent) = extents(&file).ok().and_then(|extents| extents.first().copied()) else {
+        let Some(extent) = extents(file.as_fd()).ok().and_then(|extents| extents.first().copied()) else {
             println!("SKIP: the file system of the temporary folder doesn't tell its extents");
             return;
         };
@@ -102,10 +103,13 @@ mod test {
         let first = extent.device_off / SECTOR + 2048;
         fs::write(disk.path().join("badblocks"), format!("{} 8\n{} 1\n", first + 8, first - 1)).unwrap();
         let device = Device { folder: SysfsFolder::new(partition), name: "vda1".to_owned(), region: None };
-        assert_eq!(of_file(&device, &file).unwrap(), std::slice::from_ref(&(4096..8192)));
+        assert_eq!(of_file(&device, file.as_fd()).unwrap(), std::slice::from_ref(&(4096..8192)));
         // Without partitions, the same numbers denote another place of the disk.
         let device = Device { folder: SysfsFolder::new(disk.path()), name: "vda".to_owned(), region: None };
-        assert_eq!(of_file(&device, &file).unwrap().iter().filter(|lost| lost.start == 4096).count(), 0);
+        assert_eq!(
+            of_file(&device, file.as_fd()).unwrap().iter().filter(|lost| lost.start == 4096).count(),
+            0
+        );
     }
 
     #[test]

@@ -1,8 +1,7 @@
 //! The extents of a file, as its file system tells them (FS_IOC_FIEMAP of linux/fs.h, Documentation/filesystems/fiemap).
 
-use std::fs::File;
 use std::io;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, BorrowedFd};
 
 /// _IOWR('f', 11, struct fiemap).
 const FS_IOC_FIEMAP: u32 = 0xc020_660b;
@@ -54,7 +53,7 @@ struct Fiemap {
 ///
 /// # Errors
 /// `EOPNOTSUPP` if the file system has no device, as tmpfs.
-pub(crate) fn extents(file: &File) -> io::Result<Vec<FileExtent>> {
+pub(crate) fn extents(file: BorrowedFd<'_>) -> io::Result<Vec<FileExtent>> {
     let mut all = Vec::new();
     let mut start = 0;
     loop {

@@ -5,6 +5,7 @@ use crate::extents::{FileExtent, extents};
 use rustix::fs::{Dev, FileType, SeekFrom, fstat, seek};
 use std::fs::File;
 use std::io;
+use std::os::fd::AsFd;
 
 /// The place of a file on a block device, or of a device node.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,7 +42,7 @@ impl FilePlace {
             }
             _ => {
                 let Some((device, start)) = sysfs.whole_device(status.st_dev) else { return Ok(None) };
-                let mut extents = extents(file)?;
+                let mut extents = extents(file.as_fd())?;
                 for extent in &mut extents {
                     extent.device_off = extent.device_off.saturating_add(start);
                 }
@@ -88,7 +89,7 @@ mod test {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(&vec![7; 64 << 10]).unwrap();
         file.sync_all().unwrap();
-        let Some(first) = extents(&file).ok().and_then(|extents| extents.first().copied()) else {
+        let Some(first) = extents(file.as_fd()).ok().and_then(|extents| extents.first().copied()) else {
             println!("SKIP: the file system of the temporary folder doesn't tell its extents");
             return;
         };

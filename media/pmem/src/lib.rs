@@ -65,7 +65,9 @@ mod memory;
 mod memory_limit;
 mod network;
 mod new_file;
+mod program_backing;
 mod program_mapping;
+mod program_view;
 mod readers;
 mod report;
 mod reservation;
@@ -98,9 +100,13 @@ pub use mapping::{Mapping, MappingOptions};
 pub use medium::{Medium, SyncError};
 pub use memory::Memory;
 pub use new_file::NewFile;
+pub use program_backing::ProgramBacking;
 pub use program_mapping::{
     DaxDevice, ProgramMapping, allocate_program_file, deep_flush_region, msync_program, program_pages,
     unmap_program,
+};
+pub use program_view::{
+    ProgramAccess, ProgramContent, ProgramView, program_align, reserve_program, reserve_program_again,
 };
 pub use readers::{Announcement, Readers};
 pub use report::{Backing, DurabilityEvidence, DurabilityReport, DurabilityWarning};

@@ -677,7 +677,7 @@ fn known_bad(devices: &[Device], device_dax: bool, len: u64, file: &File) -> Vec
     match devices {
         [device] if device_dax => badblocks::of_device(device, len),
         // A list that can't be translated is not an error: a lost range shows as a fault.
-        [device] => badblocks::of_file(device, file).unwrap_or_default(),
+        [device] => badblocks::of_file(device, file.as_fd()).unwrap_or_default(),
         _ => Vec::new(),
     }
 }

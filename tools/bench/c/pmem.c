@@ -1,10 +1,11 @@
 /*
- * Calls of libpmem, timed in here. A process of its own, so that the loader chooses the library: lines of the input,
+ * Calls of libpmem and of libpmem2, timed in here. A process of its own, so that the loader chooses the library: lines of the input,
  * `WORK COUNT STAMP`, become laps, and each is answered by `CYCLES NANOSECONDS DIGEST`.
  *
  *   driver FOLDER
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +13,7 @@
 #include <time.h>
 #include <x86intrin.h>
 #include <libpmem.h>
+#include <libpmem2.h>
 
 /* The area that calls change: 32 MiB, which fit no cache of one core. */
 #define AREA ((size_t)32 << 20)
@@ -81,6 +83,45 @@ static int map(size_t count)
     return 0;
 }
 
+/* The functions of a mapping of the same file by libpmem2, whose stores the digest sees, too. */
+static char *second;
+static pmem2_persist_fn persist_fn;
+static pmem2_memcpy_fn memcpy_fn;
+
+static int map_second(const char *path)
+{
+    struct pmem2_source *file;
+    struct pmem2_config *config;
+    struct pmem2_map *map;
+    int descriptor = open(path, O_RDWR);
+    if (descriptor < 0 || pmem2_source_from_fd(&file, descriptor) != 0 || pmem2_config_new(&config) != 0
+        || pmem2_config_set_required_store_granularity(config, PMEM2_GRANULARITY_CACHE_LINE) != 0
+        || pmem2_map_new(&map, config, file) != 0)
+        return -1;
+    second = pmem2_map_get_address(map);
+    persist_fn = pmem2_get_persist_fn(map);
+    memcpy_fn = pmem2_get_memcpy_fn(map);
+    return 0;
+}
+
+static void second_persist(size_t count, uint64_t stamp)
+{
+    for (size_t at = 0; at < count; at++) {
+        volatile uint64_t *word = (volatile uint64_t *)(second + at * LINE % AREA);
+        *word = stamp + at;
+        persist_fn((const void *)word, 8);
+    }
+}
+
+static void second_copy(size_t count, uint64_t stamp, size_t len)
+{
+    memcpy(source, &stamp, sizeof(stamp));
+    for (size_t at = 0, into = 0; at < count; at++) {
+        memcpy_fn(second + into, source + (at % SHIFTS) * LINE, len, 0);
+        into = (into + len) % AREA;
+    }
+}
+
 static uint64_t digest(void)
 {
     uint64_t value = 0;
@@ -107,7 +148,12 @@ int main(int arguments, char **argument)
         fprintf(stderr, "%s: %s\n", path, pmem_errormsg());
         return 1;
     }
+    if (map_second(path) != 0) {
+        fprintf(stderr, "%s: %s\n", path, pmem2_errormsg());
+        return 1;
+    }
     memset(area, 1, mapped);
+    memset(second, 1, mapped);
     memset(source, 2, COPY + SHIFTS * LINE);
     while (scanf("%31s %zu %lu", work, &count, &stamp) == 3) {
         uint64_t ns = now_ns(), cycles = now_cycles();
@@ -123,6 +169,10 @@ int main(int arguments, char **argument)
             copy(count, stamp, 4096);
         } else if (strcmp(work, "pmem-memcpy-persist-1m") == 0) {
             copy(count, stamp, COPY);
+        } else if (strcmp(work, "pmem2-persist-8") == 0) {
+            second_persist(count, stamp);
+        } else if (strcmp(work, "pmem2-memcpy-4k") == 0) {
+            second_copy(count, stamp, 4096);
         } else if (strcmp(work, "pmem-map-file") != 0 || map(count) != 0) {
             fprintf(stderr, "%s: %s\n", work, pmem_errormsg());
             return 1;

@@ -28,6 +28,8 @@ pub(crate) enum Engine {
     Copy4k,
     /// libpmem.
     Libpmem,
+    /// libpmem2.
+    Libpmem2,
     /// libpmemblk.
     Libpmemblk,
     /// libpmemlog.
@@ -66,6 +68,7 @@ impl Engine {
             Engine::Copy512 => "copy-512",
             Engine::Copy4k => "copy-4k",
             Engine::Libpmem => "libpmem",
+            Engine::Libpmem2 => "libpmem2",
             Engine::Libpmemblk => "libpmemblk",
             Engine::Libpmemlog => "libpmemlog",
             Engine::Odsync => "o_dsync",

@@ -62,7 +62,7 @@ pub(crate) enum Group {
     Opening,
     /// nbd-*.
     Nbd,
-    /// pmem-*.
+    /// pmem-* and pmem2-*.
     Libpmem,
 }
 

@@ -683,6 +683,18 @@ pub(crate) const WORKLOADS: &[Workload] = &[
         "pmem_map_file of a sparse file of 1 GiB, and pmem_unmap",
         &[("libpmem", 1.0)],
     ),
+    ratios(
+        Group::Libpmem,
+        "pmem2-persist-8",
+        "8 bytes that are stored and made durable by the function of pmem2_get_persist_fn",
+        &[("libpmem2", 0.98)],
+    ),
+    ratios(
+        Group::Libpmem,
+        "pmem2-memcpy-4k",
+        "4 KiB that the function of pmem2_get_memcpy_fn copies",
+        &[("libpmem2", 1.08)],
+    ),
 ];
 
 /// The workload of that name.

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The libraries that Lodestone has.
-const SONAMES: [&str; 1] = ["libpmem.so.1"];
+const SONAMES: [&str; 2] = ["libpmem.so.1", "libpmem2.so.1"];
 
 /// The folder of our libraries.
 #[derive(Debug)]
@@ -36,8 +36,8 @@ impl Libraries {
         let folder = found.and_then(|folder| folder.canonicalize().ok()).ok_or_else(|| {
             let folders = candidates.map(|folder| folder.display().to_string()).join(", ");
             Failure::usage_error(format!(
-                "finding the libraries: {} is in none of {folders}; run `make capi` in the sources",
-                SONAMES[0]
+                "finding the libraries: {} are not together in any of {folders}; run `make capi` in the sources",
+                SONAMES.join(" and ")
             ))
         })?;
         Ok(Libraries { folder })

@@ -1,6 +1,6 @@
 //! `lode exec`: runs a program that was written for PMDK on Lodestone's libraries.
 //!
-//! The loader searches the folders of LD_LIBRARY_PATH before the system's, and the soname of our library is PMDK's. So the
+//! The loader searches the folders of LD_LIBRARY_PATH before the system's, and the sonames of our libraries are PMDK's. So the
 //! program runs as it is. [`Elf`] tells why a program would not get our libraries; [`Libraries`] finds the folder.
 
 mod elf;
@@ -25,8 +25,8 @@ use std::process::Command;
 pub(crate) const ABOUT: &str = "\
 Run a program that was written for PMDK on Lodestone's libraries.
 
-The program is not changed and not compiled anew: the loader takes libpmem.so.1 of Lodestone in place of the system's, also for \
-plugins that the program loads later. LD_LIBRARY_PATH=FOLDER PROGRAM does the same, with the folder that --show prints. The libraries \
+The program is not changed and not compiled anew: the loader takes libpmem.so.1 and libpmem2.so.1 of Lodestone in place of the \
+system's, also for plugins that the program loads later. LD_LIBRARY_PATH=FOLDER PROGRAM does the same, with the folder that --show prints. The libraries \
 are searched in capi/lib beside lode, in ../lib/lodestone, and in target/capi/lib of the sources, where `make capi` puts them.
 
 Programs that can't take them are refused: a static program has its own copy, the loader ignores the environment of one with more \
@@ -34,7 +34,7 @@ rights than its user, and DT_RPATH comes before the environment.
 
 --durability line makes a program take any medium for persistent memory that a flush makes durable, byte the same without flushes, \
 commit makes it sync, and none makes it take any medium without flushes. A wrong choice may lose data; auto leaves it to the library \
-and to the variables of libpmem(7).";
+and to the variables of libpmem(7) and libpmem2(7).";
 
 const EXIT_STATUS: &str = "\
 Exit status:

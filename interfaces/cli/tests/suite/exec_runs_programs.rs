@@ -19,8 +19,11 @@ struct Installed {
 impl Installed {
     fn new() -> Installed {
         let installed = Installed::without_libraries();
-        fs::create_dir(installed.path("bin/capi")).unwrap();
-        symlink(Library::PMEM.ours(), installed.path("bin/capi/lib")).unwrap();
+        fs::create_dir_all(installed.path("bin/capi/lib")).unwrap();
+        for library in [Library::PMEM, Library::PMEM2] {
+            let name = library.soname();
+            symlink(library.ours().join(&name), installed.library(&name)).unwrap();
+        }
         installed
     }
 
@@ -33,6 +36,11 @@ impl Installed {
 
     fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
+    }
+
+    /// The path of one of our shared objects, as the loader finds it.
+    fn library(&self, name: &str) -> PathBuf {
+        self.folder.path().canonicalize().unwrap().join("bin/capi/lib").join(name)
     }
 
     /// Returns the command `lode exec OPTIONS -- WORDS`.
@@ -56,14 +64,9 @@ impl Installed {
     }
 }
 
-/// The real path of our shared object.
-fn ours() -> PathBuf {
-    Library::PMEM.ours().join("libpmem.so.1").canonicalize().unwrap()
-}
-
 #[test]
 fn program_of_debian_runs_on_our_library() {
-    let Some(program) = Program::compile("example", Library::PMEM) else { return };
+    let Some(program) = Program::compile("pmem_example", Library::PMEM) else { return };
     let installed = Installed::new();
     let out = installed.run(&[], &[program.path().as_os_str(), OsStr::new("told")]).success();
     let message =
@@ -74,23 +77,35 @@ fn program_of_debian_runs_on_our_library() {
 
 #[test]
 fn changed_libraries_are_shown() {
-    let Some(program) = Program::compile("example", Library::PMEM) else { return };
+    let Some(program) = Program::compile("pmem_example", Library::PMEM) else { return };
     let installed = Installed::new();
-    let words = [program.path()];
+    let (words, ours) = ([program.path()], installed.library("libpmem.so.1"));
     let out = installed.run(&["--show"], &words).success();
     let (line, rest) = out.split_once('\n').unwrap();
     assert!(
-        line.starts_with("libpmem.so.1: /") && line.ends_with(&format!(" -> {}", ours().display())),
+        line.starts_with("libpmem.so.1: /") && line.ends_with(&format!(" -> {}", ours.display())),
         "{out}"
     );
     assert!(rest.starts_with("LD_LIBRARY_PATH=/"), "{out}");
     assert!(!installed.path("file").exists(), "it did not run");
     let json = installed.run(&["--show", "--json"], &words).json();
     assert_eq!(json["changed"][0]["name"], "libpmem.so.1");
-    assert_eq!(json["changed"][0]["to"], text(&ours()));
+    assert_eq!(json["changed"][0]["to"], text(&ours));
     assert_eq!(json_fields(std::slice::from_ref(&json)), documented_fields(&["exec"]));
     let none = installed.run(&["--show"], &["sh"]).success();
     assert!(none.contains("linked with none of the libraries"), "{none}");
+}
+
+/// libpmem2 changes as libpmem does, and the program gets the granularity of the durability.
+#[test]
+fn libpmem2_changes_too() {
+    let Some(program) = Program::compile("pmem2_example", Library::PMEM2) else { return };
+    let installed = Installed::new();
+    let out = installed.run(&["--show"], &[program.path()]).success();
+    let wanted = format!(" -> {}\n", installed.library("libpmem2.so.1").display());
+    assert!(out.starts_with("libpmem2.so.1: /") && out.contains(&wanted), "{out}");
+    let out = installed.run(&["--durability", "line"], &[program.path()]).success();
+    assert!(out.contains("hello, persistent memory 10000 ! 0 1"), "{out}");
 }
 
 #[test]
@@ -109,7 +124,7 @@ fn durability_becomes_variables() {
     }
     let mut command = installed.command(&[], &["sh", "-c", "echo $LD_LIBRARY_PATH"]);
     let out = RunResult::of(command.env("LD_LIBRARY_PATH", "/users").output().unwrap()).success();
-    let folder = ours().parent().unwrap().to_owned();
+    let folder = installed.library("libpmem.so.1").parent().unwrap().to_owned();
     assert_eq!(out.trim(), format!("{}:/users", folder.display()));
 }
 
@@ -142,7 +157,7 @@ fn signals_are_passed_on() {
 fn programs_that_cannot_take_our_libraries_are_refused() {
     let installed = Installed::new();
     let refused = |path: &Path, parts: &[&str]| installed.run(&[], &[path]).failure(2, parts);
-    let fixed = Program::link_statically("example", Library::PMEM);
+    let fixed = Program::link_statically("pmem_example", Library::PMEM);
     refused(fixed.path(), &["static program"]);
     let shell = fs::read("/bin/sh").unwrap();
     refused(&installed.program("setuid", &shell, 0o4755), &["setuid", "LD_LIBRARY_PATH"]);

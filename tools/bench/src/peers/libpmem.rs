@@ -1,4 +1,4 @@
-//! Calls of libpmem, in a process of the driver `c/pmem.c`: libpmem 1.12, or ours in its place.
+//! Calls of libpmem and libpmem2, in a process of the driver `c/pmem.c`: those of PMDK 1.12, or ours in their place.
 
 use crate::clock::Lap;
 use anyhow::{Context, Result, ensure};
@@ -17,10 +17,11 @@ pub(crate) struct PmemCalls {
 }
 
 impl PmemCalls {
-    /// Starts the driver with its files in `folder`, on the library in the folder `library`, or on the system's.
+    /// Starts the driver with its files in `folder`, on the libraries in the folder `library`, or on the system's.
     pub(crate) fn start(folder: &Path, library: Option<&Path>) -> Result<PmemCalls> {
         let mut command = Command::new(DRIVER);
         command.arg(folder).stdin(Stdio::piped()).stdout(Stdio::piped()).env_remove("LD_LIBRARY_PATH");
+        command.env("PMEM2_FORCE_GRANULARITY", "CACHE_LINE");
         if let Some(library) = library {
             command.env("LD_LIBRARY_PATH", library);
         }

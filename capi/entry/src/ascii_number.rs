@@ -2,7 +2,7 @@
 
 /// Returns the decimal number at the start of `text`, after white space; 0 if there is none. A number that is too large
 /// becomes the largest.
-pub(crate) fn leading_number(text: &[u8]) -> i64 {
+pub fn leading_number(text: &[u8]) -> i64 {
     let text = text.trim_ascii_start();
     let (is_negative, digits) = match text {
         [b'-', rest @ ..] => (true, rest),
@@ -17,7 +17,7 @@ pub(crate) fn leading_number(text: &[u8]) -> i64 {
 
 /// Returns the hexadecimal number at the start of `text`, with or without `0x`; `None` if there is none, or if it is too
 /// large.
-pub(crate) fn leading_hexadecimal(text: &[u8]) -> Option<usize> {
+pub fn leading_hexadecimal(text: &[u8]) -> Option<usize> {
     let text = text.trim_ascii_start();
     let digits = match text {
         [b'0', b'x' | b'X', rest @ ..] if rest.first().is_some_and(u8::is_ascii_hexdigit) => rest,

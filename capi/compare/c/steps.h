@@ -1,18 +1,18 @@
 /*
- * Takes calls of libpmem one instruction at a time, and prints for each the order of those that make stores durable:
+ * Takes calls one instruction at a time, and notes the order of those that make stores durable:
  *
  *   w2      two lines written back, by CLWB, CLFLUSHOPT or CLFLUSH
  *   n128    128 bytes stored past the cache
  *   f       a fence
+ *   m       a call of msync(2)
  *
  * The trap flag of the CPU raises SIGTRAP after each instruction, so the program counts what the library really executes.
  */
-#define _GNU_SOURCE
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <ucontext.h>
-#include <libpmem.h>
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -54,6 +54,11 @@ static void on_step(int signal, siginfo_t *info, void *context)
         add('n', at[2] & 4 ? 32 : 16);
         return;
     }
+    if (at[0] == 0x0f && at[1] == 0x05) {
+        if (((ucontext_t *)context)->uc_mcontext.gregs[REG_RAX] == SYS_msync)
+            add('m', 1);
+        return;
+    }
     int has_66 = at[0] == 0x66;
     at += has_66;
     int is_wide = (at[0] & 0xf8) == 0x48;
@@ -80,8 +85,6 @@ static void on_step(int signal, siginfo_t *info, void *context)
         __asm__ volatile("pushfq; andq $~0x100, (%%rsp); popfq" ::: "memory", "cc");                                   \
         end_run();                                                                                                     \
     } while (0)
-
-static char area[16384] __attribute__((aligned(4096))), source[16384] __attribute__((aligned(4096)));
 
 static void show_trace(const char *call, size_t offset, size_t len, const char *flags, const char *of)
 {
@@ -113,74 +116,14 @@ static void show_three(size_t offset, size_t len, const char *flags)
         show_trace(names[index], offset, len, flags, traces[index]);
 }
 
-static const struct {
-    const char *name;
-    unsigned value;
-} flags[] = {
-    {"no flag", 0},
-    {"NODRAIN", PMEM_F_MEM_NODRAIN},
-    {"NONTEMPORAL", PMEM_F_MEM_NONTEMPORAL},
-    {"NONTEMPORAL+NODRAIN", PMEM_F_MEM_NONTEMPORAL | PMEM_F_MEM_NODRAIN},
-    {"WC+NODRAIN", PMEM_F_MEM_WC | PMEM_F_MEM_NODRAIN},
-    {"TEMPORAL", PMEM_F_MEM_TEMPORAL},
-    {"WB+NODRAIN", PMEM_F_MEM_WB | PMEM_F_MEM_NODRAIN},
-    {"NOFLUSH", PMEM_F_MEM_NOFLUSH},
-};
-
+/* Ranges whose calls are shown. */
 static const struct {
     size_t offset, len;
 } ranges[] = {{0, 0}, {0, 8}, {60, 8}, {0, 63}, {0, 64}, {8, 64}, {0, 255}, {0, 256}, {8, 1000}, {1, 2500}};
 
-static void take(size_t offset, size_t len)
-{
-    char *at = area + offset;
-    STEP(pmem_flush(at, len));
-    show("flush", offset, len);
-    STEP(pmem_persist(at, len));
-    show("persist", offset, len);
-    STEP(pmem_deep_flush(at, len));
-    show("deep_flush", offset, len);
-    STEP(pmem_deep_persist(at, len));
-    show("deep_persist", offset, len);
-    STEP(pmem_memcpy_persist(at, source, len));
-    keep(0);
-    STEP(pmem_memmove_persist(at, source, len));
-    keep(1);
-    STEP(pmem_memset_persist(at, 7, len));
-    keep(2);
-    show_three(offset, len, "_persist");
-    STEP(pmem_memcpy_nodrain(at, source, len));
-    keep(0);
-    STEP(pmem_memmove_nodrain(at, source, len));
-    keep(1);
-    STEP(pmem_memset_nodrain(at, 7, len));
-    keep(2);
-    show_three(offset, len, "_nodrain");
-    for (size_t index = 0; index < COUNT(flags); index++) {
-        STEP(pmem_memcpy(at, source, len, flags[index].value));
-        keep(0);
-        STEP(pmem_memmove(at, source, len, flags[index].value));
-        keep(1);
-        STEP(pmem_memset(at, 7, len, flags[index].value));
-        keep(2);
-        show_three(offset, len, flags[index].name);
-    }
-}
-
-int main(void)
+/* Returns 0 if the steps are noted from now on. */
+static int note_steps(void)
 {
     struct sigaction action = {.sa_sigaction = on_step, .sa_flags = SA_SIGINFO};
-    if (sigaction(SIGTRAP, &action, NULL) != 0)
-        return 2;
-    for (size_t index = 0; index < COUNT(ranges); index++)
-        take(ranges[index].offset, ranges[index].len);
-    STEP(pmem_drain());
-    show("drain", 0, 0);
-    STEP(pmem_deep_drain(area, 64));
-    show("deep_drain", 0, 64);
-    STEP(pmem_memmove(area + 8, area, 1000, 0));
-    show_trace("memmove, up", 8, 1000, "no flag", trace);
-    STEP(pmem_memmove(area, area + 8, 1000, PMEM_F_MEM_NODRAIN));
-    show_trace("memmove, down", 0, 1000, "NODRAIN", trace);
-    return 0;
+    return sigaction(SIGTRAP, &action, NULL);
 }

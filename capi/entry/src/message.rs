@@ -1,4 +1,4 @@
-//! The message of the thread's last failure, as pmem_errormsg(3) returns it.
+//! The message of the thread's last failure, as pmem_errormsg(3) and its relatives return it.
 
 use std::cell::Cell;
 use std::ffi::c_char;
@@ -12,7 +12,7 @@ thread_local! {
 }
 
 /// Replaces the thread's message. A text that is too long is cut.
-pub(crate) fn set(text: &str) {
+pub fn set(text: &str) {
     // A thread that ends has no message any more.
     let _ = MESSAGE.try_with(|message| {
         let bytes = text.bytes().filter(|byte| *byte != 0).take(LEN - 1).chain([0]);
@@ -21,6 +21,6 @@ pub(crate) fn set(text: &str) {
 }
 
 /// Returns the thread's message, which ends with a zero. The next failure of the thread replaces it.
-pub(crate) fn get() -> *const c_char {
+pub fn get() -> *const c_char {
     MESSAGE.try_with(|message| message.as_ptr().cast()).unwrap_or(c"".as_ptr())
 }

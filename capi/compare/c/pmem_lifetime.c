@@ -4,72 +4,19 @@
  * argument it cancels a thread in a call.
  */
 #define _GNU_SOURCE
-#include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 #include <sys/wait.h>
-
-extern char **environ;
+#include "process.h"
 
 typedef void *map_file_function(const char *, size_t, int, mode_t, size_t *, int *);
 typedef int unmap_function(void *, size_t);
 typedef void persist_function(const void *, size_t);
 typedef const char *errormsg_function(void);
 typedef void log_function(int, const char *, unsigned, const char *, const char *);
-
-static int entries(const char *folder)
-{
-    int count = 0;
-    DIR *open = opendir(folder);
-    while (open != NULL && readdir(open) != NULL)
-        count++;
-    if (open != NULL)
-        closedir(open);
-    return count;
-}
-
-static int lines(const char *path)
-{
-    int count = 0, byte;
-    FILE *file = fopen(path, "r");
-    while (file != NULL && (byte = fgetc(file)) != EOF)
-        count += byte == '\n';
-    if (file != NULL)
-        fclose(file);
-    return count;
-}
-
-/* A thread that was joined may still be listed while the kernel ends it. */
-static int threads_end(void)
-{
-    /* The thread itself, and the names of the folder and its parent. */
-    for (int tries = 0; entries("/proc/self/task") != 3; tries++) {
-        if (tries == 1000)
-            return 0;
-        usleep(10000);
-    }
-    return 1;
-}
-
-static int variables(void)
-{
-    int count = 0;
-    while (environ[count] != NULL)
-        count++;
-    return count;
-}
-
-static int fail(const char *what)
-{
-    printf("%s\n", what);
-    return 1;
-}
 
 static char last_message[256];
 
@@ -179,7 +126,8 @@ int main(int count, char **arguments)
 {
     if (count < 2)
         return 2;
-    int mappings = 0, descriptors = entries("/proc/self/fd"), set = variables();
+    int mappings = 0;
+    note_process();
     for (int round = 0; round < 200; round++) {
         void *library = dlopen(arguments[1], RTLD_NOW | RTLD_LOCAL);
         if (library == NULL)
@@ -188,16 +136,8 @@ int main(int count, char **arguments)
             return cancel(library);
         if (use(library) != 0 || (round % 50 == 0 && use_log(library) != 0))
             return 1;
-        if (!threads_end())
-            return fail("a thread is left");
-        if (entries("/proc/self/fd") != descriptors)
-            return fail("a descriptor is left");
-        if (variables() != set)
-            return fail("a variable is left");
-        struct sigaction action;
-        if (sigaction(SIGBUS, NULL, &action) != 0 || action.sa_handler != SIG_DFL || sigaction(SIGSEGV, NULL, &action) != 0
-            || action.sa_handler != SIG_DFL)
-            return fail("a signal handler is left");
+        if (check_process() != 0)
+            return 1;
         if (dlclose(library) != 0)
             return fail(dlerror());
         if (round == 20)

@@ -1,0 +1,80 @@
+/* The parts of the programs that load a library again and again: what a process has. */
+#include <dirent.h>
+#include <signal.h>
+#include <stdio.h>
+#include <unistd.h>
+
+extern char **environ;
+
+static int entries(const char *folder)
+{
+    int count = 0;
+    DIR *open = opendir(folder);
+    while (open != NULL && readdir(open) != NULL)
+        count++;
+    if (open != NULL)
+        closedir(open);
+    return count;
+}
+
+static int lines(const char *path)
+{
+    int count = 0, byte;
+    FILE *file = fopen(path, "r");
+    while (file != NULL && (byte = fgetc(file)) != EOF)
+        count += byte == '\n';
+    if (file != NULL)
+        fclose(file);
+    return count;
+}
+
+/* A thread that was joined may still be listed while the kernel ends it. */
+static int threads_end(void)
+{
+    /* The thread itself, and the names of the folder and its parent. */
+    for (int tries = 0; entries("/proc/self/task") != 3; tries++) {
+        if (tries == 1000)
+            return 0;
+        usleep(10000);
+    }
+    return 1;
+}
+
+static int variables(void)
+{
+    int count = 0;
+    while (environ[count] != NULL)
+        count++;
+    return count;
+}
+
+static int fail(const char *what)
+{
+    printf("%s\n", what);
+    return 1;
+}
+
+/* What a process has before it loads a library. */
+static int descriptors, set_variables;
+
+static void note_process(void)
+{
+    descriptors = entries("/proc/self/fd");
+    set_variables = variables();
+}
+
+/* Returns 0 if the library has left nothing but its mapping. */
+static int check_process(void)
+{
+    if (!threads_end())
+        return fail("a thread is left");
+    if (entries("/proc/self/fd") != descriptors)
+        return fail("a descriptor is left");
+    if (variables() != set_variables)
+        return fail("a variable is left");
+    struct sigaction action;
+    if (sigaction(SIGBUS, NULL, &action) != 0 || action.sa_handler != SIG_DFL || sigaction(SIGSEGV, NULL, &action) != 0
+        || action.sa_handler != SIG_DFL)
+        return fail("a signal handler is left");
+    return 0;
+}

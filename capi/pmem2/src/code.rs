@@ -1,0 +1,33 @@
+//! The results of failed calls: PMEM2_E_* of <libpmem2/base.h>. A failed system call has its errno, negative.
+
+pub(crate) const UNKNOWN: i32 = -100_000;
+pub(crate) const NOSUPP: i32 = -100_001;
+pub(crate) const INVALID_FILE_HANDLE: i32 = -100_004;
+pub(crate) const INVALID_FILE_TYPE: i32 = -100_005;
+pub(crate) const MAP_RANGE: i32 = -100_006;
+pub(crate) const MAPPING_EXISTS: i32 = -100_007;
+pub(crate) const GRANULARITY_NOT_SET: i32 = -100_008;
+pub(crate) const GRANULARITY_NOT_SUPPORTED: i32 = -100_009;
+pub(crate) const OFFSET_OUT_OF_RANGE: i32 = -100_010;
+pub(crate) const OFFSET_UNALIGNED: i32 = -100_011;
+pub(crate) const INVALID_ALIGNMENT_FORMAT: i32 = -100_012;
+pub(crate) const INVALID_ALIGNMENT_VALUE: i32 = -100_013;
+pub(crate) const INVALID_SIZE_FORMAT: i32 = -100_014;
+pub(crate) const LENGTH_UNALIGNED: i32 = -100_015;
+pub(crate) const MAPPING_NOT_FOUND: i32 = -100_016;
+pub(crate) const BUFFER_TOO_SMALL: i32 = -100_017;
+pub(crate) const SOURCE_EMPTY: i32 = -100_018;
+pub(crate) const INVALID_SHARING_VALUE: i32 = -100_019;
+pub(crate) const SRC_DEVDAX_PRIVATE: i32 = -100_020;
+pub(crate) const ADDRESS_UNALIGNED: i32 = -100_022;
+pub(crate) const DEEP_FLUSH_RANGE: i32 = -100_024;
+pub(crate) const DAX_REGION_NOT_FOUND: i32 = -100_026;
+pub(crate) const NO_BAD_BLOCK_FOUND: i32 = -100_029;
+pub(crate) const LENGTH_OUT_OF_RANGE: i32 = -100_030;
+pub(crate) const INVALID_PROT_FLAG: i32 = -100_031;
+pub(crate) const NO_ACCESS: i32 = -100_032;
+pub(crate) const VM_RESERVATION_NOT_EMPTY: i32 = -100_033;
+pub(crate) const MAP_EXISTS: i32 = -100_034;
+pub(crate) const FILE_DESCRIPTOR_NOT_SET: i32 = -100_035;
+pub(crate) const SOURCE_TYPE_NOT_SUPPORTED: i32 = -100_036;
+pub(crate) const IO_FAIL: i32 = -100_037;

@@ -1,0 +1,73 @@
+//! Failures of a call: the number that it returns, and a sentence for the program's user.
+
+use crate::code;
+use lode_capi_entry::words_of;
+use std::io;
+
+/// A failure of a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Failure {
+    /// One of [`code`], or an errno, negative.
+    pub(crate) code: i32,
+    /// The errno of the system call that failed; 0 for none.
+    pub(crate) errno: i32,
+    pub(crate) text: String,
+}
+
+impl Failure {
+    /// Returns a failure with one of PMDK's codes.
+    pub(crate) fn new(code: i32, text: impl Into<String>) -> Failure {
+        Failure { code, errno: 0, text: text.into() }
+    }
+
+    /// Returns the failure of a system call. `words` are PMDK's, which programs may look for.
+    pub(crate) fn of_call(words: &str, error: &io::Error) -> Failure {
+        let errno = error.raw_os_error().unwrap_or(libc::EIO);
+        Failure { code: -errno, errno, text: format!("{words}: {}", words_of(errno)) }
+    }
+
+    /// Returns the same failure with a remedy at the end of its text.
+    pub(crate) fn and(mut self, remedy: &str) -> Failure {
+        self.text.push_str("; ");
+        self.text.push_str(remedy);
+        self
+    }
+
+    /// Returns the same failure with another code.
+    pub(crate) fn with_code(self, code: i32) -> Failure {
+        Failure { code, ..self }
+    }
+
+    /// Returns the failure of an argument that must not be null.
+    pub(crate) fn null(argument: &str) -> Failure {
+        Failure::new(
+            -libc::EINVAL,
+            format!("{argument} is null; pass the address of an object of the library"),
+        )
+    }
+
+    /// Returns the failure of a call in a signal handler that interrupted another call: EDEADLK.
+    pub(crate) fn interrupted() -> Failure {
+        let text = "the signal handler interrupted a call of libpmem2 in its thread; make the call after the handler";
+        Failure::new(-libc::EDEADLK, text)
+    }
+
+    /// Returns the failure of an invariant of this library.
+    pub(crate) fn broken() -> Failure {
+        Failure::new(code::UNKNOWN, "internal error of Lodestone's libpmem2; report it")
+    }
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+
+    #[test]
+    fn failures_begin_with_the_words_of_pmdk() {
+        let error = io::Error::from_raw_os_error(libc::EACCES);
+        let failure = Failure::of_call("mmap", &error).with_code(code::NO_ACCESS).and("open it for writing");
+        assert_eq!((failure.code, failure.errno), (-100_032, libc::EACCES));
+        assert_eq!(failure.text, "mmap: Permission denied; open it for writing");
+        assert_eq!(Failure::of_call("mmap", &io::Error::other("no number")).code, -libc::EIO);
+    }
+}
