@@ -1,0 +1,26 @@
+//! Moves of namespaces away from their modules and back, so that modules can be exchanged, and additions of modules.
+//!
+//! ```text
+//!   record    a move, as the state has it          evacuate   plans what goes where
+//!   carry     the steps of a move                  exchange   plans and does the exchange of a module
+//!   extend    plans and adds modules               grow       plans the growth of a namespace
+//!   script    the commands for a real machine      text       plans for users
+//!   source    what the commands are made of: an emulated machine, or a real one
+//! ```
+//!
+//! A plan is made by carrying it out on a copy of the machine, as in [`plan`](crate::plan).
+
+mod carry;
+pub(crate) mod error;
+mod evacuate;
+mod exchange;
+mod extend;
+mod grow;
+mod record;
+
+pub use error::RelocateError;
+pub use evacuate::{Destination, Evacuation, EvacuationRequest, PlannedMove};
+pub use exchange::{Exchange, ExchangeRequest};
+pub use extend::{Extension, ExtensionRequest, extension};
+pub use grow::Growth;
+pub use record::{Place, Relocation, Stage};

@@ -1,0 +1,133 @@
+//! Namespaces that leave their modules and come back, as the state has them.
+
+use crate::machine::Handle;
+use crate::namespace::{CreateNamespace, MapLocation, Mode, Namespace};
+use crate::region::Region;
+use lode_nvdimm::PageMapLocation;
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+use uuid::Uuid;
+
+/// A namespace whose data is moved to another place, has been moved there, or comes back.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Relocation {
+    /// UUID of the namespace at home, before and after.
+    pub uuid: Uuid,
+    /// The kernel's name of it when the move began.
+    pub device: String,
+    /// The module that it leaves; `None` if it only grows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub module: Option<Handle>,
+    /// Size in bytes that it gets when it comes back; `None` for one that has room for the same data.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grow_to: Option<u64>,
+    /// The user's name.
+    pub name: String,
+    /// Its mode.
+    pub mode: Mode,
+    /// Number of modules of its region at home.
+    pub ways: usize,
+    /// Size in bytes, including page map and BTT metadata.
+    pub size: u64,
+    /// Bytes that are available to its user.
+    pub usable: u64,
+    /// Place of its page map.
+    pub map: MapLocation,
+    /// Alignment of its page map, in bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub align: Option<u64>,
+    /// Sector size in bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sector_size: Option<u64>,
+    /// The other place.
+    pub place: Place,
+    /// The step that was done last.
+    pub stage: Stage,
+    /// True once it is to come back: its module was exchanged, or the user asked for it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub returns: bool,
+    /// Digest of the data, once it was copied.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
+}
+
+/// The place of data that is away.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase", deny_unknown_fields)]
+pub enum Place {
+    /// The namespace with this UUID.
+    Namespace(Uuid),
+    /// A file with the user's data, as an image without labels.
+    File(PathBuf),
+}
+
+/// The step of a move that was done last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Stage {
+    /// The other place is chosen, and the namespace there was made.
+    Leaving,
+    /// The data was copied to the other place. It is still at home, too.
+    Copied,
+    /// The copy was read back and compared, and the namespace at home destroyed.
+    Away,
+    /// The namespace at home was made again.
+    Returning,
+    /// The data was copied home. It is still in the other place, too.
+    Returned,
+}
+
+impl Relocation {
+    /// Returns a record for a namespace that is about to leave; `None` for one without labels.
+    pub(super) fn of(
+        (region, namespace): (&Region, &Namespace),
+        module: Option<Handle>,
+        place: Place,
+    ) -> Option<Relocation> {
+        let map = match namespace.page_map().map(|info| info.location) {
+            Some(PageMapLocation::Dram) => MapLocation::Mem,
+            _ => MapLocation::Dev,
+        };
+        let sector_size = match namespace.mode() {
+            Mode::Devdax => None,
+            Mode::Sector => Some(namespace.user_sector_size()),
+            _ => Some(namespace.sector_size),
+        };
+        Some(Relocation {
+            uuid: namespace.uuid?,
+            device: namespace.device(),
+            module,
+            grow_to: None,
+            name: namespace.name.clone(),
+            mode: namespace.mode(),
+            ways: region.members().len(),
+            size: namespace.size,
+            usable: namespace.usable(),
+            map,
+            align: namespace.page_map().map(|info| u64::from(info.align)),
+            sector_size,
+            place,
+            stage: Stage::Leaving,
+            returns: false,
+            digest: None,
+        })
+    }
+
+    /// Returns the parameters of a namespace like this one, without region, size and UUID.
+    pub(super) fn parameters(&self) -> CreateNamespace {
+        CreateNamespace {
+            mode: self.mode,
+            map: self.map,
+            align: self.align,
+            sector_size: self.sector_size,
+            name: self.name.clone(),
+            ..CreateNamespace::default()
+        }
+    }
+
+    /// Returns true if the move is a growth in place.
+    pub fn is_growth(&self) -> bool {
+        self.grow_to.is_some()
+    }
+}
