@@ -36,6 +36,7 @@ mod step;
 mod table;
 mod text;
 
+pub use amount::brief;
 pub use emulated::for_emulated;
 pub use error::PlanError;
 pub use impossible::{Impossible, Obstacle, Unusable};

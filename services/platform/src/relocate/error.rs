@@ -11,10 +11,11 @@ use thiserror::Error;
 pub enum RelocateError {
     /// No place has room for a namespace.
     #[error(
-        "{device} ({}) has no room elsewhere: {} are missing; {}; make room there, or name a folder to take it as a file",
+        "{device} ({}) has no room elsewhere: {} are missing; {}{}; make room there, or name a folder to take it as a file",
         brief(*size),
         brief(size.saturating_sub(largest(free))),
-        free_text(free)
+        free_text(free),
+        unused_text(unconfigured)
     )]
     NoRoom {
         /// The kernel's name of the namespace.
@@ -23,6 +24,8 @@ pub enum RelocateError {
         size: u64,
         /// The regions that were tried, each with the bytes of its largest free range.
         free: Vec<(u32, u64)>,
+        /// Modules that are not configured, and could have room.
+        unconfigured: Vec<Handle>,
     },
     /// The destination is a part of what is evacuated.
     #[error("region{region} has a part on {module}, which is evacuated; name another region, or a folder")]
@@ -212,4 +215,16 @@ fn free_text(free: &[(u32, u64)]) -> String {
     }
     let one = |(region, bytes): &(u32, u64)| format!("region{region} has {} free at once", brief(*bytes));
     free.iter().map(one).collect::<Vec<_>>().join(", ")
+}
+
+fn unused_text(modules: &[Handle]) -> String {
+    if modules.is_empty() {
+        return String::new();
+    }
+    let modules: Vec<String> = modules.iter().map(Handle::to_string).collect();
+    format!(
+        "; {} would have room, and {} not configured",
+        modules.join(", "),
+        if modules.len() == 1 { "is" } else { "are" }
+    )
 }

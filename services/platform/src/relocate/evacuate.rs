@@ -255,7 +255,10 @@ fn place(
             }
         }
     }
-    Err(RelocateError::NoRoom { device, size: namespace.size, free }.into())
+    let modules = after.machine.modules.iter();
+    let unused = modules.filter(|one| one.usable() && !after.state.is_configured(one.handle));
+    let unconfigured = unused.map(|one| one.handle).filter(|one| *one != request.module).collect();
+    Err(RelocateError::NoRoom { device, size: namespace.size, free, unconfigured }.into())
 }
 
 /// Returns the path of the file with the data of a namespace.

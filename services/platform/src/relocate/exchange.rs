@@ -168,6 +168,14 @@ impl Directory {
         })
     }
 
+    /// Returns the module that an exchange takes if none is described: one like that in the slot, with another serial number.
+    ///
+    /// # Errors
+    /// Fails if there is no module in the slot.
+    pub fn successor_of(&self, module: Handle) -> Result<Module, PlatformError> {
+        Ok(successor(self.platform(), &self.machine_module(module)?))
+    }
+
     /// Returns a module as the machine file describes it.
     fn machine_module(&self, module: Handle) -> Result<Module, PlatformError> {
         let (_, machine) = self.machine_file()?;

@@ -4,7 +4,7 @@ use super::error::RelocateError;
 use crate::boot::reboot;
 use crate::directory::Directory;
 use crate::error::PlatformError;
-use crate::goal::{self, GoalRequest, GoalWarning, PersistentKind, Targets};
+use crate::goal::{self, GoalRequest, PersistentKind, Targets};
 use crate::machine::{Handle, Health, Module};
 use crate::platform::Platform;
 
@@ -26,8 +26,6 @@ pub struct Extension {
     pub new: Vec<Module>,
     /// The goal of the modules that are not configured.
     pub goal: GoalRequest,
-    /// Warnings of ipmctl.
-    pub warnings: Vec<GoalWarning>,
     /// The machine afterwards.
     pub after: Platform,
 }
@@ -66,10 +64,9 @@ pub fn extension(platform: &Platform, request: &ExtensionRequest) -> Result<Exte
         labels,
     };
     let goals = goal::plan(&after, &goal)?;
-    let warnings = goal::warnings(&after, &goal, &goals);
     goal::create(&mut after, goals);
     reboot(&mut after);
-    Ok(Extension { new: request.new.clone(), goal, warnings, after })
+    Ok(Extension { new: request.new.clone(), goal, after })
 }
 
 fn check_slot(platform: &Platform, new: &Module) -> Result<(), RelocateError> {

@@ -7,6 +7,7 @@ use super::record::{Place, Relocation, Stage};
 use crate::dax;
 use crate::directory::Directory;
 use crate::error::PlatformError;
+use crate::file::progress::CopyProgress;
 use crate::locate::mappers_of;
 use crate::namespace::{Namespace, NamespaceError, largest_free, size_rules};
 use crate::platform::Platform;
@@ -72,6 +73,20 @@ impl Directory {
         }
         relocation.grow_to = Some(size);
         grown(platform, relocation, false, uuids)
+    }
+
+    /// Lets a namespace grow.
+    ///
+    /// # Errors
+    /// Those of [`evacuate`](Directory::evacuate). What was done stays; a new plan has the rest.
+    pub fn grow(
+        &mut self,
+        plan: &Growth,
+        uuids: &mut dyn FnMut() -> Uuid,
+        progress: &mut CopyProgress<'_>,
+    ) -> Result<(), PlatformError> {
+        self.begin_move(&plan.step, uuids)?;
+        self.finish_moves(&[plan.step.relocation.uuid], uuids, progress, &mut |_, _| {})
     }
 
     /// Checks that no process maps the media of a namespace.

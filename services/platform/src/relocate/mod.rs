@@ -4,8 +4,7 @@
 //!   record    a move, as the state has it          evacuate   plans what goes where
 //!   carry     the steps of a move                  exchange   plans and does the exchange of a module
 //!   extend    plans and adds modules               grow       plans the growth of a namespace
-//!   script    the commands for a real machine      text       plans for users
-//!   source    what the commands are made of: an emulated machine, or a real one
+//!   script    the commands for a real machine      real       plans evacuations of a real machine
 //! ```
 //!
 //! A plan is made by carrying it out on a copy of the machine, as in [`plan`](crate::plan).
@@ -16,11 +15,15 @@ mod evacuate;
 mod exchange;
 mod extend;
 mod grow;
+mod real;
 mod record;
+mod script;
 
 pub use error::RelocateError;
 pub use evacuate::{Destination, Evacuation, EvacuationRequest, PlannedMove};
 pub use exchange::{Exchange, ExchangeRequest};
 pub use extend::{Extension, ExtensionRequest, extension};
 pub use grow::Growth;
+pub use real::{RealEvacuation, real_evacuation};
 pub use record::{Place, Relocation, Stage};
+pub use script::{evacuation_script, exchange_script, extension_script, growth_script};
