@@ -14,7 +14,7 @@
 
 use super::error::RelocateError;
 use super::evacuate::{Evacuation, PlannedMove, destroy_home, find, make_in, regions_of};
-use super::record::{Place, Relocation, Stage};
+use super::record::{Place, Relocation, Stage, set_away};
 use crate::directory::Directory;
 use crate::error::PlatformError;
 use crate::file::error::FileError;
@@ -104,7 +104,7 @@ impl Directory {
     }
 
     /// Does all steps of moves that are left, as [`advance_move`](Directory::advance_move) does one. Calls `done` with each
-    /// move and the stage that it has reached; `None` if it is at home again.
+    /// move and the stage that it has reached; `None` if nothing is left to do.
     ///
     /// # Errors
     /// Those of [`advance_move`](Directory::advance_move). What was done stays, and the next call goes on.
@@ -119,9 +119,7 @@ impl Directory {
             while let Some(stage) = self.advance_move(*uuid, uuids, progress)? {
                 done(*uuid, Some(stage));
             }
-            if !self.platform().state.relocations.iter().any(|one| one.uuid == *uuid) {
-                done(*uuid, None);
-            }
+            done(*uuid, None);
         }
         Ok(())
     }
@@ -203,15 +201,14 @@ impl Directory {
         }
         self.change(|platform| {
             destroy_home(platform, relocation)?;
-            let stage = if relocation.is_growth() {
+            if relocation.is_growth() {
                 make_home(platform, relocation, Some(region.number), uuids)?;
                 keep_number(platform, &home);
-                Stage::Returning
-            } else {
-                Stage::Away
-            };
-            set_stage(platform, uuid, stage, None);
-            Ok::<_, PlatformError>(stage)
+                set_stage(platform, uuid, Stage::Returning, None);
+                return Ok(Stage::Returning);
+            }
+            set_away(&mut platform.state.relocations, relocation);
+            Ok::<_, PlatformError>(Stage::Away)
         })
     }
 

@@ -163,13 +163,13 @@ pub enum RelocateError {
         /// The module.
         module: Handle,
     },
-    /// A module was exchanged, and not all came back.
+    /// The namespace, or a copy of it, is a part of another move that is not done.
     #[error(
-        "{module} was exchanged, and its namespaces did not all come back yet; repeat its replacement first"
+        "{device} is on its way in another move that is not done; repeat the command that began it first"
     )]
     Unfinished {
-        /// The slot.
-        module: Handle,
+        /// The kernel's name of the namespace.
+        device: String,
     },
     /// Nothing has been moved away from a module.
     #[error("nothing was moved away from {module}")]

@@ -1,7 +1,7 @@
 //! Plans of evacuations: what lies on a module, and the place that each namespace gets.
 
 use super::error::RelocateError;
-use super::record::{Place, Relocation, Stage};
+use super::record::{Place, Relocation, Stage, is_settled, set_away};
 use crate::dax;
 use crate::error::PlatformError;
 use crate::machine::{Handle, ModuleError};
@@ -113,9 +113,13 @@ pub(super) fn evacuation(
     left.sort_by_key(|(_, namespace)| std::cmp::Reverse(namespace.size));
     for (region, namespace) in left {
         dax::release(&mut after.state, region.number, Some(namespace.number))?;
+        if namespace.uuid.is_some_and(|uuid| !is_settled(&after.state.relocations, uuid)) {
+            return Err(RelocateError::Unfinished { device: namespace.device() }.into());
+        }
         let planned = place(&mut after, request, &region, &namespace, uuids)?;
         destroy_home(&mut after, &planned.relocation)?;
-        after.state.relocations.push(Relocation { stage: Stage::Away, ..planned.relocation.clone() });
+        after.state.relocations.push(planned.relocation.clone());
+        set_away(&mut after.state.relocations, &planned.relocation);
         moves.push(planned);
     }
     let mut together: Vec<Handle> =
@@ -198,9 +202,7 @@ fn under_way(after: &mut Platform, module: Handle) -> Result<Vec<PlannedMove>, P
             .ok_or_else(|| NamespaceError::UnknownNamespace { name: relocation.device.clone() })?;
         dax::release(&mut after.state, region.number, Some(namespace.number))?;
         destroy_home(after, &relocation)?;
-        if let Some(one) = after.state.relocations.iter_mut().find(|one| one.uuid == relocation.uuid) {
-            one.stage = Stage::Away;
-        }
+        set_away(&mut after.state.relocations, &relocation);
         moves.push(PlannedMove { relocation, parameters: None, target, begun: true });
     }
     Ok(moves)

@@ -15,6 +15,7 @@ use crate::platform::Platform;
 use crate::region::Origin;
 use crate::security;
 use lode_nvdimm::{Label, LabelArea, ModuleId};
+use std::cmp::Reverse;
 use uuid::Uuid;
 
 /// Parameters of an exchange.
@@ -219,7 +220,8 @@ fn mark_returning(platform: &mut Platform, module: Handle) {
         .for_each(|one| one.returns = true);
 }
 
-/// Makes the namespaces that come back on a copy of the machine. Returns their moves, the largest first.
+/// Makes the namespaces that come back on a copy of the machine. Returns their moves: in the order of their names, which
+/// they get again then, or else the largest first.
 fn bring_back(
     after: &mut Platform,
     module: Handle,
@@ -228,8 +230,29 @@ fn bring_back(
     let away = after.state.relocations.iter();
     let mut back: Vec<Relocation> =
         away.filter(|one| one.module == Some(module) && one.stage >= Stage::Away).cloned().collect();
-    back.sort_by_key(|one| (std::cmp::Reverse(one.stage), std::cmp::Reverse(one.size)));
-    for one in &back {
+    back.sort_by_key(|one| (Reverse(one.stage), device_number(&one.device)));
+    let mut trial = after.clone();
+    if make_all(&mut trial, &back, uuids).is_ok() {
+        *after = trial;
+        return Ok(back);
+    }
+    back.sort_by_key(|one| (Reverse(one.stage), Reverse(one.size)));
+    make_all(after, &back, uuids)?;
+    Ok(back)
+}
+
+/// Returns X and Y of namespaceX.Y.
+fn device_number(device: &str) -> (u32, u32) {
+    let (region, number) = device.trim_start_matches("namespace").split_once('.').unwrap_or_default();
+    (region.parse().unwrap_or(0), number.parse().unwrap_or(0))
+}
+
+fn make_all(
+    after: &mut Platform,
+    back: &[Relocation],
+    uuids: &mut dyn FnMut() -> Uuid,
+) -> Result<(), PlatformError> {
+    for one in back {
         if one.stage == Stage::Away {
             make_home(after, one, None, uuids)?;
         }
@@ -240,7 +263,7 @@ fn bring_back(
         }
         after.state.relocations.retain(|other| other.uuid != one.uuid);
     }
-    Ok(back)
+    Ok(())
 }
 
 /// Returns a module like the old one, with a serial number that no other module has.

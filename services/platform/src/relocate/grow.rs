@@ -3,7 +3,7 @@
 use super::carry::make_home;
 use super::error::RelocateError;
 use super::evacuate::{PlannedMove, destroy_home};
-use super::record::{Place, Relocation, Stage};
+use super::record::{Place, Relocation, Stage, is_settled};
 use crate::dax;
 use crate::directory::Directory;
 use crate::error::PlatformError;
@@ -50,8 +50,11 @@ impl Directory {
         if !region.enabled {
             return Err(NamespaceError::RegionDisabled { region: region.number }.into());
         }
-        self.check_unmapped(&region, &namespace)?;
         let device = namespace.device();
+        if namespace.uuid.is_some_and(|uuid| !is_settled(&platform.state.relocations, uuid)) {
+            return Err(RelocateError::Unfinished { device }.into());
+        }
+        self.check_unmapped(&region, &namespace)?;
         let path = self.root().canonicalize().unwrap_or_else(|_| self.root().to_owned());
         let place =
             Place::File(path.join(FOLDER).join(format!("{}.img", namespace.uuid.unwrap_or_default())));

@@ -160,7 +160,7 @@ fn relocation(
         usable,
         map: map.and_then(|map| map.location).unwrap_or(MapLocation::Dev),
         align: map.and_then(|map| map.align),
-        sector_size: namespace.sector_size,
+        sector_size: namespace.sector_size.filter(|size| mode == Mode::Sector || *size != 512),
         place,
         stage: Stage::Leaving,
         returns: false,

@@ -92,7 +92,8 @@ impl Relocation {
         let sector_size = match namespace.mode() {
             Mode::Devdax => None,
             Mode::Sector => Some(namespace.user_sector_size()),
-            _ => Some(namespace.sector_size),
+            // The default of ndctl.
+            _ => Some(namespace.sector_size).filter(|size| *size != 512),
         };
         Some(Relocation {
             uuid: namespace.uuid?,
@@ -130,4 +131,26 @@ impl Relocation {
     pub fn is_growth(&self) -> bool {
         self.grow_to.is_some()
     }
+}
+
+/// Records that the namespace at home is destroyed. If it was itself the copy of a namespace that is away, the data of that
+/// one is now in the new place.
+pub(super) fn set_away(relocations: &mut Vec<Relocation>, moved: &Relocation) {
+    let original = relocations
+        .iter_mut()
+        .find(|one| one.uuid != moved.uuid && one.place == Place::Namespace(moved.uuid));
+    if let Some(original) = original {
+        original.place = moved.place.clone();
+        original.digest.clone_from(&moved.digest);
+        relocations.retain(|one| one.uuid != moved.uuid);
+    } else if let Some(one) = relocations.iter_mut().find(|one| one.uuid == moved.uuid) {
+        one.stage = Stage::Away;
+    }
+}
+
+/// Returns true if the namespace may leave: neither it nor a copy that it is takes part in a move that is not done.
+pub(super) fn is_settled(relocations: &[Relocation], namespace: Uuid) -> bool {
+    relocations.iter().all(|one| {
+        one.uuid != namespace && (one.place != Place::Namespace(namespace) || one.stage == Stage::Away)
+    })
 }

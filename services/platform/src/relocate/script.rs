@@ -6,7 +6,7 @@ use super::exchange::Exchange;
 use super::extend::Extension;
 use super::grow::Growth;
 use super::record::{Place, Relocation};
-use crate::goal::{GoalRequest, Targets};
+use crate::goal::GoalRequest;
 use crate::listing::one_line;
 use crate::machine::Handle;
 use crate::namespace::{CreateNamespace, Mode};
@@ -22,6 +22,11 @@ set -eu
 device() {
     ndctl list -Nv | awk -v uuid=\"$1\" 'index($0, uuid) { found = 1 }
         found && /\"(blockdev|chardev)\"/ { gsub(/[\",]/, \"\"); sub(/.*:/, \"\"); print \"/dev/\" $1; exit }'
+}
+# prints the name of the namespace with this UUID
+name() {
+    ndctl list -Nv | awk -v uuid=\"$1\" '/\"dev\"/ { gsub(/[\",]/, \"\"); sub(/.*:/, \"\"); name = $1 }
+        index($0, uuid) { print name; exit }'
 }
 # ends the script if a file system of a device is mounted, or another device uses it
 unused() {
@@ -39,16 +44,32 @@ pub fn evacuation_script(remarks: &[String], moves: &[PlannedMove]) -> String {
     script.0
 }
 
-/// Returns the script of an exchange. `remarks` are comments at its start.
+/// Returns the script of an exchange, which has three parts: the machine is off or starts between them. `remarks` are
+/// comments at its start.
 pub fn exchange_script(remarks: &[String], plan: &Exchange) -> String {
     let mut script = Script::new(remarks);
+    script.remark("run it in three parts:");
+    script.remark("  sh FILE leave");
+    script.remark(&format!(
+        "  power off, exchange the module in slot {} ({}), power on",
+        plan.new.locator, plan.new.handle
+    ));
+    script.remark("  sh FILE goal, which restarts the machine");
+    script.remark("  sh FILE back");
+    script.line("case \"${1-}\" in");
+    script.line("leave)");
     script.leave(&plan.evacuation.moves);
-    if plan.old.is_some() {
-        script.exchange(&plan.group, &plan.new.locator, plan.new.handle, plan.goal.as_ref());
+    script.line(":;;");
+    script.line("goal)");
+    if let (Some(_), Some(goal)) = (&plan.old, &plan.goal) {
+        script.partition(&plan.group, plan.new.handle, goal);
     }
-    for one in &plan.back {
-        script.come_back(one);
-    }
+    script.line(":;;");
+    script.line("back)");
+    script.come_back(&plan.back);
+    script.line(":;;");
+    script.line("*) echo \"usage: sh $0 leave|goal|back\" >&2; exit 2;;");
+    script.line("esac");
     script.0
 }
 
@@ -134,51 +155,43 @@ impl Script {
         }
     }
 
-    fn exchange(&mut self, group: &[Handle], locator: &str, module: Handle, goal: Option<&GoalRequest>) {
-        self.remark(&format!(
-            "power off, exchange the module in slot {} ({module}), power on, and go on in a new shell:",
-            one_line(locator)
-        ));
-        self.0 += HEAD;
-        let Some(goal) = goal else { return };
+    fn partition(&mut self, group: &[Handle], module: Handle, goal: &GoalRequest) {
         let others: Vec<Handle> = group.iter().copied().filter(|one| *one != module).collect();
         if !others.is_empty() {
             self.line(&Step::ClearConfiguration { modules: others }.command());
         }
-        let targets = Targets { modules: goal.targets.modules.clone(), sockets: Vec::new() };
-        self.line(&Step::CreateGoals { request: GoalRequest { targets, ..goal.clone() } }.command());
+        self.line(&Step::CreateGoals { request: goal.clone() }.command());
         self.line("reboot");
-        self.remark("when the machine is up again, in a new shell:");
-        self.0 += HEAD;
     }
 
-    fn come_back(&mut self, one: &Relocation) {
-        self.remark(&format!("{} comes back", about(one)));
-        let wanted = CreateNamespace {
-            region: one
-                .device
-                .strip_prefix("namespace")
-                .and_then(|rest| rest.split('.').next()?.parse().ok()),
-            size: Some(one.size),
-            uuid: Some(one.uuid),
-            ..one.parameters()
-        };
-        self.line(&create(&wanted));
-        match &one.place {
-            Place::Namespace(other) => {
-                let from = device(*other);
-                self.line(&format!("unused {from}"));
-                self.copy(one, &from, &device(one.uuid));
-                let name = "\"$(ndctl list -Nv | awk -v uuid=";
-                self.line(&format!(
-                    "ndctl destroy-namespace -f {name}{other} '/\"dev\"/ {{ gsub(/[\",]/, \"\"); sub(/.*:/, \"\"); name = $1 }} \
-                     index($0, uuid) {{ print name; exit }}')\""
-                ));
+    fn come_back(&mut self, back: &[Relocation]) {
+        for one in back {
+            self.remark(&format!("{} comes back", about(one)));
+            let numbers = one.device.strip_prefix("namespace").and_then(|rest| rest.split_once('.'));
+            let wanted = CreateNamespace {
+                region: numbers.and_then(|(region, _)| region.parse().ok()),
+                size: Some(one.size),
+                uuid: Some(one.uuid),
+                ..one.parameters()
+            };
+            self.line(&create(&wanted));
+            match &one.place {
+                Place::Namespace(other) => {
+                    let from = device(*other);
+                    self.line(&format!("unused {from}"));
+                    self.copy(one, &from, &device(one.uuid));
+                }
+                Place::File(path) => self.copy_from_file(one, path),
             }
-            Place::File(path) => {
-                self.copy_from_file(one, path);
-                self.line(&format!("rm {}", quote(&path.display().to_string())));
-            }
+        }
+        if !back.is_empty() {
+            self.remark("from here on, data is destroyed");
+        }
+        for one in back {
+            self.line(&match &one.place {
+                Place::Namespace(other) => format!("ndctl destroy-namespace -f \"$(name {other})\""),
+                Place::File(path) => format!("rm {}", quote(&path.display().to_string())),
+            });
         }
     }
 
