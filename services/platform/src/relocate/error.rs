@@ -51,7 +51,7 @@ pub enum RelocateError {
     },
     /// The namespace has no labels, so it is its whole region and can't be made anew.
     #[error(
-        "{device} has no labels and holds data, so it can't be moved by itself; copy it to an image, and label the region"
+        "{device} has no labels, so it can't be destroyed after its data was moved; copy it to an image, and label the region"
     )]
     Unlabelled {
         /// The kernel's name of the namespace.

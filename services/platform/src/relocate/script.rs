@@ -25,7 +25,7 @@ device() {
 }
 # prints the name of the namespace with this UUID
 name() {
-    ndctl list -Nv | awk -v uuid=\"$1\" '/\"dev\"/ { gsub(/[\",]/, \"\"); sub(/.*:/, \"\"); name = $1 }
+    ndctl list -Nv | awk -v uuid=\"$1\" '/\"dev\":/ { gsub(/[\",]/, \"\"); sub(/.*:/, \"\"); name = $1 }
         index($0, uuid) { print name; exit }'
 }
 # ends the script if a file system of a device is mounted, or another device uses it
