@@ -435,6 +435,35 @@ fn memory_that_is_online_and_disabled_regions_stay() {
     assert!(refused.to_string().contains("region0 is disabled"), "{refused}");
 }
 
+/// Without labels a namespace is its region, and can't be destroyed. An empty one is no data.
+#[test]
+fn unlabelled_and_mapped_namespaces_stay() {
+    let mut machine = Emulated::pairs();
+    machine.make(&wanted("data", Mode::Raw, 64, 0)).unwrap();
+    let media = machine.state().join("modules/0x0101.media");
+    let mapping = lode_pmem::Mapping::options().open(&media).unwrap();
+    let refused = machine.evacuate(0x1, &[]).unwrap_err();
+    let PlatformError::Relocate(RelocateError::Mapped { pid, .. }) = refused else { panic!("{refused}") };
+    assert_eq!(pid, std::process::id());
+    let refused = machine.replace(&exchange(0x1)).unwrap_err();
+    assert!(refused.to_string().contains("maps it; end that process first"), "{refused}");
+    drop(mapping);
+    let mut directory = machine.open();
+    for (region, indices) in [(0, [0, 1]), (1, [2, 3])] {
+        directory
+            .change(|platform| {
+                region::enable(platform, region, false)?;
+                indices.iter().try_for_each(|index| namespace::init_labels(platform, *index, None, true))?;
+                region::enable(platform, region, true)
+            })
+            .unwrap();
+    }
+    drop(directory);
+    let refused = machine.evacuate(0x1, &[]).unwrap_err();
+    assert!(refused.to_string().contains("namespace0.0 has no labels"), "{refused}");
+    machine.evacuate(0x1001, &[]).unwrap();
+}
+
 #[test]
 fn evacuated_copies_move_on_and_come_home() {
     let mut machine = Emulated::new(&text_of(&[0x1, 0x1001, 0x2001], 1344));

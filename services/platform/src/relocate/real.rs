@@ -123,7 +123,8 @@ fn place(
             }
         }
     }
-    let free = free.iter().map(|(region, bytes)| (*region, *bytes)).collect();
+    let free =
+        free.iter().filter(|(_, bytes)| **bytes > 0).map(|(region, bytes)| (*region, *bytes)).collect();
     Err(RelocateError::NoRoom {
         device,
         size: namespace.span.or(namespace.size).unwrap_or(0),
