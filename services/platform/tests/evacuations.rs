@@ -520,7 +520,7 @@ fn growing_namespaces_keep_content_name_and_number() {
         let refused = directory.plan_growth(device, Some(64 << 30), uuids).unwrap_err();
         assert!(matches!(refused, PlatformError::Namespace(NamespaceError::NoSpace { .. })), "{refused}");
     }
-    let data = |contents: BTreeMap<String, Content>| -> Vec<(String, Vec<(u64, Vec<u8>)>)> {
+    let data = |contents: BTreeMap<String, Content>| -> BTreeMap<String, Vec<(u64, Vec<u8>)>> {
         contents.into_iter().map(|(name, (.., data))| (name, data)).collect()
     };
     assert_eq!(data(machine.contents()), data(before));

@@ -22,6 +22,9 @@ const ENTRIES: u64 = 64 << 10;
 /// Bytes of metadata in the kernel's largest sector, which has 4224 bytes.
 const METADATA_MAX: usize = 128;
 
+/// A receiver of a part of data, and its offset.
+pub(super) type TakePart<'t> = &'t mut dyn FnMut(u64, &[u8]) -> Result<(), FileError>;
+
 /// BTT of a namespace.
 #[derive(Debug)]
 pub(super) struct Sectors<'r> {
@@ -156,7 +159,7 @@ impl<'r> Sectors<'r> {
         &self,
         media: &mut Media,
         progress: &mut CopyProgress<'_>,
-        take: &mut dyn FnMut(u64, &[u8]) -> Result<(), FileError>,
+        take: TakePart<'_>,
     ) -> Result<(), PlatformError> {
         for arena in &self.arenas {
             let (sector, internal) =

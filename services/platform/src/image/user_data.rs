@@ -5,7 +5,7 @@ use super::flatten::each_part;
 use super::import::copy_around;
 use super::layout::ImageLayout;
 use super::new_file;
-use super::sectors::Sectors;
+use super::sectors::{Sectors, TakePart};
 use super::target::Window;
 use crate::directory::{Media, Staged};
 use crate::error::PlatformError;
@@ -24,7 +24,7 @@ const GRAIN: usize = 512;
 /// Digest of a user's data. Zeros at any place, also past the end, change nothing, so that holes and larger copies have
 /// the digest of the original.
 #[derive(Clone, Debug)]
-pub(crate) struct UserDigest {
+struct UserDigest {
     sum: Sha256,
     /// The grain that is being collected, and its offset.
     grain: [u8; GRAIN],
@@ -32,12 +32,12 @@ pub(crate) struct UserDigest {
 }
 
 impl UserDigest {
-    pub(crate) fn new() -> UserDigest {
+    fn new() -> UserDigest {
         UserDigest { sum: Sha256::new(), grain: [0; GRAIN], off: 0 }
     }
 
     /// Adds bytes at this offset. Offsets ascend.
-    pub(crate) fn add(&mut self, mut off: u64, mut bytes: &[u8]) {
+    fn add(&mut self, mut off: u64, mut bytes: &[u8]) {
         while !bytes.is_empty() {
             let into = (off % GRAIN as u64) as usize;
             let start = off - into as u64;
@@ -60,7 +60,7 @@ impl UserDigest {
     }
 
     /// Returns the digest as hexadecimal digits.
-    pub(crate) fn text(mut self) -> String {
+    fn text(mut self) -> String {
         self.close_grain();
         self.sum.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
     }
@@ -70,11 +70,11 @@ impl UserDigest {
 ///
 /// # Errors
 /// Fails if data can't be read, with the error of `take`, or if the user stops.
-pub(crate) fn each_user_part(
+fn each_user_part(
     media: &mut Media,
     (region, namespace): (&Region, &Namespace),
     progress: &mut CopyProgress<'_>,
-    take: &mut dyn FnMut(u64, &[u8]) -> Result<(), FileError>,
+    take: TakePart<'_>,
 ) -> Result<(), PlatformError> {
     let Some(range) = data_range(namespace) else {
         return match Sectors::open(media, region, namespace)? {
@@ -158,7 +158,7 @@ pub(crate) fn export_user_data(
 }
 
 /// Writes the data of another namespace, or of a file, to staged copies of a namespace's modules. Returns its digest.
-/// What the namespace holds past that data becomes zeros.
+/// The rest of the namespace becomes zeros.
 ///
 /// # Errors
 /// Fails if the data can't be read, if a system call fails, or if the user stops.
@@ -198,7 +198,7 @@ pub(crate) fn fill_user_data(
     Ok(digest.text())
 }
 
-/// Where data comes from.
+/// The origin of data.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Source<'a> {
     /// A namespace.
@@ -212,7 +212,7 @@ impl Source<'_> {
         self,
         media: &mut Media,
         progress: &mut CopyProgress<'_>,
-        take: &mut dyn FnMut(u64, &[u8]) -> Result<(), FileError>,
+        take: TakePart<'_>,
     ) -> Result<(), PlatformError> {
         match self {
             Source::Namespace(region, namespace) => {

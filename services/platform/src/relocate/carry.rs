@@ -14,6 +14,7 @@
 
 use super::error::RelocateError;
 use super::evacuate::{Evacuation, PlannedMove, destroy_home, find, make_in, regions_of};
+use super::origin::parameters_of;
 use super::record::{Place, Relocation, Stage, set_away};
 use crate::directory::Directory;
 use crate::error::PlatformError;
@@ -281,7 +282,7 @@ impl Directory {
         if settled.state.relocations == self.platform().state.relocations {
             return Ok(());
         }
-        self.change(|platform| settle(platform))
+        self.change(settle)
     }
 }
 
@@ -328,7 +329,7 @@ pub(super) fn make_home(
     regions.sort_by_key(|region| region.members().len() != relocation.ways);
     let mut largest = 0;
     for region in &regions {
-        let wanted = CreateNamespace { uuid: Some(relocation.uuid), ..relocation.parameters() };
+        let wanted = CreateNamespace { uuid: Some(relocation.uuid), ..parameters_of(relocation) };
         let rules = size_rules(platform, region);
         let size = rules.rounded_up(&wanted, relocation.grow_to.unwrap_or(relocation.size))?;
         let has_room = usable(platform, region, &wanted, size).is_ok_and(|bytes| bytes >= relocation.usable);

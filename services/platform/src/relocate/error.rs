@@ -111,9 +111,9 @@ pub enum RelocateError {
     NewModule {
         /// The slot.
         module: Handle,
-        /// What is wrong with it.
+        /// The fault.
         fault: String,
-        /// What to do.
+        /// The remedy.
         remedy: &'static str,
     },
     /// The labels of the new module belong to an interleave set.

@@ -1,6 +1,7 @@
 //! Plans of evacuations: what lies on a module, and the place that each namespace gets.
 
 use super::error::RelocateError;
+use super::origin::{parameters_of, record_of};
 use super::record::{Place, Relocation, Stage, is_settled, set_away};
 use crate::dax;
 use crate::error::PlatformError;
@@ -227,12 +228,11 @@ fn place(
         match destination {
             Destination::Region(number) => {
                 let uuid = uuids();
-                let relocation =
-                    Relocation::of((region, namespace), Some(request.module), Place::Namespace(uuid))
-                        .ok_or_else(unlabelled)?;
+                let relocation = record_of((region, namespace), Some(request.module), Place::Namespace(uuid))
+                    .ok_or_else(unlabelled)?;
                 let regions = after.regions();
                 let Some(to) = regions.iter().find(|region| region.number == number) else { continue };
-                let wanted = CreateNamespace { uuid: Some(uuid), ..relocation.parameters() };
+                let wanted = CreateNamespace { uuid: Some(uuid), ..parameters_of(&relocation) };
                 match make_in(after, to, wanted, relocation.usable, uuids) {
                     Ok((parameters, target)) => {
                         let parameters = Some(parameters);
@@ -250,7 +250,7 @@ fn place(
                 if path.symlink_metadata().is_ok() {
                     return Err(RelocateError::FileExists { path, device }.into());
                 }
-                let relocation = Relocation::of((region, namespace), Some(request.module), Place::File(path))
+                let relocation = record_of((region, namespace), Some(request.module), Place::File(path))
                     .ok_or_else(unlabelled)?;
                 let target = String::new();
                 return Ok(PlannedMove { relocation, parameters: None, target, begun: false });

@@ -36,7 +36,7 @@ pub struct ExchangeRequest {
 /// The plan of an exchange.
 #[derive(Clone, Debug)]
 pub struct Exchange {
-    /// What leaves before it.
+    /// The moves before it.
     pub evacuation: Evacuation,
     /// The old module; `None` if the exchange is done, and namespaces come back.
     pub old: Option<Module>,
@@ -46,7 +46,7 @@ pub struct Exchange {
     pub group: Vec<Handle>,
     /// The goal of these modules; `None` if the old one was not configured.
     pub goal: Option<GoalRequest>,
-    /// What comes back, in this order.
+    /// The moves back, in this order.
     pub back: Vec<Relocation>,
     /// The machine afterwards.
     pub after: Platform,
@@ -67,8 +67,7 @@ impl Directory {
         let found = platform.machine.module(module).ok_or(ModuleError::UnknownModule { module })?;
         let evacuation_request =
             EvacuationRequest { module, to: request.to.clone(), exchange: true, force: request.force };
-        let of_module = |one: &&Relocation| one.module == Some(module) && one.returns;
-        if platform.state.relocations.iter().any(|one| of_module(&&*one)) {
+        if platform.state.relocations.iter().any(|one| one.module == Some(module) && one.returns) {
             return self.plan_return(found.clone(), uuids);
         }
         let old = self.machine_module(module)?;

@@ -3,6 +3,7 @@
 use super::carry::make_home;
 use super::error::RelocateError;
 use super::evacuate::{PlannedMove, destroy_home};
+use super::origin::{parameters_of, record_of};
 use super::record::{Place, Relocation, Stage, is_settled};
 use crate::dax;
 use crate::directory::Directory;
@@ -58,16 +59,16 @@ impl Directory {
         let path = self.root().canonicalize().unwrap_or_else(|_| self.root().to_owned());
         let place =
             Place::File(path.join(FOLDER).join(format!("{}.img", namespace.uuid.unwrap_or_default())));
-        let relocation = Relocation::of((&region, &namespace), None, place);
+        let relocation = record_of((&region, &namespace), None, place);
         let mut relocation =
             relocation.ok_or_else(|| RelocateError::Unlabelled { device: device.clone() })?;
         let mut trial = platform.clone();
         dax::release(&mut trial.state, region.number, Some(namespace.number))?;
         destroy_home(&mut trial, &relocation)?;
         let size = match size {
-            Some(size) => size_rules(&trial, &region).rounded_up(&relocation.parameters(), size)?,
+            Some(size) => size_rules(&trial, &region).rounded_up(&parameters_of(&relocation), size)?,
             None => {
-                let unit = size_rules(&trial, &region).unit(&relocation.parameters())?;
+                let unit = size_rules(&trial, &region).unit(&parameters_of(&relocation))?;
                 largest_free(&trial, &region) / unit * unit
             }
         };

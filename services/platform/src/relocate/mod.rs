@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   record    a move, as the state has it          evacuate   plans what goes where
+//!   origin    records made of namespaces, and back
 //!   carry     the steps of a move                  exchange   plans and does the exchange of a module
 //!   extend    plans and adds modules               grow       plans the growth of a namespace
 //!   script    the commands for a real machine      real       plans evacuations of a real machine
@@ -15,6 +16,7 @@ mod evacuate;
 mod exchange;
 mod extend;
 mod grow;
+mod origin;
 mod real;
 mod record;
 mod script;

@@ -2,6 +2,7 @@
 
 use super::error::RelocateError;
 use super::evacuate::{Destination, PlannedMove};
+use super::origin::parameters_of;
 use super::record::{Place, Relocation, Stage};
 use crate::error::PlatformError;
 use crate::machine::{Handle, ModuleError};
@@ -74,38 +75,26 @@ fn place(
     let device = format!("namespace{}.{}", namespace.region, namespace.number);
     let unlabelled = || RelocateError::Unlabelled { device: device.clone() };
     let uuid = namespace.uuid.ok_or_else(unlabelled)?;
-    let takes =
-        |one: &&&NdRegion| one.enabled && one.has_labels && !one.mappings.is_empty() && !one.read_only;
-    let any: Vec<Destination> =
-        others.iter().filter(takes).map(|one| Destination::Region(one.number)).collect();
+    let any: Vec<Destination> = others
+        .iter()
+        .filter(|one| takes_namespaces(one))
+        .map(|one| Destination::Region(one.number))
+        .collect();
     for destination in if to.is_empty() { &any } else { to } {
         match destination {
             Destination::Region(number) => {
-                let Some(target) = others.iter().find(|one| one.number == *number) else {
-                    let known = region.number == *number;
-                    return Err(if known {
-                        RelocateError::SameModule { region: *number, module: handle }.into()
-                    } else {
-                        NamespaceError::UnknownRegion { region: *number }.into()
-                    });
-                };
+                let target = target_region(region, others, *number, handle)?;
                 let other = uuids();
                 let relocation = relocation(region, namespace, uuid, handle, Place::Namespace(other));
-                let ways = target.mappings.len() as u64;
-                let unit = target
-                    .align
-                    .unwrap_or(0)
-                    .max(align_over(ways))
-                    .max(relocation.align.unwrap_or(0).max(ALIGN) * ways);
-                let size = relocation.size.next_multiple_of(unit);
+                let size = size_in(target, &relocation);
                 let room = free.entry(*number).or_default();
-                if size <= *room {
+                if let Some(size) = size.filter(|size| size <= room) {
                     *room -= size;
                     let parameters = CreateNamespace {
                         region: Some(*number),
                         size: Some(size),
                         uuid: Some(other),
-                        ..relocation.parameters()
+                        ..parameters_of(&relocation)
                     };
                     let target = format!("a namespace in region{number}");
                     return Ok(PlannedMove {
@@ -132,6 +121,35 @@ fn place(
         unconfigured: Vec::new(),
     }
     .into())
+}
+
+fn takes_namespaces(region: &NdRegion) -> bool {
+    region.enabled && region.has_labels && !region.mappings.is_empty() && !region.read_only
+}
+
+/// Returns the region that the user names, if it takes namespaces.
+fn target_region<'r>(
+    home: &NdRegion,
+    others: &[&'r NdRegion],
+    number: u32,
+    module: Handle,
+) -> Result<&'r NdRegion, PlatformError> {
+    let found = others.iter().find(|one| one.number == number);
+    match found {
+        Some(region) if takes_namespaces(region) => Ok(region),
+        Some(region) if !region.enabled => Err(NamespaceError::RegionDisabled { region: number }.into()),
+        Some(_) => Err(NamespaceError::NoLabels { region: number }.into()),
+        None if home.number == number => Err(RelocateError::SameModule { region: number, module }.into()),
+        None => Err(NamespaceError::UnknownRegion { region: number }.into()),
+    }
+}
+
+/// Returns the size of a namespace with room for another one in a region; `None` if there is no such size.
+fn size_in(region: &NdRegion, one: &Relocation) -> Option<u64> {
+    let ways = region.mappings.len() as u64;
+    let of_map = one.align.unwrap_or(0).max(ALIGN).checked_mul(ways)?;
+    let unit = region.align.unwrap_or(0).max(align_over(ways)).max(of_map);
+    one.size.checked_next_multiple_of(unit)
 }
 
 fn relocation(

@@ -1,9 +1,7 @@
 //! Namespaces that leave their modules and come back, as the state has them.
 
 use crate::machine::Handle;
-use crate::namespace::{CreateNamespace, MapLocation, Mode, Namespace};
-use crate::region::Region;
-use lode_nvdimm::PageMapLocation;
+use crate::namespace::{MapLocation, Mode};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use uuid::Uuid;
@@ -79,54 +77,6 @@ pub enum Stage {
 }
 
 impl Relocation {
-    /// Returns a record for a namespace that is about to leave; `None` for one without labels.
-    pub(super) fn of(
-        (region, namespace): (&Region, &Namespace),
-        module: Option<Handle>,
-        place: Place,
-    ) -> Option<Relocation> {
-        let map = match namespace.page_map().map(|info| info.location) {
-            Some(PageMapLocation::Dram) => MapLocation::Mem,
-            _ => MapLocation::Dev,
-        };
-        let sector_size = match namespace.mode() {
-            Mode::Devdax => None,
-            Mode::Sector => Some(namespace.user_sector_size()),
-            // The default of ndctl.
-            _ => Some(namespace.sector_size).filter(|size| *size != 512),
-        };
-        Some(Relocation {
-            uuid: namespace.uuid?,
-            device: namespace.device(),
-            module,
-            grow_to: None,
-            name: namespace.name.clone(),
-            mode: namespace.mode(),
-            ways: region.members().len(),
-            size: namespace.size,
-            usable: namespace.usable(),
-            map,
-            align: namespace.page_map().map(|info| u64::from(info.align)),
-            sector_size,
-            place,
-            stage: Stage::Leaving,
-            returns: false,
-            digest: None,
-        })
-    }
-
-    /// Returns the parameters of a namespace like this one, without region, size and UUID.
-    pub(super) fn parameters(&self) -> CreateNamespace {
-        CreateNamespace {
-            mode: self.mode,
-            map: self.map,
-            align: self.align,
-            sector_size: self.sector_size,
-            name: self.name.clone(),
-            ..CreateNamespace::default()
-        }
-    }
-
     /// Returns true if the move is a growth in place.
     pub fn is_growth(&self) -> bool {
         self.grow_to.is_some()

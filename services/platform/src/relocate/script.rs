@@ -1,10 +1,11 @@
 //! Moves, exchanges and extensions as a shell script for a real machine: ndctl and ipmctl, and dd, daxio and cmp for the
-//! data. What destroys data comes last, after each copy was compared.
+//! data. Data is destroyed last, after each copy was compared.
 
 use super::evacuate::PlannedMove;
 use super::exchange::Exchange;
 use super::extend::Extension;
 use super::grow::Growth;
+use super::origin::parameters_of;
 use super::record::{Place, Relocation};
 use crate::goal::GoalRequest;
 use crate::listing::one_line;
@@ -101,7 +102,7 @@ pub fn growth_script(plan: &Growth, region: u32, file: &Path) -> String {
         region: Some(region),
         size: Some(plan.size),
         uuid: Some(one.uuid),
-        ..one.parameters()
+        ..parameters_of(one)
     };
     script.line(&create(&wanted));
     script.copy_from_file(one, file);
@@ -172,7 +173,7 @@ impl Script {
                 region: numbers.and_then(|(region, _)| region.parse().ok()),
                 size: Some(one.size),
                 uuid: Some(one.uuid),
-                ..one.parameters()
+                ..parameters_of(one)
             };
             self.line(&create(&wanted));
             match &one.place {
