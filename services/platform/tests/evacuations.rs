@@ -477,6 +477,11 @@ fn evacuated_copies_move_on_and_come_home() {
     // What is on the module belongs to another one, so it stays where it went.
     machine.replace(&exchange(0x1001)).unwrap();
     assert_eq!(machine.contents(), before);
+    {
+        let directory = machine.open();
+        let platform = directory.platform();
+        assert_eq!(platform.namespaces(&platform.regions()[1]), [], "nothing came back to it");
+    }
     let uuids = &mut machine.uuids();
     let mut directory = machine.open();
     assert!(matches!(
