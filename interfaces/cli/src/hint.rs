@@ -18,6 +18,7 @@ use lode_platform::machine::ModuleError;
 use lode_platform::media_error::MediaFault;
 use lode_platform::namespace::NamespaceError;
 use lode_platform::plan::{PlanError, RuleError};
+use lode_platform::relocate::RelocateError;
 use lode_platform::security::SecurityError;
 use lode_platform::smart::SmartError;
 use lode_platform::sysfs::SysfsError;
@@ -194,9 +195,33 @@ pub(crate) fn platform_hint(error: &PlatformError) -> String {
         PlatformError::Directory(DirectoryError::NoState { .. }) => " with `lode platform init`".to_owned(),
         PlatformError::Directory(DirectoryError::InUse { .. }) => " with --wait".to_owned(),
         PlatformError::Image(error) => image_hint(error),
+        PlatformError::Relocate(error) => relocate_hint(error),
         PlatformError::Show(error)
         | PlatformError::Sysfs(SysfsError::Show(error))
         | PlatformError::Plan(PlanError::Sysfs(SysfsError::Show(error))) => show_hint(error).to_owned(),
+        _ => String::new(),
+    }
+}
+
+fn relocate_hint(error: &RelocateError) -> String {
+    match error {
+        RelocateError::NoRoom { unconfigured, .. } if !unconfigured.is_empty() => {
+            " with --to; `lode platform extend` configures modules".to_owned()
+        }
+        RelocateError::NoRoom { .. } | RelocateError::FileExists { .. } => " with --to".to_owned(),
+        RelocateError::Unlabelled { device } => {
+            format!(" with `lode platform image export {device} FILE` and `lode ndctl init-labels`")
+        }
+        RelocateError::FileChanged { .. }
+        | RelocateError::PlaceGone { .. }
+        | RelocateError::DataLost { .. }
+        | RelocateError::ForeignLabels { .. } => " with --force".to_owned(),
+        RelocateError::Passphrase { .. } => " with `lode ndctl remove-passphrase`".to_owned(),
+        RelocateError::GoalPending { .. } => {
+            " with `lode platform reboot`, or `lode ipmctl delete -goal`".to_owned()
+        }
+        RelocateError::NothingNew => " with --with".to_owned(),
+        RelocateError::SlotTaken { .. } => "; `lode ipmctl show -topology` lists the slots".to_owned(),
         _ => String::new(),
     }
 }

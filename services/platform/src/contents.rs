@@ -105,6 +105,12 @@ impl Contents {
         self.writes.push(ModuleWrite::CxlLabels(device, digits));
     }
 
+    /// Drops what was loaded of a module that is exchanged: the new one is blank.
+    pub(crate) fn forget(&mut self, module: Handle) {
+        self.areas.remove(&module);
+        self.blocks.retain(|(of, _), _| *of != module);
+    }
+
     /// Takes the pending writes. The caller performs them.
     pub(crate) fn take_writes(&mut self) -> Vec<ModuleWrite> {
         std::mem::take(&mut self.writes)

@@ -16,6 +16,7 @@ use crate::machine::ModuleError;
 use crate::media_error::error::MediaFault;
 use crate::namespace::error::NamespaceError;
 use crate::plan::error::PlanError;
+use crate::relocate::RelocateError;
 use crate::security::SecurityError;
 use crate::smart::SmartError;
 use crate::sysfs::error::SysfsError;
@@ -60,6 +61,9 @@ pub enum PlatformError {
     /// A security command is refused.
     #[error(transparent)]
     Security(#[from] SecurityError),
+    /// Namespaces can't be moved, or a module can't be exchanged or added.
+    #[error(transparent)]
+    Relocate(#[from] RelocateError),
     /// SMART of a module can't be changed.
     #[error(transparent)]
     Smart(#[from] SmartError),

@@ -41,6 +41,7 @@ pub mod nmem;
 pub mod picture;
 pub mod plan;
 pub mod region;
+pub mod relocate;
 pub mod security;
 pub mod smart;
 pub mod sysfs;

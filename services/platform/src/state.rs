@@ -5,6 +5,7 @@ use crate::dax::StoredDevice;
 use crate::firmware::ModuleFirmware;
 use crate::machine::Handle;
 use crate::media_error::range::{self, MediaError};
+use crate::relocate::Relocation;
 use crate::security::ModuleSecurity;
 use crate::smart::ModuleSmart;
 use lode_nvdimm::LabelFormat;
@@ -63,6 +64,9 @@ pub struct State {
     /// Firmware of modules. A module without an entry runs that of the machine file.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub firmware: Vec<ModuleFirmware>,
+    /// Namespaces that are, or were, moved away from their modules, and may come back.
+    #[serde(rename = "relocation", default, skip_serializing_if = "Vec::is_empty")]
+    pub relocations: Vec<Relocation>,
     /// CXL memory: regions, reservations and disabled devices.
     #[serde(default, skip_serializing_if = "CxlState::is_initial")]
     pub cxl: CxlState,
@@ -199,6 +203,7 @@ impl State {
             security: Vec::new(),
             smart: Vec::new(),
             firmware: Vec::new(),
+            relocations: Vec::new(),
             cxl: CxlState::default(),
         }
     }

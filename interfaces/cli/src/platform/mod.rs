@@ -2,12 +2,16 @@
 
 mod df;
 mod e820;
+mod evacuate;
+mod extend;
 mod image;
 mod init;
 mod locate;
 mod mkfs;
+mod moves;
 mod plan;
 pub(crate) mod real;
+mod replace;
 mod requests;
 mod show;
 mod source;
@@ -55,6 +59,12 @@ pub(crate) enum PlatformCommand {
     Df(df::Df),
     /// Plan the steps that give a machine the requested namespaces
     Plan(plan::Plan),
+    /// Move what lies on a module to other regions or to files
+    Evacuate(evacuate::Evacuate),
+    /// Exchange a module: what lies on it leaves before, and comes back
+    Replace(replace::Replace),
+    /// Add modules, or let a namespace grow with its content
+    Extend(extend::Extend),
     /// Find the module, namespace, file, object and processes of a byte, or the module of an object
     Where(locate::Where),
     /// Read the memory map of a machine, and plan RAM that stands in for persistent memory
@@ -143,6 +153,9 @@ pub(crate) fn run(command: &PlatformCommand) -> Result<Output, Failure> {
         PlatformCommand::Mkfs(mkfs) => mkfs::run(mkfs),
         PlatformCommand::Df(df) => df::run(df),
         PlatformCommand::Plan(plan) => plan::run(plan),
+        PlatformCommand::Evacuate(evacuate) => evacuate::run(evacuate),
+        PlatformCommand::Replace(replace) => replace::run(replace),
+        PlatformCommand::Extend(extend) => extend::run(extend),
         PlatformCommand::Where(place) => locate::run(place),
         PlatformCommand::E820(e820) => e820::run(e820),
     }

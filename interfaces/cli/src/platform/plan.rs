@@ -7,8 +7,8 @@ use crate::failure::Failure;
 use crate::fields;
 use crate::output::Output;
 use clap::{Args, ValueEnum};
-use lode_platform::Purpose;
-use lode_platform::plan::{self, NamespaceRequest, PlanRequest, Rest, Row, Usage};
+use lode_platform::plan::{self, NamespaceRequest, PlanRequest, Rest, Row, Table, Usage};
+use lode_platform::{Platform, Purpose};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -160,6 +160,11 @@ fn plan_output(text: String, made: &plan::Plan, applied: bool) -> Output {
         .with("notes", words(made.notes.iter().map(ToString::to_string).collect()))
         .with("table", made.table.rows.iter().map(row).collect::<Vec<_>>())
         .with("applied", applied)
+}
+
+/// Returns the use of a machine's capacity as JSON.
+pub(super) fn table_json(platform: &Platform) -> Vec<Value> {
+    Table::of(platform).rows.iter().map(row).collect()
 }
 
 fn row(row: &Row) -> Value {

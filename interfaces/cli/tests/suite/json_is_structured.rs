@@ -13,7 +13,7 @@ use std::fs;
 use std::path::Path;
 
 /// A run of each command, in this order, on one machine and one folder: `@name` is a file in it.
-const RUNS: [&str; 102] = [
+const RUNS: [&str; 106] = [
     "platform init @machine.toml",
     "platform template",
     "platform e820 @map --plan 1G",
@@ -61,6 +61,10 @@ const RUNS: [&str; 102] = [
     "platform image export region0 @region.img",
     "platform image show @region.img",
     "platform image import @region.img",
+    "platform evacuate nmem0 --to @. --apply",
+    "platform evacuate nmem0 --return --apply",
+    "platform replace nmem0 --to @.",
+    "platform extend namespace0.2 --size 96M",
     "ndctl inject-error namespace0.0 -B 9 -n 1",
     "ndctl clear-errors all",
     "ndctl version",

@@ -30,6 +30,7 @@ mod manual_pages_are_current;
 mod migrations_are_reported;
 mod modules_are_locked;
 mod modules_are_monitored;
+mod modules_are_replaced;
 mod modules_report_health;
 mod modules_update_firmware;
 mod ndctl_verbs;

@@ -26,7 +26,10 @@ pub(super) fn load(root: &Path, pending: &Pending) -> Result<Platform, Directory
         None => read(root, STATE)?.ok_or_else(no_state)?,
     };
     let state = parse_state(root, &state_text)?;
-    let text = read(root, MACHINE)?.ok_or_else(no_state)?;
+    let text = match pending.text(MACHINE) {
+        Some(text) => text.to_owned(),
+        None => read(root, MACHINE)?.ok_or_else(no_state)?,
+    };
     let path = root.join(MACHINE);
     let machine = Machine::parse(&text).map_err(|error| machine_error(&path, error))?;
     validate::check(&state, &machine, &state_text).map_err(|(line, fault)| DirectoryError::Invalid {

@@ -2,12 +2,12 @@
 
 use super::journal::FileWrite;
 use super::media::Media;
-use super::paths::media_path;
+use super::paths::{labels_path, media_path};
 use crate::error::PlatformError;
 use crate::file::error::FileError;
 use crate::file::progress::CopyProgress;
 use crate::file::sparse;
-use crate::machine::Handle;
+use crate::machine::{Handle, Module};
 use crate::region::Region;
 use rustix::fs::fsync;
 use std::fs::{self, File};
@@ -24,6 +24,8 @@ pub(crate) const STAGED: &str = "staged";
 pub(crate) struct Staged {
     root: PathBuf,
     files: Vec<(Handle, File)>,
+    /// Label areas of new modules.
+    labels: Vec<(Handle, File)>,
     /// Ranges with new data, which are readable even if the old ones had media errors.
     rewritten: Vec<(Handle, Range<u64>)>,
     /// True if the journal names the staged media, which must then be kept.
@@ -38,7 +40,13 @@ impl Staged {
     pub(super) fn new(root: &Path) -> Result<Staged, FileError> {
         let path = root.join(STAGED);
         fs::create_dir(&path).map_err(|error| FileError { what: "making", path, error })?;
-        Ok(Staged { root: root.to_owned(), files: Vec::new(), rewritten: Vec::new(), is_journaled: false })
+        Ok(Staged {
+            root: root.to_owned(),
+            files: Vec::new(),
+            labels: Vec::new(),
+            rewritten: Vec::new(),
+            is_journaled: false,
+        })
     }
 
     /// Returns the path of the folder.
@@ -76,6 +84,25 @@ impl Staged {
         }
         self.files.push((module, file));
         self.rewritten.push((module, without));
+        Ok(())
+    }
+
+    /// Makes blank media and a blank label area for a new module.
+    ///
+    /// # Errors
+    /// Fails if a system call fails.
+    pub(super) fn blank(&mut self, module: &Module) -> Result<(), FileError> {
+        let handle = module.handle;
+        let new = |path: PathBuf, size: u64| {
+            let path = self.root.join(path);
+            let file = File::options().write(true).create_new(true).open(&path);
+            let sized = file.and_then(|file| file.set_len(size).map(|()| file));
+            sized.map_err(|error| FileError { what: "making", path, error })
+        };
+        let media = new(staged_path(handle), module.capacity)?;
+        let labels = new(staged_labels_path(handle), module.label_area)?;
+        self.files.push((handle, media));
+        self.labels.push((handle, labels));
         Ok(())
     }
 
@@ -130,7 +157,7 @@ impl Staged {
     /// # Errors
     /// Fails if a system call fails.
     pub(super) fn replacements(&self) -> Result<Vec<FileWrite>, FileError> {
-        for (module, file) in &self.files {
+        for (module, file) in self.files.iter().chain(&self.labels) {
             // ORDER: content before the journal that names the file. Stop here: the next command removes the folder.
             file.sync_all().map_err(|error| self.failed(*module, error))?;
         }
@@ -145,7 +172,11 @@ impl Staged {
             file: media_path(*module),
             by: staged_path(*module),
         };
-        Ok(self.files.iter().map(replaced).collect())
+        let labels = |(module, _): &(Handle, File)| FileWrite::Replaced {
+            file: labels_path(*module),
+            by: staged_labels_path(*module),
+        };
+        Ok(self.files.iter().map(replaced).chain(self.labels.iter().map(labels)).collect())
     }
 
     /// Returns the rewritten ranges of the modules' media.
@@ -174,4 +205,8 @@ impl Drop for Staged {
 
 fn staged_path(module: Handle) -> PathBuf {
     Path::new(STAGED).join(format!("{module}.media"))
+}
+
+fn staged_labels_path(module: Handle) -> PathBuf {
+    Path::new(STAGED).join(format!("{module}.labels"))
 }

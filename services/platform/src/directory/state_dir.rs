@@ -15,7 +15,7 @@ use crate::contents::ModuleWrite;
 use crate::discovery::Discovered;
 use crate::error::PlatformError;
 use crate::file::error::FileError;
-use crate::machine::{Machine, ModuleError};
+use crate::machine::{Machine, Module, ModuleError};
 use crate::namespace::{NamespaceError, label_extent, write_labels};
 use crate::platform::Platform;
 use crate::security;
@@ -216,6 +216,57 @@ impl Directory {
         written?;
         self.platform = load(&self.root, &Pending::default())?;
         Ok(answer)
+    }
+
+    /// Changes the platform like [`change`](Directory::change), and atomically with it the machine file. The `new`
+    /// modules are blank; they are added, or replace those of the same slots.
+    ///
+    /// # Errors
+    /// Those of [`change`](Directory::change).
+    ///
+    /// # Durability
+    /// That of [`change`](Directory::change), the machine file and the new modules included.
+    pub(crate) fn change_modules<T, E: Into<PlatformError>>(
+        &mut self,
+        new: &[Module],
+        machine_text: String,
+        change: impl FnOnce(&mut Platform) -> Result<T, E>,
+    ) -> Result<T, PlatformError> {
+        let mut platform = self.platform.clone();
+        let answer = change(&mut platform).map_err(Into::into)?;
+        let mut staged = self.stage()?;
+        new.iter().try_for_each(|module| staged.blank(module))?;
+        let mut changed = Change { writes: staged.replacements()? };
+        changed.writes.push(FileWrite::Whole { file: MACHINE.into(), text: machine_text });
+        // Labels follow the media and label areas that they are written to.
+        changed.writes.extend(self.change_to(&mut platform).writes);
+        let written = write(&self.root, &changed);
+        if let Err(DirectoryError::Interrupted { .. }) = written {
+            staged.set_journaled();
+        }
+        written?;
+        security::forget_keys(&self.root, &platform);
+        self.platform = load(&self.root, &Pending::default())?;
+        Ok(answer)
+    }
+
+    /// Reads the machine file: its leading comments, and the machine without the changes that the state makes to it.
+    ///
+    /// # Errors
+    /// Fails if the file can't be read.
+    pub(crate) fn machine_file(&self) -> Result<(Vec<String>, Machine), DirectoryError> {
+        let path = self.root.join(MACHINE);
+        let text = match self.pending.text(MACHINE) {
+            Some(text) => text.to_owned(),
+            None => fs::read_to_string(&path).map_err(|error| FileError {
+                what: "reading",
+                path: path.clone(),
+                error,
+            })?,
+        };
+        let machine = Machine::parse(&text).map_err(|error| machine_error(&path, error))?;
+        let comments = text.lines().map_while(|line| line.strip_prefix('#'));
+        Ok((comments.map(|line| line.trim().to_owned()).collect(), machine))
     }
 
     /// Opens the media of the modules.

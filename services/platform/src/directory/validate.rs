@@ -33,6 +33,7 @@ enum List {
     Security,
     Smart,
     Firmware,
+    Relocation,
     CxlRegion,
     CxlAllocation,
     CxlPartition,
@@ -82,6 +83,8 @@ fn line_of(text: &str, (list, index): Entry) -> Option<usize> {
         #[serde(default)]
         firmware: Vec<Spanned<IgnoredAny>>,
         #[serde(default)]
+        relocation: Vec<Spanned<IgnoredAny>>,
+        #[serde(default)]
         cxl: CxlLists,
     }
     #[derive(Default, Deserialize)]
@@ -107,6 +110,7 @@ fn line_of(text: &str, (list, index): Entry) -> Option<usize> {
         List::Security => &lists.security,
         List::Smart => &lists.smart,
         List::Firmware => &lists.firmware,
+        List::Relocation => &lists.relocation,
         List::CxlRegion => &lists.cxl.region,
         List::CxlAllocation => &lists.cxl.allocation,
         List::CxlPartition => &lists.cxl.partition,
@@ -144,6 +148,13 @@ impl Check<'_> {
         unique(List::Smart, self.state.smart.iter().map(|one| one.module))?;
         each(List::Firmware, &self.state.firmware, |one| self.module(one.module).map(drop))?;
         unique(List::Firmware, self.state.firmware.iter().map(|one| one.module))?;
+        each(List::Relocation, &self.state.relocations, |one| {
+            one.module.map_or(Ok(()), |module| self.module(module).map(drop))
+        })?;
+        let mut moving = BTreeSet::new();
+        each(List::Relocation, &self.state.relocations, |one| {
+            if moving.insert(one.uuid) { Ok(()) } else { Err(StateFault::SecondNamespace { uuid: one.uuid }) }
+        })?;
         self.cxl()?;
         let mut uuids = BTreeSet::new();
         each(List::Namespace, &self.state.namespaces, |one| {

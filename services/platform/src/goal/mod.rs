@@ -9,7 +9,7 @@ mod rules;
 mod warning;
 
 pub use error::GoalError;
-pub(crate) use partition::WAYS;
+pub(crate) use partition::{WAYS, parts};
 pub use partition::{clear, create, delete, plan};
 pub use request::{GoalRequest, PersistentKind, Targets};
 pub use warning::{GoalWarning, warnings};

@@ -44,7 +44,7 @@ pub fn plan(platform: &Platform, request: &GoalRequest) -> Result<Vec<Goal>, Goa
 /// Returns the bytes of memory and the bytes that stay unmapped, in units of firmware's alignment. A goal for some
 /// memory gives one unit at least, and a goal for some persistent memory leaves one unit at least. Percentages of 100
 /// together leave no persistent memory.
-fn parts(usable: u64, alignment: u64, memory: u8, reserved: u8) -> (u64, u64) {
+pub(crate) fn parts(usable: u64, alignment: u64, memory: u8, reserved: u8) -> (u64, u64) {
     let nearest = |percent: u8| {
         let exact = (u128::from(usable) * u128::from(percent) / 100) as u64;
         let (below, above) = (align_down(exact, alignment), align_up(exact, alignment));

@@ -244,7 +244,7 @@ fn identities(platform: &Platform) -> BTreeSet<Uuid> {
 }
 
 /// Copies the modules of the window, without the window.
-fn copy_around(
+pub(super) fn copy_around(
     staged: &mut Staged,
     media: &mut Media,
     window: &Window,

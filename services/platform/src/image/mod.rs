@@ -31,6 +31,7 @@ mod qemu;
 mod qemu_slot;
 mod sectors;
 mod target;
+mod user_data;
 
 pub use crate::file::progress::{Cancelled, CopyProgress};
 pub use error::ImageError;
@@ -43,3 +44,4 @@ pub use import::{ImportImage, Imported};
 pub use layout::ImageLayout;
 pub use mkfs::FileSystemKind;
 pub use qemu_slot::QemuSlot;
+pub(crate) use user_data::{Source, export_user_data, file_digest, fill_user_data, user_digest};

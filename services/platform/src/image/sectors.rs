@@ -22,6 +22,9 @@ const ENTRIES: u64 = 64 << 10;
 /// Bytes of metadata in the kernel's largest sector, which has 4224 bytes.
 const METADATA_MAX: usize = 128;
 
+/// A receiver of a part of data, and its offset.
+pub(super) type TakePart<'t> = &'t mut dyn FnMut(u64, &[u8]) -> Result<(), FileError>;
+
 /// BTT of a namespace.
 #[derive(Debug)]
 pub(super) struct Sectors<'r> {
@@ -139,7 +142,25 @@ impl<'r> Sectors<'r> {
         path: &Path,
         progress: &mut CopyProgress<'_>,
     ) -> Result<(), PlatformError> {
-        let writing = |error| FileError { what: "writing", path: path.to_owned(), error };
+        self.each_part(media, progress, &mut |off, bytes| {
+            sparse::fill(file, off, bytes).map_err(|error| FileError {
+                what: "writing",
+                path: path.to_owned(),
+                error,
+            })
+        })
+    }
+
+    /// Calls `take` with each part of the user's data that is no hole, and its offset, in ascending order.
+    ///
+    /// # Errors
+    /// Fails if a sector can't be read, if a map is damaged, if a system call fails, or with the error of `take`.
+    pub(super) fn each_part(
+        &self,
+        media: &mut Media,
+        progress: &mut CopyProgress<'_>,
+        take: TakePart<'_>,
+    ) -> Result<(), PlatformError> {
         for arena in &self.arenas {
             let (sector, internal) =
                 (u64::from(arena.geometry.sector_size()), u64::from(arena.geometry.internal_lbasize()));
@@ -153,7 +174,7 @@ impl<'r> Sectors<'r> {
                         continue;
                     }
                     let bytes = media.bytes(self.region, off, len)?;
-                    sparse::fill(file, arena.user_off + run.lba * sector, &bytes).map_err(writing)?;
+                    take(arena.user_off + run.lba * sector, &bytes)?;
                 }
                 first += entries.len() as u64;
                 progress.advance(entries.len() as u64 * sector)?;
@@ -279,11 +300,12 @@ impl<'r> Sectors<'r> {
     }
 }
 
-/// Reads a range of a file without reading holes.
+/// Reads a range of a file without reading holes. Bytes past the end of the file are zeros.
 fn read_part(file: &File, off: u64, len: u64) -> io::Result<Vec<u8>> {
     let mut bytes = vec![0; len as usize];
     if sparse::next_data(file, off..off + len)?.is_some() {
-        file.read_exact_at(&mut bytes, off)?;
+        let inside = file.metadata()?.len().saturating_sub(off).min(len);
+        file.read_exact_at(&mut bytes[..inside as usize], off)?;
     }
     Ok(bytes)
 }

@@ -20,6 +20,16 @@ pub struct Mapper {
 
 /// Returns the processes whose mappings have byte `offset` of the file. Other users' processes are seen by root only.
 pub fn mappers(path: &Path, offset: u64) -> Vec<Mapper> {
+    let mut found = mappers_of(path);
+    found.retain(|mapper| {
+        let into = offset.checked_sub(mapper.file_off);
+        into.is_some_and(|into| into < mapper.addresses.end - mapper.addresses.start)
+    });
+    found
+}
+
+/// Returns the processes that map the file. Other users' processes are seen by root only.
+pub fn mappers_of(path: &Path) -> Vec<Mapper> {
     let Ok(path) = fs::canonicalize(path) else { return Vec::new() };
     let Ok(status) = fs::metadata(&path) else { return Vec::new() };
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
@@ -29,12 +39,7 @@ pub fn mappers(path: &Path, offset: u64) -> Vec<Mapper> {
         // A process that ends meanwhile maps nothing.
         let maps = fs::read(process.path().join("maps")).unwrap_or_default();
         for line in maps.split(|byte| *byte == b'\n') {
-            let mapped = mapping(line).filter(|mapping| mapping.is_of(&path, &status));
-            let has = |mapping: &Mapping<'_>| {
-                let into = offset.checked_sub(mapping.offset);
-                into.is_some_and(|into| into < mapping.addresses.end - mapping.addresses.start)
-            };
-            if let Some(mapping) = mapped.filter(has) {
+            if let Some(mapping) = mapping(line).filter(|mapping| mapping.is_of(&path, &status)) {
                 let program = fs::read_to_string(process.path().join("comm")).unwrap_or_default();
                 let program = program.trim_end().to_owned();
                 found.push(Mapper { pid, program, addresses: mapping.addresses, file_off: mapping.offset });

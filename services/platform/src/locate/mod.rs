@@ -15,5 +15,5 @@ mod query;
 pub use error::LocateError;
 pub use holders::{Holder, Holders, holders};
 pub use locator::{Located, Locator, ModulePlace, NamespacePart, NamespacePlace, RegionPlace};
-pub use mappers::{Mapper, mappers};
+pub use mappers::{Mapper, mappers, mappers_of};
 pub use query::Query;

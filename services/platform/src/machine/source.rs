@@ -111,6 +111,23 @@ impl Machine {
     }
 }
 
+impl Module {
+    /// Parses the sections `[[module]]` of a machine file, without the rest of it (TOML).
+    ///
+    /// # Errors
+    /// Those of [`Machine::parse`].
+    pub fn parse_all(text: &str) -> Result<Vec<Module>, MachineError> {
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct Modules {
+            #[serde(rename = "module", default)]
+            modules: Vec<ModuleSource>,
+        }
+        let source: Modules = toml::from_str(text).map_err(|error| syntax(text, &error))?;
+        Reader { text }.modules(source.modules)
+    }
+}
+
 fn syntax(text: &str, error: &toml::de::Error) -> MachineError {
     let (line, column) = place(text, error.span().unwrap_or(0..0));
     // The parser puts words in backquotes: first the one that it found, then the ones that it expected.

@@ -1,7 +1,10 @@
 //! Modes of namespaces, and places of page maps.
 
+use serde::{Deserialize, Serialize};
+
 /// Mode of a namespace.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Mode {
     /// Page map for file systems with DAX.
     #[default]
@@ -27,7 +30,8 @@ impl Mode {
 }
 
 /// Place of a page map.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum MapLocation {
     /// In DRAM.
     Mem,

@@ -4,7 +4,7 @@
 const UNITS: [(u64, &str); 4] = [(1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
 
 /// Formats bytes for users: at most two decimal places, cut off.
-pub(crate) fn brief(bytes: u64) -> String {
+pub fn brief(bytes: u64) -> String {
     let Some((unit, word)) = UNITS.into_iter().find(|(unit, _)| bytes >= *unit) else {
         return format!("{bytes} B");
     };

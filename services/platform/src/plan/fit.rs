@@ -18,7 +18,7 @@ pub(super) struct Extent {
 /// # Errors
 /// Fails if a parameter is invalid in all regions, or the region has no space. These reasons precede the alignment of
 /// the size, which [`SizeRules::size`] checks.
-pub(super) fn fitted(
+pub(crate) fn fitted(
     rules: &SizeRules,
     request: &NamespaceRequest,
     usable: impl Fn(&CreateNamespace, u64) -> Result<u64, NamespaceError>,

@@ -1,7 +1,7 @@
 //! Words of shell commands.
 
 /// Quotes a word for a shell if it has characters that shells may interpret.
-pub(super) fn quote(text: &str) -> String {
+pub(crate) fn quote(text: &str) -> String {
     let plain = |character: char| character.is_ascii_alphanumeric() || "-_./:+,@%".contains(character);
     if !text.is_empty() && text.chars().all(plain) {
         return text.to_owned();
