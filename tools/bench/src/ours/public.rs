@@ -76,6 +76,8 @@ impl Database for PublicDatabase {
     }
 
     fn scan(&self) -> Result<u64> {
+        // A snapshot shows what is durable, and puts that are not synced are not yet.
+        self.store.make_durable()?;
         let mut digest = 0;
         for pair in self.tree()?.iter() {
             let (key, value) = pair?;
