@@ -66,6 +66,13 @@ fn stores(bench: &mut Bench<'_>, heap: &PoolHeap, object: PoolOffset) {
         .unwrap();
     });
     assert_eq!(counts, Counts::default(), "a transaction that only reads asks for nothing");
+    let (snapshot, counts) = bench.measure("snapshot", || heap.snapshot().unwrap());
+    assert_eq!(counts, Counts::default(), "a snapshot asks for nothing");
+    bench.one_drain(heap, "tx-1-beside-snapshot", |tx| {
+        tx.store8(object, 1);
+        Ok(())
+    });
+    drop(snapshot);
     for words in [1, 4, 16] {
         bench.one_drain(heap, &format!("tx-{words}"), |tx| {
             // Each on a line of its own.

@@ -90,6 +90,33 @@ fn failed_long_transaction_changes_nothing() {
     assert_eq!(left, free, "a transaction that failed has kept space");
 }
 
+/// A transaction that is longer than the log takes free space for its changes of older objects. A checkpoint gives it back.
+#[test]
+fn log_of_long_transaction_is_given_back() {
+    let heap = heap::create(Arc::new(memory::persistent(64 << 20)));
+    let tree = tree::create(&heap);
+    // Values of 8 bytes change in place: the transaction takes space for nothing else.
+    let put_all = |value: u64| {
+        let mut taken = 0;
+        heap.run(|tx| {
+            for number in 0..50_000u32 {
+                tree.insert_in(tx, &number.to_be_bytes(), &value.to_le_bytes())?;
+            }
+            taken = heap.stats()?.free_chunk_bytes;
+            Ok::<_, IndexError>(())
+        })
+        .unwrap();
+        heap.log().checkpoint().unwrap();
+        (taken, heap.stats().unwrap().free_chunk_bytes)
+    };
+    let (_, free) = put_all(1);
+    for value in 2..6 {
+        let (during, after) = put_all(value);
+        assert!(during < free - (1 << 20), "{during} of {free}: the changes lie in the log's ring");
+        assert_eq!(after, free, "after the transaction {value}");
+    }
+}
+
 /// A transaction may use most of a pool: its new objects take no space in the log.
 #[test]
 fn long_transaction_fills_pool() {

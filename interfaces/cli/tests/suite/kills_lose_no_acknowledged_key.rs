@@ -83,7 +83,7 @@ fn sigkill_loses_no_acknowledged_key() {
 /// Each load begins with a pool of 128 KiB, which grows to several megabytes, and its log with it.
 #[test]
 fn sigkill_during_growth_loses_no_acknowledged_key() {
-    kill_loads(20_000, scaled(10), || PoolFixture::of_size("128KiB"));
+    kill_loads(20_000, scaled(20), || PoolFixture::of_size("128KiB"));
 }
 
 /// Kills loads of `count` lines until `kills` have hit. The loads go on in one pool until one of them ends.
@@ -357,7 +357,7 @@ fn interrupted_copy_is_atomic() {
     std::fs::create_dir(&folder).unwrap();
     let copy = folder.join("copy");
     let mut whole = 0;
-    for round in 0..scaled(10) {
+    for round in 0..scaled(20) {
         let child = command(["pool", "copy", fixture.pool(), text(&copy)])
             .stdout(Stdio::null())
             .stderr(Stdio::null())
