@@ -521,7 +521,7 @@ fn map_new(
         if registry.insert(registered) {
             return Ok(map);
         }
-        Err(Failure::new(
+        Err(Failure::exists(
             -libc::EEXIST,
             format!(
                 "the addresses from {start:#x} on belong to a mapping of pmem2_map_from_existing that the program has \
@@ -586,7 +586,7 @@ pub unsafe extern "C" fn pmem2_map_from_existing(
                 "Provided mapping(addr {start:#x} len {len}) is already registered by libpmem2; delete that mapping \
                  first"
             );
-            return Err(Failure::new(code::MAP_EXISTS, text));
+            return Err(Failure::exists(code::MAP_EXISTS, text));
         }
         // SAFETY: - the caller's promise.
         unsafe { give(map, Box::into_raw(new).cast()) }
@@ -605,7 +605,7 @@ pub unsafe extern "C" fn pmem2_map_delete(map_ptr: *mut *mut c_void) -> c_int {
         // SAFETY: - as above.
         let map: &Map = unsafe { object(*place, "the mapping") }?;
         with_registry(|registry| {
-            let removed = registry.remove(map.start(), handle_of(map))?;
+            let removed = registry.remove(map.start(), map.len(), handle_of(map))?;
             // SAFETY: - the caller's promise.
             unsafe { release(removed.start, removed.owner) }.map_err(|error| {
                 // All is still mapped.
@@ -1258,7 +1258,7 @@ mod test {
         assert_eq!(pmem2_vm_reservation_get_size(null), 0);
     }
 
-    /// A failed call leaves errno alone, unless a system call has failed.
+    /// A failed call leaves errno alone, unless a system call has failed or a mapping is there.
     #[test]
     fn errno_is_that_of_a_system_call() {
         set_errno(libc::EXDEV);

@@ -9,7 +9,7 @@ use std::io;
 pub(crate) struct Failure {
     /// One of [`code`], or an errno, negative.
     pub(crate) code: i32,
-    /// The errno of the system call that failed; 0 for none.
+    /// The errno that the program finds: that of the system call that failed; 0 to leave it.
     pub(crate) errno: i32,
     pub(crate) text: String,
 }
@@ -18,6 +18,11 @@ impl Failure {
     /// Returns a failure with one of PMDK's codes.
     pub(crate) fn new(code: i32, text: impl Into<String>) -> Failure {
         Failure { code, errno: 0, text: text.into() }
+    }
+
+    /// Returns the failure of a call that meets a mapping that is there: errno is EEXIST, as PMDK leaves it.
+    pub(crate) fn exists(code: i32, text: impl Into<String>) -> Failure {
+        Failure { code, errno: libc::EEXIST, text: text.into() }
     }
 
     /// Returns the failure of a system call. `words` are PMDK's, which programs may look for.

@@ -1,6 +1,6 @@
 //! The mappings and the reservations of the process.
 //!
-//! Mappings do not overlap. One in a reservation knows the handle of the reservation, so walks over a reservation are walks
+//! Mappings do not overlap. One of no bytes may be at the start of another one, but not inside it. One in a reservation knows the handle of the reservation, so walks over a reservation are walks
 //! over the mappings.
 
 use crate::code;
@@ -42,11 +42,15 @@ pub(crate) struct Reservation {
     pub(crate) held_end: usize,
 }
 
+/// The first address; true if there are bytes; the handle. Mappings of no bytes may share an address, and come before the one
+/// that has bytes there.
+type Key = (usize, bool, usize);
+
 /// All of them.
 #[derive(Debug)]
 pub(crate) struct Registry {
-    /// By the first address. Mappings of no bytes may share one.
-    maps: BTreeMap<(usize, usize), Registered>,
+    /// In the order of their starts and of their ends.
+    maps: BTreeMap<Key, Registered>,
     reservations: BTreeMap<usize, Reservation>,
 }
 
@@ -61,12 +65,12 @@ impl Registry {
         if self.overlapping(map.start, map.end).next().is_some() {
             return false;
         }
-        self.maps.insert((map.start, map.handle), map).is_none()
+        self.maps.insert(map.key(), map).is_none()
     }
 
-    /// Removes the mapping with this handle.
-    pub(crate) fn remove(&mut self, start: usize, handle: usize) -> Result<Registered, Failure> {
-        self.maps.remove(&(start, handle)).ok_or_else(|| {
+    /// Removes the mapping with this handle, start and length.
+    pub(crate) fn remove(&mut self, start: usize, len: usize, handle: usize) -> Result<Registered, Failure> {
+        self.maps.remove(&(start, len != 0, handle)).ok_or_else(|| {
             let text = format!("Cannot find mapping {handle:#x} to delete; delete each mapping once");
             Failure::new(code::MAPPING_NOT_FOUND, text)
         })
@@ -144,13 +148,13 @@ impl Registry {
 
     /// Returns the last mapping in a reservation that ends at `address` or before.
     pub(crate) fn last_before(&self, handle: usize, address: usize) -> Option<&Registered> {
-        let before = self.maps.range(..(address, 0)).rev().map(|(_, map)| map);
+        let before = self.maps.range(..(address, false, 0)).rev().map(|(_, map)| map);
         before.filter(|map| map.is_in(handle)).find(|map| map.end <= address)
     }
 
     /// Returns the first mapping in a reservation that starts at `address` or after.
     pub(crate) fn first_after(&self, handle: usize, address: usize) -> Option<&Registered> {
-        self.maps.range((address, 0)..).map(|(_, map)| map).find(|map| map.is_in(handle))
+        self.maps.range((address, false, 0)..).map(|(_, map)| map).find(|map| map.is_in(handle))
     }
 
     /// Returns the parts of a range that mappings have, the last one first.
@@ -161,12 +165,16 @@ impl Registry {
 
     /// Returns the mappings with addresses of `start..end`, the last one first.
     fn overlapping(&self, start: usize, end: usize) -> impl Iterator<Item = &Registered> {
-        let before = self.maps.range(..(end, 0)).rev().map(|(_, map)| map);
+        let before = self.maps.range(..(end, false, 0)).rev().map(|(_, map)| map);
         before.take_while(move |map| map.end > start)
     }
 }
 
 impl Registered {
+    fn key(&self) -> Key {
+        (self.start, self.start != self.end, self.handle)
+    }
+
     /// Returns true if the mapping is in the reservation with this handle.
     fn is_in(&self, reservation: usize) -> bool {
         matches!(self.owner, Owner::Reservation { handle, .. } if handle == reservation)
@@ -203,10 +211,37 @@ mod test {
         }
         assert!(registry.insert(map(2, 4..5)) && registry.insert(map(3, 1..2)));
         let start = START + 2 * page();
-        assert_eq!(registry.remove(start, 2).unwrap_err().code, code::MAPPING_NOT_FOUND);
-        registry.remove(start, 1).unwrap();
-        assert_eq!(registry.remove(start, 1).unwrap_err().code, code::MAPPING_NOT_FOUND);
+        assert_eq!(registry.remove(start, 2 * page(), 2).unwrap_err().code, code::MAPPING_NOT_FOUND);
+        registry.remove(start, 2 * page(), 1).unwrap();
+        assert_eq!(registry.remove(start, 2 * page(), 1).unwrap_err().code, code::MAPPING_NOT_FOUND);
         assert!(registry.insert(map(2, 2..4)));
+    }
+
+    #[test]
+    fn mappings_of_no_bytes_hide_none() {
+        let mut registry = registry();
+        let empty = |handle, at: usize| Registered { owner: Owner::Program, ..map(handle, at..at) };
+        assert!(registry.insert(empty(8, 2)) && registry.insert(map(5, 2..6)));
+        assert!(registry.insert(empty(9, 2)) && registry.insert(empty(1, 6)) && registry.insert(empty(2, 2)));
+        assert!(
+            !registry.insert(empty(3, 3)) && !registry.insert(map(3, 2..3)) && !registry.insert(map(3, 5..7))
+        );
+        let at = |page_number: usize| START + page_number * page();
+        for start in [at(2), at(2) + 8, at(5)] {
+            assert_eq!(registry.parts_in(start, at(6)), [start..at(6)]);
+            assert_eq!(registry.parts_in(start, start + 1), [start..start + 1]);
+        }
+        assert_eq!(registry.first_in(RESERVATION, &(at(2)..at(3))).unwrap().handle, 5);
+        assert_eq!(
+            registry.place(RESERVATION, 2 * page(), page(), 1).unwrap_err().code,
+            code::MAPPING_EXISTS
+        );
+        assert_eq!(
+            registry.remove_reservation(RESERVATION).unwrap_err().code,
+            code::VM_RESERVATION_NOT_EMPTY
+        );
+        assert_eq!(registry.remove(at(2), 0, 9).unwrap(), empty(9, 2));
+        assert_eq!(registry.remove(at(2), 4 * page(), 5).unwrap().handle, 5);
     }
 
     #[test]
