@@ -18,6 +18,7 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
+#include <time.h>
 #include <ucontext.h>
 #include <unistd.h>
 
@@ -119,7 +120,7 @@ static void interrupt(void (*call)(void))
     sigaction(SIGALRM, &action, NULL);
     struct itimerval every = {{0, 100}, {0, 100}}, none = {{0, 0}, {0, 0}};
     setitimer(ITIMER_REAL, &every, NULL);
-    while (handled < 5000)
+    while (handled < 1500)
         call();
     setitimer(ITIMER_REAL, &none, NULL);
     printf("each call returned\n");
@@ -169,9 +170,20 @@ static void shrink(void)
            (char *)pmem2_vm_reservation_get_address(reservation) - first);
 }
 
+/* A library that hangs is killed. */
+static void limit_time(void)
+{
+    struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGKILL};
+    struct itimerspec limit = {.it_value = {100, 0}};
+    timer_t timer;
+    if (timer_create(CLOCK_MONOTONIC, &event, &timer) != 0 || timer_settime(timer, 0, &limit, NULL) != 0)
+        perror("timer");
+}
+
 int main(int count, char **arguments)
 {
     const char *name = count > 1 ? arguments[1] : "";
+    limit_time();
     setvbuf(stdout, NULL, _IONBF, 0);
     int file = open("file", O_RDWR | O_CREAT, 0600);
     if (ftruncate(file, PAGES * PAGE) != 0 || pmem2_source_from_fd(&source, file) != 0

@@ -1271,7 +1271,7 @@ mod test {
         assert_eq!((errno(), source), (libc::EBADF, ptr::null_mut()));
     }
 
-    /// A mapping of the page cache whose file has shrunk is synced without an error.
+    /// A range without a mapping of the library needs no sync.
     #[test]
     fn pages_that_are_not_mapped_are_left_out() {
         // SAFETY: - the kernel checks the address.

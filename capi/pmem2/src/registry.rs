@@ -157,10 +157,18 @@ impl Registry {
         self.maps.range((address, false, 0)..).map(|(_, map)| map).find(|map| map.is_in(handle))
     }
 
-    /// Returns the parts of a range that mappings have, the last one first.
-    pub(crate) fn parts_in(&self, start: usize, end: usize) -> Vec<Range<usize>> {
-        let parts = self.overlapping(start, end).map(|map| map.start.max(start)..map.end.min(end));
-        parts.filter(|part| !part.is_empty()).collect()
+    /// Returns the first part of a range that a mapping has.
+    ///
+    /// # Cost
+    /// No allocation: a signal handler may have interrupted one.
+    pub(crate) fn first_part(&self, start: usize, end: usize) -> Option<Range<usize>> {
+        let before = self.maps.range(..=(start, true, usize::MAX)).next_back().map(|(_, map)| map);
+        let first = before.filter(|map| map.end > start).or_else(|| {
+            let mut after = self.maps.range((start, true, usize::MAX)..).map(|(_, map)| map);
+            after.find(|map| map.start != map.end)
+        })?;
+        let part = first.start.max(start)..first.end.min(end);
+        (!part.is_empty()).then_some(part)
     }
 
     /// Returns the mappings with addresses of `start..end`, the last one first.
@@ -228,8 +236,8 @@ mod test {
         );
         let at = |page_number: usize| START + page_number * page();
         for start in [at(2), at(2) + 8, at(5)] {
-            assert_eq!(registry.parts_in(start, at(6)), [start..at(6)]);
-            assert_eq!(registry.parts_in(start, start + 1), [start..start + 1]);
+            assert_eq!(registry.first_part(start, at(6)), Some(start..at(6)));
+            assert_eq!(registry.first_part(start, start + 1), Some(start..start + 1));
         }
         assert_eq!(registry.first_in(RESERVATION, &(at(2)..at(3))).unwrap().handle, 5);
         assert_eq!(
@@ -266,8 +274,19 @@ mod test {
             assert_eq!(handle(registry.first_after(RESERVATION, at(page_number))), after, "{page_number}");
         }
         assert_eq!(handle(registry.first_after(8, START)), 0);
-        assert_eq!(registry.parts_in(at(3) + 5, at(7)), [at(6)..at(7), at(4)..at(5), at(3) + 5..at(4)]);
-        assert!(registry.parts_in(at(3), at(3)).is_empty() && registry.parts_in(at(5), at(6)).is_empty());
+        for (start, end, wanted) in [
+            (at(3) + 5, at(7), Some(at(3) + 5..at(4))),
+            (at(4), at(7), Some(at(4)..at(5))),
+            (at(5), at(7), Some(at(6)..at(7))),
+            (at(7), usize::MAX, Some(at(9)..at(12))),
+            (at(9), at(9) + 1, Some(at(9)..at(9) + 1)),
+            (at(3), at(3), None),
+            (at(5), at(6), None),
+            (0, at(2), None),
+            (at(12), usize::MAX, None),
+        ] {
+            assert_eq!(registry.first_part(start, end), wanted, "{start:#x}..{end:#x}");
+        }
         assert_eq!(
             registry.remove_reservation(RESERVATION).unwrap_err().code,
             code::VM_RESERVATION_NOT_EMPTY

@@ -1,7 +1,11 @@
 //! Failed system calls, mappings that touch each other, and signal handlers: what the program sees.
 
 use lode_capi_compare::{Library, Program};
+use std::os::unix::process::ExitStatusExt;
 use std::process::Output;
+
+/// The signal of abort(3).
+const SIGABRT: i32 = 6;
 
 /// Runs a case on our library and on Debian's, in this order. `None` if Debian's is not installed.
 fn run(case: &str) -> Option<[Output; 2]> {
@@ -22,4 +26,33 @@ fn compare(case: &str) -> Option<String> {
 fn touching_mappings_are_seen() {
     let Some(text) = compare("touching mappings") else { return };
     assert_eq!(text.matches("calls of msync 1\n").count(), 3, "{text}");
+}
+
+/// A signal that interrupts the file system is no failure of the medium: msync is called again.
+#[test]
+fn interrupted_syncs_are_repeated() {
+    let Some(text) = compare("EINTR") else { return };
+    assert_eq!(text, "returned after 2\n");
+}
+
+/// A process whose medium fails ends, also if the file system has no memory or the program has unmapped a page.
+#[test]
+fn failed_syncs_end_the_process() {
+    for (case, words) in
+        [("EIO", "Input/output error"), ("ENOMEM", "Cannot allocate"), ("unmapped", "Cannot allocate")]
+    {
+        let Some([ours, theirs]) = run(case) else { return };
+        assert_eq!([ours.status.signal(), theirs.status.signal()], [Some(SIGABRT); 2], "{case}");
+        let message = String::from_utf8_lossy(&ours.stderr);
+        assert!(message.contains(words) && message.ends_with("; stores are lost\n"), "{message}");
+    }
+}
+
+/// A signal handler that interrupts persist, or the allocation of memory, may call persist.
+#[test]
+fn handlers_may_persist() {
+    for case in ["interrupted persist", "interrupted malloc"] {
+        let Some(text) = compare(case) else { return };
+        assert_eq!(text, "each call returned\n", "{case}");
+    }
 }
