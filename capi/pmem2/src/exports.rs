@@ -918,15 +918,17 @@ pub extern "C" fn pmem2_vm_reservation_shrink(rsv: *mut c_void, offset: usize, s
         with_registry(|registry| {
             registry.check_shrink(rsv.addr(), offset, size)?;
             let old = registry.reservation(rsv.addr())?;
-            let new = old.without(offset, size);
-            // What the front loses, and what the end no longer holds.
-            for gone in [old.start..new.start, new.held_end..old.held_end] {
-                if gone.is_empty() {
-                    continue;
-                }
+            let mut new = old.without(offset, size);
+            let (front, tail) = (old.start..new.start, new.held_end..old.held_end);
+            if !front.is_empty() {
                 // SAFETY: - the addresses belong to the reservation, and no mapping has them.
-                unsafe { unmap_program(gone.start, gone.len()) }
+                unsafe { unmap_program(front.start, front.len()) }
                     .map_err(|error| Failure::of_call("munmap", &error))?;
+            }
+            // The end may stay held: no part of the reservation is there.
+            // SAFETY: - as above.
+            if !tail.is_empty() && unsafe { unmap_program(tail.start, tail.len()) }.is_err() {
+                new.held_end = tail.end;
             }
             *registry.reservation_mut(rsv.addr())? = new;
             Ok(())

@@ -138,6 +138,14 @@ impl Registry {
             );
             return Err(Failure::new(code::MAPPING_EXISTS, text));
         }
+        if let Some(existing) = self.overlapping(start, start + len).next() {
+            let text = format!(
+                "the addresses from {start:#x} on belong to mapping {:#x} of pmem2_map_from_existing; delete the \
+                 mapping first",
+                existing.handle
+            );
+            return Err(Failure::exists(-libc::EEXIST, text));
+        }
         Ok(start)
     }
 
@@ -297,6 +305,7 @@ mod test {
     fn places_are_checked() {
         let mut registry = registry();
         registry.insert(map(1, 2..4));
+        registry.insert(Registered { owner: Owner::Program, ..map(2, 12..13) });
         let (one, four) = (page(), 4 * page());
         for (offset, len, align, wanted) in [
             (1, one, one, Err(code::OFFSET_UNALIGNED)),
@@ -305,6 +314,7 @@ mod test {
             (one, usize::MAX, one, Err(code::LENGTH_OUT_OF_RANGE)),
             (5 * one, one, four, Err(code::ADDRESS_UNALIGNED)),
             (one, 2 * one, one, Err(code::MAPPING_EXISTS)),
+            (11 * one, 2 * one, one, Err(-libc::EEXIST)),
             (8 * one, one, four, Ok(START + 8 * one)),
             (15 * one, one, one, Ok(START + 15 * one)),
         ] {
