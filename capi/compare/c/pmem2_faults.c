@@ -66,11 +66,16 @@ static void trap(unsigned number, int which, int how)
 
 extern void *__libc_malloc(size_t);
 static volatile long allocations;
+static volatile int has_no_memory;
 
 /* Takes the place of the C library's function, for the library, too. */
 void *malloc(size_t len)
 {
     allocations++;
+    if (has_no_memory) {
+        errno = ENOMEM;
+        return NULL;
+    }
     return __libc_malloc(len);
 }
 
@@ -130,6 +135,17 @@ static void persist_nothing(void)
 {
     for (int times = 0; times < 100; times++)
         persist(start, 8);
+}
+
+static void no_memory(void)
+{
+    struct pmem2_config *other;
+    pmem2_errormsg();
+    has_no_memory = 1;
+    errno = 0;
+    int result = pmem2_config_new(&other), found = errno;
+    has_no_memory = 0;
+    printf("%d %d: %.6s\n", result, found, pmem2_errormsg());
 }
 
 static void count_allocations(void)
@@ -214,6 +230,8 @@ int main(int count, char **arguments)
         interrupt(persist_nothing);
     } else if (strcmp(name, "allocations") == 0) {
         count_allocations();
+    } else if (strcmp(name, "no memory") == 0) {
+        no_memory();
     } else if (strcmp(name, "taken place") == 0) {
         taken_place();
     } else if (strcmp(name, "shrink") == 0) {

@@ -23,6 +23,7 @@ use lode_pmem::{
     Sysfs, deep_flush_region, msync_program, program_align, reserve_program, reserve_program_again,
     unmap_program,
 };
+use std::alloc::{Layout, alloc};
 use std::ffi::{c_char, c_int, c_uint, c_void};
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -117,7 +118,21 @@ unsafe fn give_object<T>(place: *mut *mut c_void, value: T) -> Result<(), Failur
         return Err(Failure::null("the place of the result"));
     }
     // SAFETY: - the caller's promise.
-    unsafe { give(place, Box::into_raw(Box::new(value)).cast()) }
+    unsafe { give(place, Box::into_raw(boxed(value)?).cast()) }
+}
+
+/// Returns the value in memory of its own. `Box::new` would end the process where there is none.
+fn boxed<T>(value: T) -> Result<Box<T>, Failure> {
+    const { assert!(size_of::<T>() != 0, "an object needs an address of its own") };
+    // SAFETY: - the layout has bytes.
+    let place = unsafe { alloc(Layout::new::<T>()) }.cast::<T>();
+    if place.is_null() {
+        return Err(Failure::no_memory());
+    }
+    // SAFETY: - the new memory is valid for a store of this type.
+    unsafe { place.write(value) };
+    // SAFETY: - the memory comes from the allocator of boxes, with their layout, and has a value.
+    Ok(unsafe { Box::from_raw(place) })
 }
 
 /// Frees the object whose address is at `place`, if there is one, and stores null.
@@ -482,20 +497,29 @@ pub unsafe extern "C" fn pmem2_map_new(
         let source: &Source = unsafe { object(src, "the source") }?;
         let sysfs = Sysfs::default();
         let plan = Plan::of(config, source, &sysfs)?;
-        let map = with_registry(|registry| map_new(registry, config, source, &plan, &sysfs))?;
+        let forced = variable("PMEM2_FORCE_GRANULARITY");
+        let forced = Granularity::forced(forced.as_deref());
+        let is_flushable = flushing().reaches_persistence();
+        // What the kernel tells about the device is read before the registry is locked.
+        let [paged, direct] = [false, true]
+            .map(|is_direct| plan::granularity(&plan, source, forced, is_direct, is_flushable, &sysfs));
+        let mut new = boxed(Map::new(0, plan.view.len, paged, Deep::of(source, &sysfs)))?;
+        with_registry(|registry| map_new(registry, config, source, &plan, direct, &mut new))?;
         // SAFETY: - as above.
-        unsafe { give(map_ptr, Box::into_raw(map).cast()) }
+        unsafe { give(map_ptr, Box::into_raw(new).cast()) }
     })
 }
 
-/// Maps, and enters the mapping in the registry, which is locked so that no other thread takes the same place.
+/// Maps, and enters the mapping in the registry, which is locked so that no other thread takes the same place. `direct` is
+/// the granularity if the kernel accepts MAP_SYNC, `map` has the other one.
 fn map_new(
     registry: &mut Registry,
     config: &Config,
     source: &Source,
     plan: &Plan,
-    sysfs: &Sysfs,
-) -> Result<Box<Map>, Failure> {
+    direct: Granularity,
+    map: &mut Map,
+) -> Result<(), Failure> {
     let start = match config.place {
         Some((handle, offset)) => {
             // Only a node asks for more than a page.
@@ -511,15 +535,11 @@ fn map_new(
     // SAFETY: - the addresses are reserved, and no mapping has them.
     let mapped = unsafe { plan.view.map_at(start) };
     let outcome = mapped.map_err(|error| plan::refused(source, config.access, &error)).and_then(|is_direct| {
-        let forced = variable("PMEM2_FORCE_GRANULARITY");
-        let forced = Granularity::forced(forced.as_deref());
-        let is_flushable = flushing().reaches_persistence();
-        let found = plan::granularity(plan, source, forced, is_direct, is_flushable, sysfs);
-        found.check(plan.required)?;
-        let map = Box::new(Map::new(start, plan.view.len, found, Deep::of(source, sysfs)));
-        let registered = Registered { start, end: start + plan.view.len, handle: handle_of(&map), owner };
+        map.place(start, if is_direct { direct } else { map.granularity() });
+        map.granularity().check(plan.required)?;
+        let registered = Registered { start, end: start + plan.view.len, handle: handle_of(map), owner };
         if registry.insert(registered) {
-            return Ok(map);
+            return Ok(());
         }
         Err(Failure::exists(
             -libc::EEXIST,
@@ -579,7 +599,7 @@ pub unsafe extern "C" fn pmem2_map_from_existing(
         if map.is_null() {
             return Err(Failure::null("the place of the result"));
         }
-        let new = Box::new(Map::new(start, len, granularity, Deep::of(source, &Sysfs::default())));
+        let new = boxed(Map::new(start, len, granularity, Deep::of(source, &Sysfs::default())))?;
         let registered = Registered { start, end, handle: handle_of(&new), owner: Owner::Program };
         if !with_registry(|registry| Ok(registry.insert(registered)))? {
             let text = format!(
@@ -844,23 +864,21 @@ pub unsafe extern "C" fn pmem2_vm_reservation_new(
     guarded(|| {
         // SAFETY: - the caller's promise.
         unsafe { give(rsv_ptr, ptr::null_mut()) }?;
+        // The handle is the address of a byte, which stays the program's until the reservation is deleted.
+        let handle = boxed(0u8)?;
         let reservation = Reservation::new(addr.addr(), size)?;
         let (start, held) = (reservation.start, reservation.held_end - reservation.start);
-        // The handle is the address of a byte, which stays the program's until the reservation is deleted.
-        let handle = Box::into_raw(Box::new(0u8));
         let entered = with_registry(|registry| {
-            registry.insert_reservation(handle.addr(), reservation);
+            registry.insert_reservation(ptr::from_ref(&*handle).addr(), reservation);
             Ok(())
         });
         if let Err(failure) = entered {
             // SAFETY: - no one has got the addresses.
             let _ = unsafe { unmap_program(start, held) };
-            // SAFETY: - no one has got the handle.
-            drop(unsafe { Box::from_raw(handle) });
             return Err(failure);
         }
         // SAFETY: - the caller's promise.
-        unsafe { give(rsv_ptr, handle.cast()) }
+        unsafe { give(rsv_ptr, Box::into_raw(handle).cast()) }
     })
 }
 

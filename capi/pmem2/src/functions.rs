@@ -85,7 +85,7 @@ pub(crate) unsafe extern "C" fn persist_pages(start: *const c_void, len: usize) 
         Ok(Ok(())) => {}
         other => {
             let error = other.ok().and_then(Result::err);
-            let error = error.map_or_else(|| Failure::broken().text, |error| error.to_string());
+            let error = error.map_or(Failure::broken().text, |error| error.to_string().into());
             // A process without standard error ends all the same.
             let _ = writeln!(
                 io::stderr(),
@@ -102,19 +102,19 @@ fn persist_parts(start: usize, len: usize) -> io::Result<()> {
     while done < end {
         match REGISTRY.with(|registry| registry.first_part(done, end)) {
             Some(Some(part)) => {
-                sync(&part)?;
+                persist_range(&part)?;
                 done = part.end;
             }
             Some(None) => return Ok(()),
             // A signal handler in the middle of a change of the registry.
-            None => return sync_mapped(done..end),
+            None => return persist_mapped(done..end),
         }
     }
     Ok(())
 }
 
 /// Syncs a range whose pages are mapped. A signal that interrupts the file system is no failure of the medium.
-fn sync(range: &Range<usize>) -> io::Result<()> {
+fn persist_range(range: &Range<usize>) -> io::Result<()> {
     loop {
         match msync_program(range.start, range.len()) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -123,16 +123,16 @@ fn sync(range: &Range<usize>) -> io::Result<()> {
     }
 }
 
-/// Syncs the pages of a range that are mapped, whoever has mapped them.
-fn sync_mapped(range: Range<usize>) -> io::Result<()> {
+/// Syncs the pages of a range that are mapped, by the library or by the program.
+fn persist_mapped(range: Range<usize>) -> io::Result<()> {
     let mut start = range.start - range.start % page();
     while start < range.end {
         let chunk = (range.end - start).min(CHUNK * page());
         if are_mapped(start, chunk) {
-            sync(&(start..start + chunk))?;
+            persist_range(&(start..start + chunk))?;
         } else {
             for start in (start..start + chunk).step_by(page()).filter(|start| are_mapped(*start, 1)) {
-                sync(&(start..start + 1))?;
+                persist_range(&(start..start + 1))?;
             }
         }
         start = start.saturating_add(chunk);

@@ -78,3 +78,10 @@ fn reservation_shrinks_as_a_whole() {
     let Some(text) = compare("shrink") else { return };
     assert!(text.ends_with("size 2097152 at 2097152\n"), "{text}");
 }
+
+/// A call that gets no memory for its object fails.
+#[test]
+fn objects_without_memory_are_refused() {
+    let Some(text) = compare("no memory") else { return };
+    assert_eq!(text, "-12 12: malloc\n");
+}
