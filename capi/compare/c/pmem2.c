@@ -8,6 +8,7 @@
  * differ, so they are not shown.
  */
 #define _GNU_SOURCE
+#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <sys/mman.h>
@@ -285,7 +286,10 @@ static void map_new(void)
     if (maps[slot] != NULL || configs[of_config] == NULL || sources[of_source] == NULL)
         return;
     struct pmem2_map *map = (void *)8;
+    errno = 0;
     CALL(result = pmem2_map_new(&map, configs[of_config], sources[of_source]));
+    if (result == -EEXIST)
+        printf(" errno %d", errno);
     printf(" null %d", map == NULL);
     tell(result);
     maps[slot] = result == 0 ? map : NULL;
@@ -309,7 +313,10 @@ static void map_from_existing(void)
     char *start = area + offset;
     if (how == 0 && maps[of_map] != NULL)
         start = pmem2_map_get_address(maps[of_map]);
+    errno = 0;
     CALL(result = pmem2_map_from_existing(&maps[slot], sources[of_source], start, len, (enum pmem2_granularity)granularity));
+    if (result == PMEM2_E_MAP_EXISTS)
+        printf(" errno %d", errno);
     tell(result);
     if (result == 0) {
         existing[slot] = start;

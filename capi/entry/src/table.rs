@@ -1,41 +1,35 @@
 //! A table of the process, and its lock, which forks and signal handlers can't hang.
 //!
-//! The lock is the C library's: a thread that waits sleeps, and a child of a fork releases the lock that its parent took. A
-//! signal handler may interrupt the thread that holds it. There the handler's own call finds the table busy, and its fork
-//! leaves the lock to the interrupted call, which goes on in the parent and in the child.
+//! The lock is a word with the name of its owner. One instruction takes the lock and names the owner, so that a signal
+//! handler knows at each moment whether it has interrupted the owner. There the handler's own call finds the table busy, and
+//! its fork leaves the lock to the interrupted call, which goes on in the parent and in the child. Elsewhere the handler takes
+//! the lock. A thread that waits sleeps, and a child of a fork releases the lock that its parent took.
 
-use std::cell::{Cell, UnsafeCell};
+use crate::process::{errno, set_errno};
+use std::cell::UnsafeCell;
 use std::ptr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-thread_local! {
-    /// A byte whose address names the thread, also in a child of its fork.
-    static NAME: Cell<u8> = const { Cell::new(0) };
-}
+/// In the lock's word: a thread may sleep. Names have no such bit: they are addresses of the C library's structures.
+const SLEEPERS: usize = 1;
 
 /// A value that any thread may use.
 #[derive(Debug)]
 pub struct Table<T> {
-    mutex: UnsafeCell<libc::pthread_mutex_t>,
-    /// The name of the thread that holds the lock; 0 for none.
+    /// The name of the thread that holds the lock, with [`SLEEPERS`]; 0 for none.
     owner: AtomicUsize,
     /// Forks that the owner's signal handlers have begun, and not ended.
     forks: AtomicUsize,
     content: UnsafeCell<T>,
 }
 
-// SAFETY: - the content is used by the holder of the lock alone, and the C library's lock takes calls of any thread.
+// SAFETY: - the content is used by the holder of the lock alone.
 unsafe impl<T: Send> Sync for Table<T> {}
 
 impl<T: 'static> Table<T> {
     /// Returns a table with this content.
     pub const fn new(content: T) -> Table<T> {
-        Table {
-            mutex: UnsafeCell::new(libc::PTHREAD_MUTEX_INITIALIZER),
-            owner: AtomicUsize::new(0),
-            forks: AtomicUsize::new(0),
-            content: UnsafeCell::new(content),
-        }
+        Table { owner: AtomicUsize::new(0), forks: AtomicUsize::new(0), content: UnsafeCell::new(content) }
     }
 
     /// Uses the content. `None` in a signal handler that interrupted a use in the same thread.
@@ -80,27 +74,59 @@ impl<T: 'static> Table<T> {
     /// Returns true if this thread holds the lock.
     fn is_own(&self) -> bool {
         // ORDER: only this thread stores its own name.
-        self.owner.load(Ordering::Relaxed) == name()
+        self.owner.load(Ordering::Relaxed) & !SLEEPERS == name()
     }
 
-    fn lock(&'static self) {
-        // SAFETY: - the lock is never moved nor destroyed: the table is a static.
-        unsafe { libc::pthread_mutex_lock(self.mutex.get()) };
-        // ORDER: read by this thread alone, as its own name.
-        self.owner.store(name(), Ordering::Relaxed);
+    fn lock(&self) {
+        // The thread that has slept does not know whether others sleep.
+        let mut wanted = name();
+        loop {
+            // ORDER: pairs with `unlock`: what the last owner stored is visible.
+            match self.owner.compare_exchange(0, wanted, Ordering::Acquire, Ordering::Relaxed) {
+                Ok(_) => return,
+                Err(found) => {
+                    self.sleep(found);
+                    wanted |= SLEEPERS;
+                }
+            }
+        }
     }
 
-    fn unlock(&'static self) {
-        // ORDER: as in `lock`.
-        self.owner.store(0, Ordering::Relaxed);
-        // SAFETY: - this thread, or in a child of a fork its only one, took the lock.
-        unsafe { libc::pthread_mutex_unlock(self.mutex.get()) };
+    /// Sleeps until the owner that was found has released the lock, or for no reason.
+    fn sleep(&self, found: usize) {
+        let marked = found | SLEEPERS;
+        // ORDER: a mark for the owner, which the kernel compares again.
+        let outcome = self.owner.compare_exchange(found, marked, Ordering::Relaxed, Ordering::Relaxed);
+        if outcome.is_ok() {
+            // The lower half of the word is enough: while it has the mark, an owner is there, and wakes the sleepers.
+            futex(&self.owner, libc::FUTEX_WAIT, marked as u32);
+        }
+    }
+
+    fn unlock(&self) {
+        // ORDER: pairs with `lock`: what this owner stored is visible to the next one.
+        if self.owner.swap(0, Ordering::Release) & SLEEPERS != 0 {
+            futex(&self.owner, libc::FUTEX_WAKE, 1);
+        }
     }
 }
 
-/// Returns a number that names the thread.
+/// Calls futex(2) on the lower half of a word.
+fn futex(word: &AtomicUsize, operation: i32, value: u32) {
+    const { assert!(cfg!(target_endian = "little"), "the lower half comes first") };
+    let no_limit = ptr::null::<libc::timespec>();
+    let operation = operation | libc::FUTEX_PRIVATE_FLAG;
+    let before = errno();
+    // SAFETY: - the word is valid for loads; the kernel stores nothing.
+    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr().cast::<u32>(), operation, value, no_limit) };
+    // A caller that finds the word changed, or a signal, looks at the word again.
+    set_errno(before);
+}
+
+/// Returns a number that names the thread, also in a child of its fork.
 fn name() -> usize {
-    NAME.with(|byte| ptr::from_ref(byte).addr())
+    // SAFETY: - the C library's function has no requirement.
+    unsafe { libc::pthread_self() as usize }
 }
 
 #[cfg(test)]
@@ -131,6 +157,29 @@ mod test {
         // SAFETY: - `status` is valid for a store.
         assert_eq!(unsafe { libc::waitpid(child.unwrap(), &raw mut status, 0) }, child.unwrap());
         assert_eq!((status, is_busy, is_free), (0, true, true));
+    }
+
+    #[test]
+    fn threads_take_turns() {
+        let table: &'static Table<(u64, u64)> = Box::leak(Box::new(Table::new((0, 0))));
+        let add = move || {
+            for _ in 0..20_000 {
+                let equal = table.with(|(first, second)| {
+                    *first += 1;
+                    // Others run, and find the lock taken.
+                    if *first % 1_000 == 0 {
+                        thread::yield_now();
+                    }
+                    *second += 1;
+                    first == second
+                });
+                assert_eq!(equal, Some(true));
+            }
+        };
+        let threads: Vec<_> = (0..6).map(|_| thread::spawn(add)).collect();
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+        assert_eq!(table.with(|content| *content), Some((120_000, 120_000)));
+        assert_eq!(table.owner.load(Ordering::Relaxed), 0);
     }
 
     #[test]

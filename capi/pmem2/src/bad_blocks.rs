@@ -25,13 +25,21 @@ impl BadBlocks {
             Failure::new(code::NOSUPP, text)
         })?;
         let backing = open.backing(sysfs);
-        let ranges = backing.lost_ranges(open.file).map_err(|error| Failure::of_call("ioctl", &error))?;
+        let ranges = backing.lost_ranges(open.file).map_err(|error| {
+            let failure = Failure::of_call("ioctl", &error);
+            match error.raw_os_error() {
+                Some(libc::EOPNOTSUPP) => failure
+                    .and("a device below the file's composed device has bad blocks; list those of its parts"),
+                Some(libc::EACCES) => failure.and("the region has bad blocks; run as root"),
+                _ => failure,
+            }
+        })?;
         Ok(BadBlocks { backing, file: open.file, is_node: open.is_node, left: ranges.into_iter() })
     }
 
     /// Returns the next one, in bytes of the source.
     pub(crate) fn next(&mut self) -> Result<Range<usize>, Failure> {
-        let none = |text: &str| Failure::new(code::NO_BAD_BLOCK_FOUND, text);
+        let none = |text: &'static str| Failure::new(code::NO_BAD_BLOCK_FOUND, text);
         if !self.backing.has_region() {
             return Err(none("Cannot find any matching device, no bad blocks found"));
         }

@@ -23,6 +23,7 @@ use lode_pmem::{
     Sysfs, deep_flush_region, msync_program, program_align, reserve_program, reserve_program_again,
     unmap_program,
 };
+use std::alloc::{Layout, alloc};
 use std::ffi::{c_char, c_int, c_uint, c_void};
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -117,7 +118,21 @@ unsafe fn give_object<T>(place: *mut *mut c_void, value: T) -> Result<(), Failur
         return Err(Failure::null("the place of the result"));
     }
     // SAFETY: - the caller's promise.
-    unsafe { give(place, Box::into_raw(Box::new(value)).cast()) }
+    unsafe { give(place, Box::into_raw(boxed(value)?).cast()) }
+}
+
+/// Returns the value in memory of its own. `Box::new` would end the process where there is none.
+fn boxed<T>(value: T) -> Result<Box<T>, Failure> {
+    const { assert!(size_of::<T>() != 0, "an object needs an address of its own") };
+    // SAFETY: - the layout has bytes.
+    let place = unsafe { alloc(Layout::new::<T>()) }.cast::<T>();
+    if place.is_null() {
+        return Err(Failure::no_memory());
+    }
+    // SAFETY: - the new memory is valid for a store of this type.
+    unsafe { place.write(value) };
+    // SAFETY: - the memory comes from the allocator of boxes, with their layout, and has a value.
+    Ok(unsafe { Box::from_raw(place) })
 }
 
 /// Frees the object whose address is at `place`, if there is one, and stores null.
@@ -482,20 +497,29 @@ pub unsafe extern "C" fn pmem2_map_new(
         let source: &Source = unsafe { object(src, "the source") }?;
         let sysfs = Sysfs::default();
         let plan = Plan::of(config, source, &sysfs)?;
-        let map = with_registry(|registry| map_new(registry, config, source, &plan, &sysfs))?;
+        let forced = variable("PMEM2_FORCE_GRANULARITY");
+        let forced = Granularity::forced(forced.as_deref());
+        let is_flushable = flushing().reaches_persistence();
+        // What the kernel tells about the device is read before the registry is locked.
+        let [paged, direct] = [false, true]
+            .map(|is_direct| plan::granularity(&plan, source, forced, is_direct, is_flushable, &sysfs));
+        let mut new = boxed(Map::new(0, plan.view.len, paged, Deep::of(source, &sysfs)))?;
+        with_registry(|registry| map_new(registry, config, source, &plan, direct, &mut new))?;
         // SAFETY: - as above.
-        unsafe { give(map_ptr, Box::into_raw(map).cast()) }
+        unsafe { give(map_ptr, Box::into_raw(new).cast()) }
     })
 }
 
-/// Maps, and enters the mapping in the registry, which is locked so that no other thread takes the same place.
+/// Maps, and enters the mapping in the registry, which is locked so that no other thread takes the same place. `direct` is
+/// the granularity if the kernel accepts MAP_SYNC, `map` has the other one.
 fn map_new(
     registry: &mut Registry,
     config: &Config,
     source: &Source,
     plan: &Plan,
-    sysfs: &Sysfs,
-) -> Result<Box<Map>, Failure> {
+    direct: Granularity,
+    map: &mut Map,
+) -> Result<(), Failure> {
     let start = match config.place {
         Some((handle, offset)) => {
             // Only a node asks for more than a page.
@@ -511,17 +535,13 @@ fn map_new(
     // SAFETY: - the addresses are reserved, and no mapping has them.
     let mapped = unsafe { plan.view.map_at(start) };
     let outcome = mapped.map_err(|error| plan::refused(source, config.access, &error)).and_then(|is_direct| {
-        let forced = variable("PMEM2_FORCE_GRANULARITY");
-        let forced = Granularity::forced(forced.as_deref());
-        let is_flushable = flushing().reaches_persistence();
-        let found = plan::granularity(plan, source, forced, is_direct, is_flushable, sysfs);
-        found.check(plan.required)?;
-        let map = Box::new(Map::new(start, plan.view.len, found, Deep::of(source, sysfs)));
-        let registered = Registered { start, end: start + plan.view.len, handle: handle_of(&map), owner };
+        map.place(start, if is_direct { direct } else { map.granularity() });
+        map.granularity().check(plan.required)?;
+        let registered = Registered { start, end: start + plan.view.len, handle: handle_of(map), owner };
         if registry.insert(registered) {
-            return Ok(map);
+            return Ok(());
         }
-        Err(Failure::new(
+        Err(Failure::exists(
             -libc::EEXIST,
             format!(
                 "the addresses from {start:#x} on belong to a mapping of pmem2_map_from_existing that the program has \
@@ -579,14 +599,14 @@ pub unsafe extern "C" fn pmem2_map_from_existing(
         if map.is_null() {
             return Err(Failure::null("the place of the result"));
         }
-        let new = Box::new(Map::new(start, len, granularity, Deep::of(source, &Sysfs::default())));
+        let new = boxed(Map::new(start, len, granularity, Deep::of(source, &Sysfs::default())))?;
         let registered = Registered { start, end, handle: handle_of(&new), owner: Owner::Program };
         if !with_registry(|registry| Ok(registry.insert(registered)))? {
             let text = format!(
                 "Provided mapping(addr {start:#x} len {len}) is already registered by libpmem2; delete that mapping \
                  first"
             );
-            return Err(Failure::new(code::MAP_EXISTS, text));
+            return Err(Failure::exists(code::MAP_EXISTS, text));
         }
         // SAFETY: - the caller's promise.
         unsafe { give(map, Box::into_raw(new).cast()) }
@@ -605,7 +625,7 @@ pub unsafe extern "C" fn pmem2_map_delete(map_ptr: *mut *mut c_void) -> c_int {
         // SAFETY: - as above.
         let map: &Map = unsafe { object(*place, "the mapping") }?;
         with_registry(|registry| {
-            let removed = registry.remove(map.start(), handle_of(map))?;
+            let removed = registry.remove(map.start(), map.len(), handle_of(map))?;
             // SAFETY: - the caller's promise.
             unsafe { release(removed.start, removed.owner) }.map_err(|error| {
                 // All is still mapped.
@@ -844,23 +864,21 @@ pub unsafe extern "C" fn pmem2_vm_reservation_new(
     guarded(|| {
         // SAFETY: - the caller's promise.
         unsafe { give(rsv_ptr, ptr::null_mut()) }?;
+        // The handle is the address of a byte, which stays the program's until the reservation is deleted.
+        let handle = boxed(0u8)?;
         let reservation = Reservation::new(addr.addr(), size)?;
         let (start, held) = (reservation.start, reservation.held_end - reservation.start);
-        // The handle is the address of a byte, which stays the program's until the reservation is deleted.
-        let handle = Box::into_raw(Box::new(0u8));
         let entered = with_registry(|registry| {
-            registry.insert_reservation(handle.addr(), reservation);
+            registry.insert_reservation(ptr::from_ref(&*handle).addr(), reservation);
             Ok(())
         });
         if let Err(failure) = entered {
             // SAFETY: - no one has got the addresses.
             let _ = unsafe { unmap_program(start, held) };
-            // SAFETY: - no one has got the handle.
-            drop(unsafe { Box::from_raw(handle) });
             return Err(failure);
         }
         // SAFETY: - the caller's promise.
-        unsafe { give(rsv_ptr, handle.cast()) }
+        unsafe { give(rsv_ptr, Box::into_raw(handle).cast()) }
     })
 }
 
@@ -918,15 +936,17 @@ pub extern "C" fn pmem2_vm_reservation_shrink(rsv: *mut c_void, offset: usize, s
         with_registry(|registry| {
             registry.check_shrink(rsv.addr(), offset, size)?;
             let old = registry.reservation(rsv.addr())?;
-            let new = old.without(offset, size);
-            // What the front loses, and what the end no longer holds.
-            for gone in [old.start..new.start, new.held_end..old.held_end] {
-                if gone.is_empty() {
-                    continue;
-                }
+            let mut new = old.without(offset, size);
+            let (front, tail) = (old.start..new.start, new.held_end..old.held_end);
+            if !front.is_empty() {
                 // SAFETY: - the addresses belong to the reservation, and no mapping has them.
-                unsafe { unmap_program(gone.start, gone.len()) }
+                unsafe { unmap_program(front.start, front.len()) }
                     .map_err(|error| Failure::of_call("munmap", &error))?;
+            }
+            // The end may stay held: no part of the reservation is there.
+            // SAFETY: - as above.
+            if !tail.is_empty() && unsafe { unmap_program(tail.start, tail.len()) }.is_err() {
+                new.held_end = tail.end;
             }
             *registry.reservation_mut(rsv.addr())? = new;
             Ok(())
@@ -1258,7 +1278,7 @@ mod test {
         assert_eq!(pmem2_vm_reservation_get_size(null), 0);
     }
 
-    /// A failed call leaves errno alone, unless a system call has failed.
+    /// A failed call leaves errno alone, unless a system call has failed or a mapping is there.
     #[test]
     fn errno_is_that_of_a_system_call() {
         set_errno(libc::EXDEV);
@@ -1271,7 +1291,7 @@ mod test {
         assert_eq!((errno(), source), (libc::EBADF, ptr::null_mut()));
     }
 
-    /// A mapping of the page cache whose file has shrunk is synced without an error.
+    /// A range without a mapping of the library needs no sync.
     #[test]
     fn pages_that_are_not_mapped_are_left_out() {
         // SAFETY: - the kernel checks the address.

@@ -2,6 +2,7 @@
 
 use crate::code;
 use lode_capi_entry::words_of;
+use std::borrow::Cow;
 use std::io;
 
 /// A failure of a call.
@@ -9,27 +10,41 @@ use std::io;
 pub(crate) struct Failure {
     /// One of [`code`], or an errno, negative.
     pub(crate) code: i32,
-    /// The errno of the system call that failed; 0 for none.
+    /// The errno that the program finds: that of the system call that failed; 0 to leave it.
     pub(crate) errno: i32,
-    pub(crate) text: String,
+    pub(crate) text: Cow<'static, str>,
 }
 
 impl Failure {
     /// Returns a failure with one of PMDK's codes.
-    pub(crate) fn new(code: i32, text: impl Into<String>) -> Failure {
+    pub(crate) fn new(code: i32, text: impl Into<Cow<'static, str>>) -> Failure {
         Failure { code, errno: 0, text: text.into() }
+    }
+
+    /// Returns the failure of a call that meets a mapping that is there: errno is EEXIST, as PMDK leaves it.
+    pub(crate) fn exists(code: i32, text: impl Into<Cow<'static, str>>) -> Failure {
+        Failure { code, errno: libc::EEXIST, text: text.into() }
     }
 
     /// Returns the failure of a system call. `words` are PMDK's, which programs may look for.
     pub(crate) fn of_call(words: &str, error: &io::Error) -> Failure {
         let errno = error.raw_os_error().unwrap_or(libc::EIO);
-        Failure { code: -errno, errno, text: format!("{words}: {}", words_of(errno)) }
+        Failure { code: -errno, errno, text: format!("{words}: {}", words_of(errno)).into() }
+    }
+
+    /// Returns the failure of an object that gets no memory, without an allocation.
+    pub(crate) fn no_memory() -> Failure {
+        let text = Cow::Borrowed(
+            "malloc: Cannot allocate memory; the process has too little, or `ulimit -v` is lower",
+        );
+        Failure { code: -libc::ENOMEM, errno: libc::ENOMEM, text }
     }
 
     /// Returns the same failure with a remedy at the end of its text.
     pub(crate) fn and(mut self, remedy: &str) -> Failure {
-        self.text.push_str("; ");
-        self.text.push_str(remedy);
+        let text = self.text.to_mut();
+        text.push_str("; ");
+        text.push_str(remedy);
         self
     }
 

@@ -2,12 +2,18 @@
 
 use crate::failure::Failure;
 use crate::registry::REGISTRY;
+use crate::source::page;
 use lode_capi_entry::{ends_durable, path_of, uncancelled};
 use lode_pmem::{ByAddress, Cpu, msync_program};
 use std::ffi::{c_int, c_uint, c_void};
 use std::io::{self, Write};
+use std::ops::Range;
 use std::panic::catch_unwind;
+use std::ptr;
 use std::sync::OnceLock;
+
+/// Pages of one question to the kernel.
+const CHUNK: usize = 64;
 
 /// PMEM2_F_MEM_NOFLUSH.
 const NOFLUSH: c_uint = 1 << 5;
@@ -72,14 +78,14 @@ pub(crate) unsafe extern "C" fn persist_bytes(_start: *const c_void, _len: usize
 /// Does nothing: stores are durable without a flush.
 pub(crate) unsafe extern "C" fn flush_bytes(_start: *const c_void, _len: usize) {}
 
-/// Syncs the pages of the range that mappings of the library have, as PMDK does. Ends the process if the medium fails, since
-/// the call can't tell that.
+/// Syncs the pages of the range that mappings of the library have, as PMDK does. Ends the process if the medium fails or if
+/// the program has unmapped a page of a mapping, since the call can't tell that.
 pub(crate) unsafe extern "C" fn persist_pages(start: *const c_void, len: usize) {
     match uncancelled(|| catch_unwind(|| persist_parts(start.addr(), len))) {
         Ok(Ok(())) => {}
         other => {
             let error = other.ok().and_then(Result::err);
-            let error = error.map_or_else(|| Failure::broken().text, |error| error.to_string());
+            let error = error.map_or(Failure::broken().text, |error| error.to_string().into());
             // A process without standard error ends all the same.
             let _ = writeln!(
                 io::stderr(),
@@ -92,15 +98,54 @@ pub(crate) unsafe extern "C" fn persist_pages(start: *const c_void, len: usize) 
 
 fn persist_parts(start: usize, len: usize) -> io::Result<()> {
     let end = start.saturating_add(len);
-    // A signal handler in the middle of another call syncs the whole range.
-    let parts = REGISTRY
-        .with(|registry| registry.parts_in(start, end))
-        .unwrap_or_else(|| std::iter::once(start..end).collect());
-    parts.into_iter().try_for_each(|part| match msync_program(part.start, part.len()) {
-        // The kernel has synced the pages that are mapped.
-        Err(error) if error.raw_os_error() == Some(libc::ENOMEM) => Ok(()),
-        answer => answer,
-    })
+    let mut done = start;
+    while done < end {
+        match REGISTRY.with(|registry| registry.first_part(done, end)) {
+            Some(Some(part)) => {
+                persist_range(&part)?;
+                done = part.end;
+            }
+            Some(None) => return Ok(()),
+            // A signal handler in the middle of a change of the registry.
+            None => return persist_mapped(done..end),
+        }
+    }
+    Ok(())
+}
+
+/// Syncs a range whose pages are mapped. A signal that interrupts the file system is no failure of the medium.
+fn persist_range(range: &Range<usize>) -> io::Result<()> {
+    loop {
+        match msync_program(range.start, range.len()) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            answer => return answer,
+        }
+    }
+}
+
+/// Syncs the pages of a range that are mapped, by the library or by the program.
+fn persist_mapped(range: Range<usize>) -> io::Result<()> {
+    let mut start = range.start - range.start % page();
+    while start < range.end {
+        let chunk = (range.end - start).min(CHUNK * page());
+        if are_mapped(start, chunk) {
+            persist_range(&(start..start + chunk))?;
+        } else {
+            for start in (start..start + chunk).step_by(page()).filter(|start| are_mapped(*start, 1)) {
+                persist_range(&(start..start + 1))?;
+            }
+        }
+        start = start.saturating_add(chunk);
+    }
+    Ok(())
+}
+
+/// Returns true if all pages of `len` bytes are mapped: [`CHUNK`] pages at most.
+fn are_mapped(start: usize, len: usize) -> bool {
+    let mut in_memory = [0; CHUNK];
+    let start = ptr::without_provenance_mut(start);
+    // SAFETY: - the call stores a byte for each page, and there are as many.
+    unsafe { libc::mincore(start, len, in_memory.as_mut_ptr()) == 0 }
 }
 
 /// Does nothing: a flush has synced.
@@ -210,4 +255,36 @@ pub(crate) unsafe extern "C" fn fill_pages(
         unsafe { persist_pages(into, len) };
     }
     into
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+
+    /// A handler finds the registry busy, and syncs around the pages that are not mapped.
+    #[test]
+    fn handlers_sync_what_is_mapped() {
+        let (len, page) = (200 * page(), page());
+        let protection = libc::PROT_READ | libc::PROT_WRITE;
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+        // SAFETY: - new memory at addresses of the kernel's choice.
+        let start = unsafe { libc::mmap(ptr::null_mut(), len, protection, flags, -1, 0) };
+        assert_ne!(start, libc::MAP_FAILED);
+        let middle = start.wrapping_byte_add(70 * page);
+        // SAFETY: - nothing uses the page.
+        assert_eq!(unsafe { libc::munmap(middle, page) }, 0);
+        assert_eq!(
+            [(start, len), (start, 70 * page), (middle, page)].map(|(start, len)| {
+                let len = len.min(CHUNK * page);
+                are_mapped(start.addr(), len)
+            }),
+            [true, true, false]
+        );
+        assert!(!are_mapped(middle.addr() - page, 2 * page));
+        // SAFETY: - the range is the test's own.
+        let synced = REGISTRY.with(|_| unsafe { persist_pages(start.wrapping_byte_add(5), len - 5) });
+        assert_eq!(synced, Some(()));
+        // SAFETY: - nothing uses the memory.
+        assert_eq!(unsafe { libc::munmap(start, len) }, 0);
+    }
 }

@@ -44,6 +44,12 @@ impl Map {
         Map { start, len, granularity, deep }
     }
 
+    /// Sets what the kernel has decided: the first address, and the granularity.
+    pub(crate) fn place(&mut self, start: usize, granularity: Granularity) {
+        self.start = start;
+        self.granularity = granularity;
+    }
+
     /// Returns the first address.
     pub(crate) fn start(&self) -> usize {
         self.start

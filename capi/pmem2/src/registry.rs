@@ -1,6 +1,6 @@
 //! The mappings and the reservations of the process.
 //!
-//! Mappings do not overlap. One in a reservation knows the handle of the reservation, so walks over a reservation are walks
+//! Mappings do not overlap. One of no bytes may be at the start of another one, but not inside it. One in a reservation knows the handle of the reservation, so walks over a reservation are walks
 //! over the mappings.
 
 use crate::code;
@@ -42,11 +42,15 @@ pub(crate) struct Reservation {
     pub(crate) held_end: usize,
 }
 
+/// The first address; true if there are bytes; the handle. Mappings of no bytes may share an address, and come before the one
+/// that has bytes there.
+type Key = (usize, bool, usize);
+
 /// All of them.
 #[derive(Debug)]
 pub(crate) struct Registry {
-    /// By the first address. Mappings of no bytes may share one.
-    maps: BTreeMap<(usize, usize), Registered>,
+    /// In the order of their starts and of their ends.
+    maps: BTreeMap<Key, Registered>,
     reservations: BTreeMap<usize, Reservation>,
 }
 
@@ -61,12 +65,12 @@ impl Registry {
         if self.overlapping(map.start, map.end).next().is_some() {
             return false;
         }
-        self.maps.insert((map.start, map.handle), map).is_none()
+        self.maps.insert(map.key(), map).is_none()
     }
 
-    /// Removes the mapping with this handle.
-    pub(crate) fn remove(&mut self, start: usize, handle: usize) -> Result<Registered, Failure> {
-        self.maps.remove(&(start, handle)).ok_or_else(|| {
+    /// Removes the mapping with this handle, start and length.
+    pub(crate) fn remove(&mut self, start: usize, len: usize, handle: usize) -> Result<Registered, Failure> {
+        self.maps.remove(&(start, len != 0, handle)).ok_or_else(|| {
             let text = format!("Cannot find mapping {handle:#x} to delete; delete each mapping once");
             Failure::new(code::MAPPING_NOT_FOUND, text)
         })
@@ -134,6 +138,14 @@ impl Registry {
             );
             return Err(Failure::new(code::MAPPING_EXISTS, text));
         }
+        if let Some(existing) = self.overlapping(start, start + len).next() {
+            let text = format!(
+                "the addresses from {start:#x} on belong to mapping {:#x} of pmem2_map_from_existing; delete the \
+                 mapping first",
+                existing.handle
+            );
+            return Err(Failure::exists(-libc::EEXIST, text));
+        }
         Ok(start)
     }
 
@@ -144,29 +156,41 @@ impl Registry {
 
     /// Returns the last mapping in a reservation that ends at `address` or before.
     pub(crate) fn last_before(&self, handle: usize, address: usize) -> Option<&Registered> {
-        let before = self.maps.range(..(address, 0)).rev().map(|(_, map)| map);
+        let before = self.maps.range(..(address, false, 0)).rev().map(|(_, map)| map);
         before.filter(|map| map.is_in(handle)).find(|map| map.end <= address)
     }
 
     /// Returns the first mapping in a reservation that starts at `address` or after.
     pub(crate) fn first_after(&self, handle: usize, address: usize) -> Option<&Registered> {
-        self.maps.range((address, 0)..).map(|(_, map)| map).find(|map| map.is_in(handle))
+        self.maps.range((address, false, 0)..).map(|(_, map)| map).find(|map| map.is_in(handle))
     }
 
-    /// Returns the parts of a range that mappings have, the last one first.
-    pub(crate) fn parts_in(&self, start: usize, end: usize) -> Vec<Range<usize>> {
-        let parts = self.overlapping(start, end).map(|map| map.start.max(start)..map.end.min(end));
-        parts.filter(|part| !part.is_empty()).collect()
+    /// Returns the first part of a range that a mapping has.
+    ///
+    /// # Cost
+    /// No allocation: a signal handler may have interrupted one.
+    pub(crate) fn first_part(&self, start: usize, end: usize) -> Option<Range<usize>> {
+        let before = self.maps.range(..=(start, true, usize::MAX)).next_back().map(|(_, map)| map);
+        let first = before.filter(|map| map.end > start).or_else(|| {
+            let mut after = self.maps.range((start, true, usize::MAX)..).map(|(_, map)| map);
+            after.find(|map| map.start != map.end)
+        })?;
+        let part = first.start.max(start)..first.end.min(end);
+        (!part.is_empty()).then_some(part)
     }
 
     /// Returns the mappings with addresses of `start..end`, the last one first.
     fn overlapping(&self, start: usize, end: usize) -> impl Iterator<Item = &Registered> {
-        let before = self.maps.range(..(end, 0)).rev().map(|(_, map)| map);
+        let before = self.maps.range(..(end, false, 0)).rev().map(|(_, map)| map);
         before.take_while(move |map| map.end > start)
     }
 }
 
 impl Registered {
+    fn key(&self) -> Key {
+        (self.start, self.start != self.end, self.handle)
+    }
+
     /// Returns true if the mapping is in the reservation with this handle.
     fn is_in(&self, reservation: usize) -> bool {
         matches!(self.owner, Owner::Reservation { handle, .. } if handle == reservation)
@@ -203,10 +227,37 @@ mod test {
         }
         assert!(registry.insert(map(2, 4..5)) && registry.insert(map(3, 1..2)));
         let start = START + 2 * page();
-        assert_eq!(registry.remove(start, 2).unwrap_err().code, code::MAPPING_NOT_FOUND);
-        registry.remove(start, 1).unwrap();
-        assert_eq!(registry.remove(start, 1).unwrap_err().code, code::MAPPING_NOT_FOUND);
+        assert_eq!(registry.remove(start, 2 * page(), 2).unwrap_err().code, code::MAPPING_NOT_FOUND);
+        registry.remove(start, 2 * page(), 1).unwrap();
+        assert_eq!(registry.remove(start, 2 * page(), 1).unwrap_err().code, code::MAPPING_NOT_FOUND);
         assert!(registry.insert(map(2, 2..4)));
+    }
+
+    #[test]
+    fn mappings_of_no_bytes_hide_none() {
+        let mut registry = registry();
+        let empty = |handle, at: usize| Registered { owner: Owner::Program, ..map(handle, at..at) };
+        assert!(registry.insert(empty(8, 2)) && registry.insert(map(5, 2..6)));
+        assert!(registry.insert(empty(9, 2)) && registry.insert(empty(1, 6)) && registry.insert(empty(2, 2)));
+        assert!(
+            !registry.insert(empty(3, 3)) && !registry.insert(map(3, 2..3)) && !registry.insert(map(3, 5..7))
+        );
+        let at = |page_number: usize| START + page_number * page();
+        for start in [at(2), at(2) + 8, at(5)] {
+            assert_eq!(registry.first_part(start, at(6)), Some(start..at(6)));
+            assert_eq!(registry.first_part(start, start + 1), Some(start..start + 1));
+        }
+        assert_eq!(registry.first_in(RESERVATION, &(at(2)..at(3))).unwrap().handle, 5);
+        assert_eq!(
+            registry.place(RESERVATION, 2 * page(), page(), 1).unwrap_err().code,
+            code::MAPPING_EXISTS
+        );
+        assert_eq!(
+            registry.remove_reservation(RESERVATION).unwrap_err().code,
+            code::VM_RESERVATION_NOT_EMPTY
+        );
+        assert_eq!(registry.remove(at(2), 0, 9).unwrap(), empty(9, 2));
+        assert_eq!(registry.remove(at(2), 4 * page(), 5).unwrap().handle, 5);
     }
 
     #[test]
@@ -231,8 +282,19 @@ mod test {
             assert_eq!(handle(registry.first_after(RESERVATION, at(page_number))), after, "{page_number}");
         }
         assert_eq!(handle(registry.first_after(8, START)), 0);
-        assert_eq!(registry.parts_in(at(3) + 5, at(7)), [at(6)..at(7), at(4)..at(5), at(3) + 5..at(4)]);
-        assert!(registry.parts_in(at(3), at(3)).is_empty() && registry.parts_in(at(5), at(6)).is_empty());
+        for (start, end, wanted) in [
+            (at(3) + 5, at(7), Some(at(3) + 5..at(4))),
+            (at(4), at(7), Some(at(4)..at(5))),
+            (at(5), at(7), Some(at(6)..at(7))),
+            (at(7), usize::MAX, Some(at(9)..at(12))),
+            (at(9), at(9) + 1, Some(at(9)..at(9) + 1)),
+            (at(3), at(3), None),
+            (at(5), at(6), None),
+            (0, at(2), None),
+            (at(12), usize::MAX, None),
+        ] {
+            assert_eq!(registry.first_part(start, end), wanted, "{start:#x}..{end:#x}");
+        }
         assert_eq!(
             registry.remove_reservation(RESERVATION).unwrap_err().code,
             code::VM_RESERVATION_NOT_EMPTY
@@ -243,6 +305,7 @@ mod test {
     fn places_are_checked() {
         let mut registry = registry();
         registry.insert(map(1, 2..4));
+        registry.insert(Registered { owner: Owner::Program, ..map(2, 12..13) });
         let (one, four) = (page(), 4 * page());
         for (offset, len, align, wanted) in [
             (1, one, one, Err(code::OFFSET_UNALIGNED)),
@@ -251,6 +314,7 @@ mod test {
             (one, usize::MAX, one, Err(code::LENGTH_OUT_OF_RANGE)),
             (5 * one, one, four, Err(code::ADDRESS_UNALIGNED)),
             (one, 2 * one, one, Err(code::MAPPING_EXISTS)),
+            (11 * one, 2 * one, one, Err(-libc::EEXIST)),
             (8 * one, one, four, Ok(START + 8 * one)),
             (15 * one, one, one, Ok(START + 15 * one)),
         ] {

@@ -77,7 +77,7 @@ impl Registry {
                 ));
             }
         };
-        let refused = |text: &str| Err(Failure::new(code::NOSUPP, text));
+        let refused = |text: &'static str| Err(Failure::new(code::NOSUPP, text));
         match (offset == 0, end == len) {
             (false, false) => return refused("shrinking reservation from the middle is not supported"),
             (true, true) => {

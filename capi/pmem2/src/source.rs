@@ -147,7 +147,7 @@ impl Source {
     }
 
     /// Returns the descriptor, or a failure with these words.
-    fn needed(&self, words: &str) -> Result<&OpenSource, Failure> {
+    fn needed(&self, words: &'static str) -> Result<&OpenSource, Failure> {
         self.open().ok_or_else(|| Failure::new(code::NOSUPP, words))
     }
 

@@ -49,19 +49,22 @@ struct ClearError {
 pub struct ProgramBacking {
     devices: Vec<Device>,
     is_node: bool,
+    /// True if the file's block device is composed of `devices`, at offsets that are not known.
+    is_composed: bool,
     sysfs: Sysfs,
 }
 
 impl ProgramBacking {
     /// Finds the devices below a file on the block device `dev`.
     pub fn of_file(sysfs: &Sysfs, dev: u64) -> ProgramBacking {
-        ProgramBacking { devices: sysfs.block_devices(dev), is_node: false, sysfs: sysfs.clone() }
+        let (devices, is_composed) = (sysfs.block_devices(dev), sysfs.whole_device(dev).is_none());
+        ProgramBacking { devices, is_node: false, is_composed, sysfs: sysfs.clone() }
     }
 
     /// Finds the device of the device-DAX node with the device number `rdev`.
     pub fn of_node(sysfs: &Sysfs, rdev: u64) -> ProgramBacking {
         let devices = sysfs.char_device(rdev).into_iter().collect();
-        ProgramBacking { devices, is_node: true, sysfs: sysfs.clone() }
+        ProgramBacking { devices, is_node: true, is_composed: false, sysfs: sysfs.clone() }
     }
 
     /// Returns the durability of a direct mapping, and its evidence.
@@ -135,19 +138,33 @@ impl ProgramBacking {
     /// Returns the lost ranges, in bytes of the file or of the node. Those of a file are whole blocks of its file system.
     ///
     /// # Errors
-    /// The error of the call that reads the file's extents.
+    /// The error of the call that reads the file's extents. `EOPNOTSUPP` if a device has lost ranges and is a part of the
+    /// file's device, `EACCES` if a node's region has some and the kernel hides its addresses from this user.
     pub fn lost_ranges(&self, file: BorrowedFd<'_>) -> io::Result<Vec<Range<u64>>> {
+        if !self.has_region() {
+            return Ok(Vec::new());
+        }
         if self.is_node {
+            let is_hidden = |folder: &SysfsFolder| folder.number("resource").is_none();
+            let has_lost = self.regions().any(|region| !region.bad_sectors().is_empty());
+            if has_lost
+                && self.devices.iter().map(|device| &device.folder).chain(self.regions()).any(is_hidden)
+            {
+                return Err(Errno::ACCESS.into());
+            }
             let ranges = |device: &Device| {
                 let len = device.folder.number("size").unwrap_or(0);
                 badblocks::of_device(device, len)
             };
             return Ok(self.devices.iter().flat_map(ranges).collect());
         }
-        let [device] = &*self.devices else { return Ok(Vec::new()) };
-        if device.region.is_none() {
-            return Ok(Vec::new());
-        }
+        let device = match &*self.devices {
+            [device] if !self.is_composed => device,
+            parts if parts.iter().all(|part| part.whole().0.bad_sectors().is_empty()) => {
+                return Ok(Vec::new());
+            }
+            _ => return Err(Errno::OPNOTSUPP.into()),
+        };
         let block = u64::try_from(rfs::fstat(file)?.st_blksize).unwrap_or(1).max(1);
         let whole =
             |range: Range<u64>| range.start / block * block..range.end.div_ceil(block).saturating_mul(block);
@@ -298,6 +315,37 @@ mod test {
         assert_eq!(node.lost_ranges(file.as_fd()).unwrap(), std::slice::from_ref(&(3584..4096)));
         let other = ProgramBacking::of_file(&sysfs, rfs::makedev(8, 1));
         assert!(other.lost_ranges(file.as_fd()).unwrap().is_empty());
+    }
+
+    /// A list that cannot be translated is no empty list.
+    #[test]
+    fn lost_ranges_that_cannot_be_placed_are_an_error() {
+        let (root, sysfs) = tree(&[("badblocks", "8 1\n"), ("resource", "0x1000\n")]);
+        let file = tempfile::tempfile().unwrap();
+        let error = |backing: &ProgramBacking| backing.lost_ranges(file.as_fd()).unwrap_err().raw_os_error();
+        assert_eq!(error(&both(&sysfs)[0]), Some(libc::EACCES));
+        let region = root.path().join("devices/ndbus3/region1");
+        fs::write(region.join("badblocks"), "\n").unwrap();
+        assert!(both(&sysfs)[0].lost_ranges(file.as_fd()).unwrap().is_empty());
+        // A composed device of one part, then of two.
+        let part = region.join("namespace1.0/block/pmem1");
+        let composed = root.path().join("devices/virtual/block/dm-0");
+        fs::create_dir_all(composed.join("slaves")).unwrap();
+        symlink(&composed, root.path().join("dev/block/253:0")).unwrap();
+        for (index, name) in ["pmem1", "pmem2"].into_iter().enumerate() {
+            let part = match index {
+                0 => part.clone(),
+                _ => region.join("namespace1.1/block/pmem2"),
+            };
+            fs::create_dir_all(&part).unwrap();
+            symlink(&part, composed.join("slaves").join(name)).unwrap();
+            let backing = ProgramBacking::of_file(&sysfs, rfs::makedev(253, 0));
+            assert!(backing.has_region());
+            assert!(backing.lost_ranges(file.as_fd()).unwrap().is_empty());
+            fs::write(part.join("badblocks"), "8 1\n").unwrap();
+            assert_eq!(error(&backing), Some(libc::EOPNOTSUPP));
+            fs::remove_file(part.join("badblocks")).unwrap();
+        }
     }
 
     #[test]

@@ -3,4 +3,5 @@
 
 mod answers;
 mod examples;
+mod faults;
 mod linking;
