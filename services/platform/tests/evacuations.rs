@@ -12,7 +12,8 @@ use lode_platform::machine::{Handle, Health, Module, Security};
 use lode_platform::namespace::{self, NamespaceError};
 use lode_platform::plan::{self, NamespaceRequest, PlanRequest, Table};
 use lode_platform::relocate::{
-    Destination, EvacuationRequest, ExchangeRequest, ExtensionRequest, Place, RelocateError, Stage, extension,
+    Destination, EvacuationRequest, ExchangeRequest, ExtensionRequest, Place, RelocateError, Stage,
+    evacuation_script, extension,
 };
 use lode_platform::{CreateNamespace, Directory, MapLocation, Mode, PlatformError, Purpose, boot, region};
 use lode_testing::{scaled, seed};
@@ -21,8 +22,9 @@ use rustix::fs::{SeekFrom, seek};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::ops::ControlFlow;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use tempfile::TempDir;
 use uuid::Uuid;
 
@@ -645,6 +647,214 @@ fn damaged_copies_are_found_before_anything_is_destroyed() {
     back(&mut directory, uuids).unwrap();
     drop(directory);
     assert_eq!(machine.contents(), before);
+}
+
+/// Runs a script with these programs. Returns whether it succeeded, and what it destroyed.
+fn run_script(machine: &Emulated, script: &str, tools: &[(&str, &str)]) -> (bool, String) {
+    let (bin, log) = (machine.file("bin"), machine.file("destroyed"));
+    let _ = fs::remove_dir_all(&bin);
+    fs::create_dir(&bin).unwrap();
+    fs::write(&log, "").unwrap();
+    let ndctl = format!("case $1 in destroy-namespace) echo $3 >> {};; esac", log.display());
+    for (name, body) in [("findmnt", "exit 1"), ("ndctl", ndctl.as_str())].iter().chain(tools) {
+        let path = bin.join(name);
+        fs::write(&path, format!("#!/bin/sh\n{body}\n")).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let mut shell = Command::new("sh");
+    shell.args(["-c", script]).env("PATH", format!("{}:/usr/bin:/bin", bin.display()));
+    (shell.output().unwrap().status.success(), fs::read_to_string(log).unwrap())
+}
+
+/// A tool that fails in the middle, twice at the same byte, has not copied.
+#[test]
+fn scripts_destroy_nothing_that_was_not_copied() {
+    let mut machine = Emulated::pairs();
+    machine.make(&wanted("table", Mode::Devdax, 64, 0)).unwrap();
+    let plan = |machine: &mut Emulated, to| {
+        let request = EvacuationRequest { module: Handle(1), to: vec![to], exchange: false, force: false };
+        machine.open().plan_evacuation(&request, &mut machine.uuids()).unwrap()
+    };
+    let arguments =
+        "while [ $# -gt 0 ]; do case $1 in -i) from=$2;; -o) to=$2;; -l) len=$2;; esac; shift 2; done";
+    let truncated = format!("{arguments}; printf part > ${{to:-/dev/stdout}}; kill -BUS $$");
+    let short = format!("{arguments}; printf part > ${{to:-/dev/stdout}}");
+    let mute = format!("{arguments}; test -n \"$to\"");
+    let whole = format!("{arguments}; head -c $len /dev/zero > ${{to:-/dev/stdout}}");
+    for (number, daxio) in [truncated, short, mute, whole].iter().enumerate() {
+        let folder = machine.file(&format!("away{number}"));
+        fs::create_dir(&folder).unwrap();
+        let planned = plan(&mut machine, Destination::Folder(folder));
+        let script = evacuation_script(&[], &planned.moves);
+        let expected = if number == 3 { (true, "namespace0.0\n") } else { (false, "") };
+        let (success, destroyed) = run_script(&machine, &script, &[("daxio", daxio)]);
+        assert_eq!((success, destroyed.as_str()), expected, "{daxio}: {script}");
+    }
+    // Both reads fail.
+    let planned = plan(&mut machine, Destination::Region(1));
+    let script = evacuation_script(&[], &planned.moves);
+    let daxio = format!("{arguments}; test -n \"$to\"");
+    let destroyed = run_script(&machine, &script, &[("daxio", &daxio)]);
+    assert_eq!(destroyed, (false, String::new()), "{script}");
+}
+
+/// A namespace without device does not hide the next one.
+#[test]
+fn scripts_find_the_device_of_the_namespace_itself() {
+    let mut machine = Emulated::pairs();
+    machine.make(&wanted("data", Mode::Devdax, 64, 0)).unwrap();
+    let request = EvacuationRequest {
+        module: Handle(1),
+        to: vec![Destination::Region(1)],
+        exchange: false,
+        force: false,
+    };
+    let planned = machine.open().plan_evacuation(&request, &mut machine.uuids()).unwrap();
+    let Place::Namespace(copy) = planned.moves[0].relocation.place else { panic!("a namespace") };
+    let listed = format!(
+        "[{{\n\"dev\":\"namespace1.0\",\n\"uuid\":\"{copy}\"\n}},{{\n\"dev\":\"namespace1.1\",\n\"chardev\":\"dax1.1\"\n}}]"
+    );
+    let ndctl = format!("case $1 in list) cat <<'END'\n{listed}\nEND\nesac");
+    let used = machine.file("used");
+    let daxio = format!(
+        "echo \"$@\" >> {}; case \"$*\" in *no-device*) exit 1;; esac; head -c $((64 << 20)) /dev/zero",
+        used.display()
+    );
+    let script = evacuation_script(&[], &planned.moves);
+    let (success, _) = run_script(&machine, &script, &[("ndctl", &ndctl), ("daxio", &daxio)]);
+    let used = fs::read_to_string(used).unwrap_or_default();
+    assert!(!success && !used.contains("dax1.1"), "{used}");
+}
+
+#[test]
+fn modules_that_no_machine_file_may_have_are_refused() {
+    let mut machine = Emulated::pairs();
+    machine.make(&wanted("data", Mode::Fsdax, 64, 0)).unwrap();
+    let before = machine.contents();
+    for capacity in [1_500_000_000, 1, 0, 1 << 60] {
+        let mut new = Module::parse_all(&modules_text(&[0x1], 1344, 77)).unwrap().remove(0);
+        new.capacity = capacity;
+        let request = ExchangeRequest { new: Some(new), ..exchange(0x1) };
+        let refused = machine.replace(&request).unwrap_err().to_string();
+        assert!(refused.contains("whole pieces of 64 KiB"), "{capacity}: {refused}");
+        assert_eq!(machine.contents(), before);
+    }
+    // The machine file with all modules is read before it is written.
+    let mut new = Module::parse_all(&modules_text(&[0x201, 0x301], 1344, 50)).unwrap();
+    new[1].identity = new[0].identity;
+    let request = ExtensionRequest { new, ..ExtensionRequest::default() };
+    let mut directory = machine.open();
+    let plan = extension(directory.platform(), &request).unwrap();
+    let refused = directory.extend(&plan).unwrap_err().to_string();
+    assert!(refused.contains("the identity of a second module"), "{refused}");
+    drop(directory);
+    assert_eq!(machine.contents(), before);
+}
+
+fn mapped(machine: &Emulated, module: &str) -> lode_pmem::Mapping {
+    let path = machine.state().join(format!("modules/{module}.media"));
+    lode_pmem::Mapping::options().open(&path).unwrap()
+}
+
+#[track_caller]
+fn assert_mapped<T: std::fmt::Debug>(result: Result<T, PlatformError>) {
+    let refused = result.unwrap_err();
+    assert!(matches!(refused, PlatformError::Relocate(RelocateError::Mapped { .. })), "{refused}");
+}
+
+/// Media that a process maps are not exchanged under it, also where data goes to.
+#[test]
+fn mapped_media_stay() {
+    let mut machine = Emulated::pairs();
+    machine.make(&wanted("data", Mode::Fsdax, 64, 0)).unwrap();
+    let before = machine.contents();
+    let mapping = mapped(&machine, "0x1001");
+    assert_mapped(machine.evacuate(0x1, &[Destination::Region(1)]));
+    drop(mapping);
+    machine.open().settle_moves().unwrap();
+    machine.evacuate(0x1, &[Destination::Region(1)]).unwrap();
+    let uuids = &mut machine.uuids();
+    let mut directory = machine.open();
+    let plan = directory.plan_back(Handle(1), uuids).unwrap();
+    let mapping = mapped(&machine, "0x0101");
+    assert_mapped(with_progress(|progress| directory.replace(&plan, uuids, progress, &mut |_, _| {})));
+    drop(mapping);
+    let plan = directory.plan_back(Handle(1), uuids).unwrap();
+    with_progress(|progress| directory.replace(&plan, uuids, progress, &mut |_, _| {})).unwrap();
+    drop(directory);
+    assert_eq!(machine.contents(), before);
+
+    // What is mapped after the plan was made.
+    let request = EvacuationRequest {
+        module: Handle(1),
+        to: vec![Destination::Region(1)],
+        exchange: false,
+        force: false,
+    };
+    let mut directory = machine.open();
+    let plan = directory.plan_evacuation(&request, uuids).unwrap();
+    let uuid = plan.moves[0].relocation.uuid;
+    let advance = |directory: &mut Directory| {
+        with_progress(|progress| directory.advance_move(uuid, &mut Uuid::nil, progress))
+    };
+    directory.begin_move(&plan.moves[0], uuids).unwrap();
+    assert_eq!(advance(&mut directory).unwrap(), Some(Stage::Copied));
+    let mapping = mapped(&machine, "0x0101");
+    assert_mapped(advance(&mut directory));
+    drop(mapping);
+    assert_eq!(advance(&mut directory).unwrap(), Some(Stage::Away));
+    let new = directory.successor_of(Handle(1)).unwrap();
+    let mapping = mapped(&machine, "0x0101");
+    assert_mapped(directory.exchange_module(&new));
+    drop(mapping);
+    directory.exchange_module(&new).unwrap();
+}
+
+#[test]
+fn growth_that_goes_on_regards_processes_and_the_size() {
+    let mut machine = Emulated::pairs();
+    let device = machine.make(&wanted("data", Mode::Fsdax, 64, 0)).unwrap();
+    let before = machine.contents();
+    let uuids = &mut machine.uuids();
+    let mut directory = machine.open();
+    let plan = directory.plan_growth(&device, Some(128 * MIB), uuids).unwrap();
+    directory.begin_move(&plan.step, uuids).unwrap();
+    let mapping = mapped(&machine, "0x0101");
+    let plan = directory.plan_growth(&device, Some(128 * MIB), uuids);
+    assert_mapped(plan.and_then(|plan| with_progress(|progress| directory.grow(&plan, uuids, progress))));
+    drop(mapping);
+    let refused = directory.plan_growth(&device, Some(1024 * MIB), uuids).unwrap_err().to_string();
+    assert!(refused.contains("grows to 128 MiB"), "{refused}");
+    let plan = directory.plan_growth(&device, Some(128 * MIB), uuids).unwrap();
+    with_progress(|progress| directory.grow(&plan, uuids, progress)).unwrap();
+    drop(directory);
+    assert_eq!(machine.contents().keys().collect::<Vec<_>>(), before.keys().collect::<Vec<_>>());
+}
+
+/// Data without labels is regarded even if its region is disabled.
+#[test]
+fn unlabelled_data_of_disabled_regions_stays() {
+    let mut machine = Emulated::pairs();
+    let mut directory = machine.open();
+    let change = |platform: &mut lode_platform::Platform| {
+        region::enable(platform, 0, false)?;
+        [0, 1].iter().try_for_each(|index| namespace::init_labels(platform, *index, None, true))?;
+        region::enable(platform, 0, true)
+    };
+    directory.change(change).unwrap();
+    drop(directory);
+    let media = machine.state().join("modules/0x0001.media");
+    File::options().write(true).open(media).unwrap().write_all_at(b"PRECIOUS", 400 * MIB).unwrap();
+    let refused = machine.replace(&exchange(0x1)).unwrap_err().to_string();
+    assert!(refused.contains("namespace0.0 has no labels"), "{refused}");
+    machine.open().change(|platform| region::enable(platform, 0, false)).unwrap();
+    let refused = machine.replace(&exchange(0x1)).unwrap_err().to_string();
+    assert!(refused.contains("namespace0.0 has no labels"), "{refused}");
+    machine.open().change(|platform| region::enable(platform, 0, true)).unwrap();
+    let uuids = &mut machine.uuids();
+    let forced = ExchangeRequest { force: true, ..exchange(0x1) };
+    let plan = machine.open().plan_exchange(&forced, uuids).unwrap();
+    assert_eq!(plan.evacuation.lost, ["namespace0.0"]);
 }
 
 /// Random machines: a module is evacuated and replaced, all bytes are the same, and plans by name have nothing to do.

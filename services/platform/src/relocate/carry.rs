@@ -150,6 +150,7 @@ impl Directory {
         progress: &mut CopyProgress<'_>,
     ) -> Result<Stage, PlatformError> {
         let (region, home) = at_home(self.platform(), relocation)?;
+        self.check_unmapped(&region, &home)?;
         let uuid = relocation.uuid;
         let record = |digest| {
             move |platform: &mut Platform| {
@@ -160,6 +161,7 @@ impl Directory {
         match &relocation.place {
             Place::Namespace(other) => {
                 let (to, copy) = at(self.platform(), relocation, *other)?;
+                self.check_unmapped(&to, &copy)?;
                 let mut staged = self.stage()?;
                 let from = Source::Namespace(&region, &home);
                 let digest = fill_user_data(&mut self.media(), from, (&to, &copy), &mut staged, progress)?;
@@ -183,6 +185,7 @@ impl Directory {
         progress: &mut CopyProgress<'_>,
     ) -> Result<Stage, PlatformError> {
         let (region, home) = at_home(self.platform(), relocation)?;
+        self.check_unmapped(&region, &home)?;
         let mut media = self.media();
         let original = user_digest(&mut media, (&region, &home), progress)?;
         let copy = match &relocation.place {
@@ -200,6 +203,8 @@ impl Directory {
             })?;
             return Err(differs(self.platform(), relocation));
         }
+        // Reading takes long.
+        self.check_unmapped(&region, &home)?;
         self.change(|platform| {
             destroy_home(platform, relocation)?;
             if relocation.is_growth() {
@@ -219,6 +224,7 @@ impl Directory {
         progress: &mut CopyProgress<'_>,
     ) -> Result<Stage, PlatformError> {
         let (to, home) = at_home(self.platform(), relocation)?;
+        self.check_unmapped(&to, &home)?;
         let mut staged = self.stage()?;
         let mut media = self.media();
         let digest = match &relocation.place {

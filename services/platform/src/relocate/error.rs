@@ -195,6 +195,14 @@ pub enum RelocateError {
     /// All modules are configured, so there is nothing to extend by.
     #[error("all modules of the machine are configured; describe new modules in a file")]
     NothingNew,
+    /// A growth to another size has begun and is not done.
+    #[error("{device} grows to {} in a growth that is not done; finish it with this size first", brief(*size))]
+    OtherGrowth {
+        /// The kernel's name of the namespace.
+        device: String,
+        /// The size in bytes that it grows to.
+        size: u64,
+    },
     /// The namespace would not grow.
     #[error("{device} has {} already; name a larger size", brief(*size))]
     NoGrowth {

@@ -158,6 +158,7 @@ impl Directory {
         let (mut notes, mut machine) = self.machine_file()?;
         let module = new.handle;
         let index = machine.module_index(module).ok_or(ModuleError::UnknownModule { module })?;
+        self.check_media_unmapped(&connected(self.platform(), module))?;
         let old = std::mem::replace(&mut machine.modules[index], new.clone());
         let name = |module: &Module| module.identity.map_or("unknown".to_owned(), |id| id.to_string());
         notes.push(format!("{module}: {} was exchanged for {}", name(&old), name(new)));
@@ -193,7 +194,7 @@ impl Directory {
         request: &EvacuationRequest,
         uuids: &mut dyn FnMut() -> Uuid,
     ) -> Result<Evacuation, PlatformError> {
-        let plan = evacuation(self.platform(), request, uuids)?;
+        let mut plan = evacuation(self.platform(), request, uuids)?;
         let modules =
             if request.exchange { connected(self.platform(), request.module) } else { vec![request.module] };
         for region in regions_of(self.platform(), &modules) {
@@ -202,9 +203,12 @@ impl Directory {
                 if plan.lost.contains(&device) {
                     continue;
                 }
-                let is_unlabelled = namespace.uuid.is_none() && region.enabled && !request.force;
+                let is_unlabelled = namespace.uuid.is_none();
                 if is_unlabelled && self.media().next_data(&region, 0..region.size)?.is_some() {
-                    return Err(RelocateError::Unlabelled { device }.into());
+                    if !request.force {
+                        return Err(RelocateError::Unlabelled { device }.into());
+                    }
+                    plan.lost.push(device);
                 }
                 self.check_unmapped(&region, &namespace)?;
             }
@@ -296,6 +300,10 @@ fn check_new(platform: &Platform, old: &Module, new: &Module) -> Result<(), Relo
     if new.handle != old.handle {
         let what = format!("is described for slot {}", new.handle);
         return Err(fault(what, "describe it with the handle of the slot"));
+    }
+    if new.capacity == 0 || !Module::is_capacity(new.capacity) {
+        let what = format!("can't have {} bytes", new.capacity);
+        return Err(fault(what, "give it whole pieces of 64 KiB, below 4 PiB"));
     }
     if new.health == Health::NonFunctional {
         return Err(fault("is dead".to_owned(), "take another one"));

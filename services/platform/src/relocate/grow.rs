@@ -2,7 +2,7 @@
 
 use super::carry::make_home;
 use super::error::RelocateError;
-use super::evacuate::{PlannedMove, destroy_home};
+use super::evacuate::{PlannedMove, destroy_home, find};
 use super::origin::{parameters_of, record_of};
 use super::record::{Place, Relocation, Stage, is_settled};
 use crate::dax;
@@ -45,6 +45,7 @@ impl Directory {
         let platform = self.platform();
         let begun = platform.state.relocations.iter().find(|one| one.is_growth() && one.device == name);
         if let Some(begun) = begun {
+            self.check_size(begun, size)?;
             return grown(platform, begun.clone(), true, uuids);
         }
         let (region, namespace) = platform.namespace(name)?;
@@ -91,6 +92,21 @@ impl Directory {
     ) -> Result<(), PlatformError> {
         self.begin_move(&plan.step, uuids)?;
         self.finish_moves(&[plan.step.relocation.uuid], uuids, progress, &mut |_, _| {})
+    }
+
+    /// Checks that a growth that has begun is to the size that is asked for.
+    fn check_size(&self, begun: &Relocation, size: Option<u64>) -> Result<(), PlatformError> {
+        let (Some(wanted), Some(to)) = (size, begun.grow_to) else { return Ok(()) };
+        let rounded = match find(self.platform(), begun.uuid) {
+            Some((region, _)) => {
+                size_rules(self.platform(), &region).rounded_up(&parameters_of(begun), wanted)?
+            }
+            None => wanted,
+        };
+        if rounded == to {
+            return Ok(());
+        }
+        Err(RelocateError::OtherGrowth { device: begun.device.clone(), size: to }.into())
     }
 
     /// Checks that no process maps the media of a namespace.

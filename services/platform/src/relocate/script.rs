@@ -21,8 +21,10 @@ const HEAD: &str = "\
 set -eu
 # prints the device of the namespace with this UUID
 device() {
-    ndctl list -Nv | awk -v uuid=\"$1\" 'index($0, uuid) { found = 1 }
-        found && /\"(blockdev|chardev)\"/ { gsub(/[\",]/, \"\"); sub(/.*:/, \"\"); print \"/dev/\" $1; exit }'
+    ndctl list -Nv | awk -v uuid=\"$1\" 'found && /\"dev\":/ { exit }
+        index($0, uuid) { found = 1 }
+        found && /\"(blockdev|chardev)\"/ { gsub(/[\",]/, \"\"); sub(/.*:/, \"\"); print \"/dev/\" $1; known = 1; exit }
+        END { if (!known) print \"/dev/no-device/of-namespace/\" uuid }'
 }
 # prints the name of the namespace with this UUID
 name() {
@@ -35,6 +37,10 @@ unused() {
     for holder in /sys/class/block/\"${1#/dev/}\"/holders/*; do
         if [ -e \"$holder\" ]; then echo \"$1 is used by $holder\" >&2; exit 1; fi
     done
+}
+# prints the digest of the first bytes of a devdax namespace; of one that can't be read it is that of its path
+digest() {
+    { daxio -i \"$1\" -l \"$2\" || echo \"$1\"; } | sha256sum
 }
 ";
 
@@ -199,8 +205,8 @@ impl Script {
     fn copy(&mut self, one: &Relocation, from: &str, to: &str) {
         if one.mode == Mode::Devdax {
             self.line(&format!("daxio -i {from} -o {to} -l {}", one.usable));
-            let sum = |node: &str| format!("\"$(daxio -i {node} -l {} | sha256sum)\"", one.usable);
-            self.line(&format!("test {} = {}", sum(from), sum(to)));
+            let digest = |node: &str| format!("\"$(digest {node} {})\"", one.usable);
+            self.line(&format!("test {} = {}", digest(from), digest(to)));
         } else {
             self.line(&format!("dd if={from} of={to} bs=1M conv=fsync status=none"));
             self.line(&format!("cmp -n {} {from} {to}", one.usable));
@@ -208,18 +214,23 @@ impl Script {
     }
 
     fn copy_to_file(&mut self, one: &Relocation, from: &str, file: &Path) {
+        let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let folder = quote(&folder.display().to_string());
         let file = quote(&file.display().to_string());
         if one.mode == Mode::Devdax {
-            self.line(&format!(
-                "daxio -i {from} -l {} | dd of={file} bs=1M conv=excl,fsync status=none",
-                one.usable
-            ));
+            // The status of a pipeline is that of its last program. So none writes the file, and its length is checked:
+            // then a comparison with a part of the data fails, too.
+            self.line(&format!("(set -C; : > {file})"));
+            self.line(&format!("daxio -i {from} -o {file} -l {}", one.usable));
+            self.line(&format!("test \"$(stat -c %s {file})\" -eq {}", one.usable));
+            self.line(&format!("sync {file}"));
             self.line(&format!("daxio -i {from} -l {} | cmp - {file}", one.usable));
         } else {
             self.line(&format!("dd if={from} of={file} bs=1M conv=excl,sparse,fsync status=none"));
             self.line(&format!("truncate -s {} {file}", one.usable));
             self.line(&format!("cmp {from} {file}"));
         }
+        self.line(&format!("sync {folder}"));
     }
 
     fn copy_from_file(&mut self, one: &Relocation, file: &Path) {
