@@ -487,10 +487,10 @@ fn evacuated_copies_move_on_and_come_home() {
     let uuids = &mut machine.uuids();
     let mut directory = machine.open();
     assert!(matches!(
-        directory.plan_back(Handle(0x1001), uuids),
+        directory.plan_back(Handle(0x1001), false, uuids),
         Err(PlatformError::Relocate(RelocateError::NothingAway { .. }))
     ));
-    let plan = directory.plan_back(Handle(1), uuids).unwrap();
+    let plan = directory.plan_back(Handle(1), false, uuids).unwrap();
     with_progress(|progress| directory.replace(&plan, uuids, progress, &mut |_, _| {})).unwrap();
     let platform = directory.platform();
     assert_eq!(platform.namespaces(&platform.regions()[0]).len(), 2);
@@ -637,7 +637,7 @@ fn damaged_copies_are_found_before_anything_is_destroyed() {
     let intact = fs::read(path).unwrap();
     damage();
     let uuids = &mut machine.uuids();
-    let plan = directory.plan_back(Handle(1), uuids).unwrap();
+    let plan = directory.plan_back(Handle(1), false, uuids).unwrap();
     let back = |directory: &mut Directory, uuids: &mut dyn FnMut() -> Uuid| {
         with_progress(|progress| directory.replace(&plan, uuids, progress, &mut |_, _| {}))
     };
@@ -775,11 +775,11 @@ fn mapped_media_stay() {
     machine.evacuate(0x1, &[Destination::Region(1)]).unwrap();
     let uuids = &mut machine.uuids();
     let mut directory = machine.open();
-    let plan = directory.plan_back(Handle(1), uuids).unwrap();
+    let plan = directory.plan_back(Handle(1), false, uuids).unwrap();
     let mapping = mapped(&machine, "0x0101");
     assert_mapped(with_progress(|progress| directory.replace(&plan, uuids, progress, &mut |_, _| {})));
     drop(mapping);
-    let plan = directory.plan_back(Handle(1), uuids).unwrap();
+    let plan = directory.plan_back(Handle(1), false, uuids).unwrap();
     with_progress(|progress| directory.replace(&plan, uuids, progress, &mut |_, _| {})).unwrap();
     drop(directory);
     assert_eq!(machine.contents(), before);
@@ -855,6 +855,230 @@ fn unlabelled_data_of_disabled_regions_stays() {
     let forced = ExchangeRequest { force: true, ..exchange(0x1) };
     let plan = machine.open().plan_exchange(&forced, uuids).unwrap();
     assert_eq!(plan.evacuation.lost, ["namespace0.0"]);
+}
+
+/// What moved away and is gone is missed before a module is exchanged, and given up by force.
+#[test]
+fn missing_copies_are_missed_before_the_exchange() {
+    let mut machine = Emulated::pairs();
+    machine.make(&wanted("data", Mode::Fsdax, 64, 0)).unwrap();
+    let folder = machine.file("away");
+    fs::create_dir(&folder).unwrap();
+    machine.evacuate(0x1, &[Destination::Folder(folder.clone())]).unwrap();
+    let Place::File(path) = machine.open().platform().state.relocations[0].place.clone() else {
+        panic!("a file")
+    };
+    fs::remove_file(&path).unwrap();
+    let slot = |machine: &Emulated| machine.open().platform().machine.modules[0].identity;
+    let before = slot(&machine);
+    let refused = machine.replace(&exchange(0x1)).unwrap_err().to_string();
+    assert!(refused.contains("does not exist any more"), "{refused}");
+    assert_eq!(slot(&machine), before, "not exchanged");
+    let forced = ExchangeRequest { force: true, ..exchange(0x1) };
+    let plan = machine.open().plan_exchange(&forced, &mut machine.uuids()).unwrap();
+    assert_eq!(plan.evacuation.lost, ["namespace0.0"]);
+    machine.replace(&forced).unwrap();
+    assert_ne!(slot(&machine), before);
+    assert!(machine.open().platform().state.relocations.is_empty());
+    machine.replace(&exchange(0x1)).unwrap();
+}
+
+#[test]
+fn changed_copies_are_taken_by_force() {
+    let mut machine = Emulated::pairs();
+    machine.make(&wanted("data", Mode::Raw, 64, 0)).unwrap();
+    let folder = machine.file("away");
+    fs::create_dir(&folder).unwrap();
+    machine.evacuate(0x1, &[Destination::Folder(folder)]).unwrap();
+    let Place::File(path) = machine.open().platform().state.relocations[0].place.clone() else {
+        panic!("a file")
+    };
+    File::options().write(true).open(&path).unwrap().write_all_at(b"changed", 12 * 512).unwrap();
+    let uuids = &mut machine.uuids();
+    let mut directory = machine.open();
+    let mut back = |force| {
+        let plan = directory.plan_back(Handle(1), force, uuids)?;
+        with_progress(|progress| directory.replace(&plan, uuids, progress, &mut |_, _| {}))
+    };
+    let refused = back(false).unwrap_err();
+    assert!(matches!(refused, PlatformError::Relocate(RelocateError::FileChanged { .. })), "{refused}");
+    back(true).unwrap();
+    drop(directory);
+    assert!(machine.contents()["data"].2.iter().any(|(_, bytes)| bytes.starts_with(b"changed")));
+}
+
+/// Returns the stage that the only move has after one more step.
+fn advance(directory: &mut Directory) -> Result<Option<Stage>, PlatformError> {
+    let uuid = directory.platform().state.relocations[0].uuid;
+    let mut next = 1_u128 << 90;
+    let uuids = &mut || {
+        next += 1;
+        Uuid::from_u128(next)
+    };
+    with_progress(|progress| directory.advance_move(uuid, uuids, progress))
+}
+
+/// A return that was stopped is no exchange.
+#[test]
+fn replacement_after_a_stopped_return_does_not_claim_an_exchange() {
+    let mut machine = Emulated::pairs();
+    machine.make(&wanted("data", Mode::Fsdax, 64, 0)).unwrap();
+    machine.evacuate(0x1, &[Destination::Region(1)]).unwrap();
+    machine.open().begin_return(Handle(1)).unwrap();
+    let refused = machine.replace(&exchange(0x1)).unwrap_err();
+    assert!(matches!(refused, PlatformError::Relocate(RelocateError::ReturnBegun { .. })), "{refused}");
+
+    // An exchange that was done goes on with the module that is in the slot only.
+    let mut machine = Emulated::pairs();
+    machine.make(&wanted("data", Mode::Fsdax, 64, 0)).unwrap();
+    machine.evacuate(0x1, &[Destination::Region(1)]).unwrap();
+    let described = |serial| Some(Module::parse_all(&modules_text(&[0x1], 1344, serial)).unwrap().remove(0));
+    machine.open().exchange_module(&described(77).unwrap()).unwrap();
+    let other = ExchangeRequest { new: described(79), ..exchange(0x1) };
+    let refused = machine.replace(&other).unwrap_err().to_string();
+    assert!(refused.contains("is not the one that is in the slot"), "{refused}");
+    machine.replace(&ExchangeRequest { new: described(77), ..exchange(0x1) }).unwrap();
+}
+
+/// Who uses a namespace that is home again, while its copy is still there, keeps what was written.
+#[test]
+fn data_written_at_home_before_the_copy_is_gone_stays() {
+    for force in [true, false] {
+        let mut machine = Emulated::pairs();
+        machine.make(&wanted("data", Mode::Raw, 64, 0)).unwrap();
+        let before = machine.contents();
+        let folder = machine.file("away");
+        fs::create_dir(&folder).unwrap();
+        machine.evacuate(0x1, &[Destination::Folder(folder.clone())]).unwrap();
+        let mut directory = machine.open();
+        directory.begin_return(Handle(1)).unwrap();
+        while advance(&mut directory).unwrap() != Some(Stage::Returned) {}
+        let (region, namespace) = directory.platform().namespace("namespace0.0").unwrap();
+        let first = region.members()[0];
+        let media = machine.state().join(format!("modules/{}.media", first.module));
+        let file = File::options().write(true).open(media).unwrap();
+        file.write_all_at(b"written", first.offset + namespace.offset).unwrap();
+        let refused = advance(&mut directory).unwrap_err().to_string();
+        assert!(refused.contains("destroy namespace0.0 to take the copy again"), "{refused}");
+        let uuids = &mut machine.uuids();
+        if !force {
+            let destroy = |platform: &mut _| namespace::destroy(platform, "namespace0.0", true);
+            directory.change(destroy).unwrap();
+            directory.settle_moves().unwrap();
+        }
+        let plan = directory.plan_back(Handle(1), force, uuids).unwrap();
+        with_progress(|progress| directory.replace(&plan, uuids, progress, &mut |_, _| {})).unwrap();
+        assert!(directory.platform().state.relocations.is_empty());
+        drop(directory);
+        assert_eq!(machine.contents() != before, force);
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), usize::from(force), "the copy stays by force");
+    }
+}
+
+#[test]
+fn deleted_copies_are_made_again() {
+    let mut machine = Emulated::pairs();
+    machine.make(&wanted("data", Mode::Fsdax, 64, 0)).unwrap();
+    let before = machine.contents();
+    let folder = machine.file("away");
+    fs::create_dir(&folder).unwrap();
+    let to = vec![Destination::Folder(folder.clone())];
+    let request = EvacuationRequest { module: Handle(1), to, exchange: false, force: false };
+    let uuids = &mut machine.uuids();
+    let mut directory = machine.open();
+    let plan = directory.plan_evacuation(&request, uuids).unwrap();
+    directory.begin_move(&plan.moves[0], uuids).unwrap();
+    assert_eq!(advance(&mut directory).unwrap(), Some(Stage::Copied));
+    fs::remove_dir_all(&folder).unwrap();
+    fs::create_dir(&folder).unwrap();
+    let refused = advance(&mut directory).unwrap_err();
+    assert!(matches!(refused, PlatformError::Relocate(RelocateError::CopyDiffers { .. })), "{refused}");
+    assert_eq!(advance(&mut directory).unwrap(), Some(Stage::Copied));
+    assert_eq!(advance(&mut directory).unwrap(), Some(Stage::Away));
+    drop(directory);
+    machine.replace(&exchange(0x1)).unwrap();
+    assert_eq!(machine.contents(), before);
+}
+
+/// All of a set left, so all of it comes back, whichever module is exchanged.
+#[test]
+fn sets_come_back_whichever_module_is_exchanged() {
+    let mut machine = Emulated::pairs();
+    machine.make(&wanted("data", Mode::Fsdax, 1536, 0)).unwrap();
+    let before = machine.contents();
+    let folder = machine.file("away");
+    fs::create_dir(&folder).unwrap();
+    machine.evacuate(0x101, &[Destination::Folder(folder)]).unwrap();
+    let new = Module::parse_all(&modules_text(&[0x1], 769, 77)).unwrap().remove(0);
+    let refused = machine.replace(&ExchangeRequest { new: Some(new), ..exchange(0x1) }).unwrap_err();
+    assert!(matches!(refused, PlatformError::Relocate(RelocateError::NoRoomAtHome { .. })), "{refused}");
+    machine.replace(&exchange(0x1)).unwrap();
+    assert_eq!(machine.contents(), before);
+    assert!(machine.open().platform().state.relocations.is_empty());
+}
+
+/// A namespace that was destroyed while it grew comes back from the file, also if another one has its name.
+#[test]
+fn destroyed_growth_is_finished() {
+    for other in [false, true] {
+        let mut machine = Emulated::pairs();
+        machine.make(&wanted("data", Mode::Raw, 64, 0)).unwrap();
+        let before = machine.contents()["data"].2.clone();
+        let uuids = &mut machine.uuids();
+        let mut directory = machine.open();
+        let plan = directory.plan_growth("namespace0.0", Some(128 * MIB), uuids).unwrap();
+        directory.begin_move(&plan.step, uuids).unwrap();
+        while advance(&mut directory).unwrap() != Some(Stage::Returning) {}
+        directory.change(|platform| namespace::destroy(platform, "namespace0.0", true)).unwrap();
+        let mut name = "namespace0.0".to_owned();
+        if other {
+            let wanted = wanted("other", Mode::Raw, 64, 0);
+            directory.change(|platform| namespace::create(platform, &wanted, uuids)).unwrap();
+            directory.settle_moves().unwrap();
+            let refused = directory.plan_growth(&name, Some(128 * MIB), uuids).unwrap_err().to_string();
+            name = plan.step.relocation.uuid.to_string();
+            assert!(refused.contains(&name), "{refused}");
+        }
+        directory.settle_moves().unwrap();
+        let plan = directory.plan_growth(&name, Some(128 * MIB), uuids).unwrap();
+        with_progress(|progress| directory.grow(&plan, uuids, progress)).unwrap();
+        assert!(directory.platform().state.relocations.is_empty());
+        drop(directory);
+        assert_eq!(machine.contents()["data"].2, before);
+    }
+}
+
+/// Records that would destroy what they copy are refused when the state is read.
+#[test]
+fn damaged_records_of_moves_are_refused() {
+    let mut machine = Emulated::pairs();
+    machine.make(&wanted("data", Mode::Fsdax, 64, 0)).unwrap();
+    machine.make(&wanted("more", Mode::Fsdax, 64, 0)).unwrap();
+    machine.evacuate(0x1, &[Destination::Region(1)]).unwrap();
+    let path = machine.state().join("state.toml");
+    let text = fs::read_to_string(&path).unwrap();
+    let records = machine.open().platform().state.relocations.clone();
+    let place = |index: usize| match &records[index].place {
+        Place::Namespace(uuid) => uuid.to_string(),
+        Place::File(path) => panic!("{path:?}"),
+    };
+    let namespace = format!("namespace = \"{}\"", place(0));
+    assert_eq!(text.matches(&namespace).count(), 1, "{text}");
+    for (bad, fault) in [
+        (format!("namespace = \"{}\"", records[0].uuid), "its copy is the namespace itself"),
+        (format!("namespace = \"{}\"", place(1)), "its copy is that of another namespace"),
+        ("file = \"copy.img\"".to_owned(), "its copy is no absolute path"),
+    ] {
+        fs::write(&path, text.replace(&namespace, &bad)).unwrap();
+        let refused = Directory::open(&machine.state(), Purpose::ReadOnly).unwrap_err().to_string();
+        assert!(refused.contains(fault) && refused.contains("state.toml, line"), "{refused}");
+    }
+    let lines = text.lines().filter(|line| !line.starts_with("digest = ")).map(|line| format!("{line}\n"));
+    fs::write(&path, lines.collect::<String>().replace("stage = \"away\"", "stage = \"copied\"")).unwrap();
+    let refused = Directory::open(&machine.state(), Purpose::ReadOnly).unwrap_err().to_string();
+    assert!(refused.contains("its copy has no digest"), "{refused}");
+    fs::write(&path, text).unwrap();
+    Directory::open(&machine.state(), Purpose::ReadOnly).unwrap();
 }
 
 /// Random machines: a module is evacuated and replaced, all bytes are the same, and plans by name have nothing to do.

@@ -7,6 +7,7 @@ use crate::goal::WAYS;
 use crate::machine::{FIRMWARE_SPACE, Handle, Machine, Module};
 use crate::media_error::MediaError;
 use crate::region::INTERLEAVE_LINE;
+use crate::relocate::{Place, Relocation, Stage};
 use crate::security::{ModuleSecurity, TRIES};
 use crate::smart::{CELSIUS, ModuleSmart, PERCENT_MAX};
 use crate::state::{Goal, InterleaveSet, Partition, Share, State};
@@ -151,6 +152,7 @@ impl Check<'_> {
         each(List::Relocation, &self.state.relocations, |one| {
             one.module.map_or(Ok(()), |module| self.module(module).map(drop))
         })?;
+        each(List::Relocation, &self.state.relocations, |one| self.relocation(one))?;
         let mut moving = BTreeSet::new();
         each(List::Relocation, &self.state.relocations, |one| {
             if moving.insert(one.uuid) { Ok(()) } else { Err(StateFault::SecondNamespace { uuid: one.uuid }) }
@@ -271,6 +273,26 @@ impl Check<'_> {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Checks the record of a move, by which data is destroyed.
+    fn relocation(&self, one: &Relocation) -> Result<(), StateFault> {
+        let others = self.state.relocations.iter().filter(|other| other.place == one.place);
+        let why = if one.place == Place::Namespace(one.uuid) {
+            "its copy is the namespace itself"
+        } else if others.count() > 1 {
+            "its copy is that of another namespace"
+        } else if matches!(&one.place, Place::File(path) if !path.is_absolute() || path.file_name().is_none())
+        {
+            "its copy is no absolute path"
+        } else if one.stage == Stage::Copied && one.digest.is_none() {
+            "its copy has no digest"
+        } else if one.is_growth() && (one.module.is_some() || matches!(one.place, Place::Namespace(_))) {
+            "a namespace that grows stays on its modules, and its copy is a file"
+        } else {
+            return Ok(());
+        };
+        Err(StateFault::Move { uuid: one.uuid, why })
     }
 
     /// Checks a character device. Its region may be one of namespaces, whose sizes are in their labels.

@@ -31,7 +31,7 @@ pub struct Growth {
 
 impl Directory {
     /// Plans the growth of a namespace to `size` bytes, rounded up, or to all that is free for it. `uuids` generates
-    /// unused UUIDs.
+    /// unused UUIDs. One that was destroyed while it grew is named by its UUID, too.
     ///
     /// # Errors
     /// Fails if the namespace does not exist, has no labels, is not smaller, is used as memory or mapped, or if its region
@@ -43,10 +43,16 @@ impl Directory {
         uuids: &mut dyn FnMut() -> Uuid,
     ) -> Result<Growth, PlatformError> {
         let platform = self.platform();
-        let begun = platform.state.relocations.iter().find(|one| one.is_growth() && one.device == name);
+        let named = platform.namespace(name).ok().and_then(|(_, namespace)| namespace.uuid);
+        let is_named = |one: &Relocation| named.map_or(one.device == name, |uuid| uuid == one.uuid);
+        let mut growths = platform.state.relocations.iter().filter(|one| one.is_growth());
+        let begun = growths.clone().find(|one| one.uuid.to_string() == name || is_named(one));
         if let Some(begun) = begun {
             self.check_size(begun, size)?;
             return grown(platform, begun.clone(), true, uuids);
+        }
+        if let Some(other) = growths.find(|one| one.device == name && find(platform, one.uuid).is_none()) {
+            return Err(RelocateError::OtherGrows { device: name.to_owned(), uuid: other.uuid }.into());
         }
         let (region, namespace) = platform.namespace(name)?;
         if !region.enabled {
@@ -130,7 +136,9 @@ fn grown(
     uuids: &mut dyn FnMut() -> Uuid,
 ) -> Result<Growth, PlatformError> {
     let mut after = platform.clone();
-    if relocation.stage < Stage::Away {
+    if relocation.stage == Stage::Away {
+        make_home(&mut after, &relocation, None, uuids)?;
+    } else if relocation.stage < Stage::Away {
         let (region, _) = platform.namespace(&relocation.device)?;
         destroy_home(&mut after, &relocation)?;
         make_home(&mut after, &relocation, Some(region.number), uuids)?;

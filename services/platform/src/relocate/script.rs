@@ -51,10 +51,17 @@ pub fn evacuation_script(remarks: &[String], moves: &[PlannedMove]) -> String {
     script.0
 }
 
-/// Returns the script of an exchange, which has three parts: the machine is off or starts between them. `remarks` are
-/// comments at its start.
+/// Returns the script of an exchange, which has three parts: the machine is off or starts between them. If the exchange is
+/// done, or was none, the script is what comes back. `remarks` are comments at its start.
 pub fn exchange_script(remarks: &[String], plan: &Exchange) -> String {
     let mut script = Script::new(remarks);
+    if !plan.evacuation.lost.is_empty() {
+        script.remark(&format!("lost: {}", plan.evacuation.lost.join(", ")));
+    }
+    if plan.old.is_none() {
+        script.come_back(&plan.back);
+        return script.0;
+    }
     script.remark("run it in three parts:");
     script.remark("  sh FILE leave");
     script.remark(&format!(
@@ -68,7 +75,7 @@ pub fn exchange_script(remarks: &[String], plan: &Exchange) -> String {
     script.leave(&plan.evacuation.moves);
     script.line(":;;");
     script.line("goal)");
-    if let (Some(_), Some(goal)) = (&plan.old, &plan.goal) {
+    if let Some(goal) = &plan.goal {
         script.partition(&plan.group, plan.new.handle, goal);
     }
     script.line(":;;");
