@@ -531,7 +531,7 @@ fn growing_namespaces_keep_content_name_and_number() {
         contents.into_iter().map(|(name, (.., data))| (name, data)).collect()
     };
     assert_eq!(data(machine.contents()), data(before));
-    assert_eq!(fs::read_dir(machine.state().join("growing")).unwrap().count(), 0);
+    assert!(!machine.state().join("growing").exists());
 }
 
 #[test]
@@ -681,7 +681,7 @@ fn scripts_destroy_nothing_that_was_not_copied() {
     let short = format!("{arguments}; printf part > ${{to:-/dev/stdout}}");
     let mute = format!("{arguments}; test -n \"$to\"");
     let whole = format!("{arguments}; head -c $len /dev/zero > ${{to:-/dev/stdout}}");
-    for (number, daxio) in [truncated, short, mute, whole].iter().enumerate() {
+    for (number, daxio) in [truncated, short, mute, whole.clone()].iter().enumerate() {
         let folder = machine.file(&format!("away{number}"));
         fs::create_dir(&folder).unwrap();
         let planned = plan(&mut machine, Destination::Folder(folder));
@@ -689,6 +689,15 @@ fn scripts_destroy_nothing_that_was_not_copied() {
         let expected = if number == 3 { (true, "namespace0.0\n") } else { (false, "") };
         let (success, destroyed) = run_script(&machine, &script, &[("daxio", daxio)]);
         assert_eq!((success, destroyed.as_str()), expected, "{daxio}: {script}");
+    }
+    // A partition is mounted, or a process has the device open.
+    let folder = machine.file("away4");
+    fs::create_dir(&folder).unwrap();
+    let planned = plan(&mut machine, Destination::Folder(folder));
+    let script = evacuation_script(&[], &planned.moves);
+    for user in [("lsblk", "echo; echo /data"), ("fuser", "exit 0")] {
+        let destroyed = run_script(&machine, &script, &[("daxio", &whole), user]);
+        assert_eq!(destroyed, (false, String::new()), "{user:?}: {script}");
     }
     // Both reads fail.
     let planned = plan(&mut machine, Destination::Region(1));
@@ -1046,6 +1055,29 @@ fn destroyed_growth_is_finished() {
         drop(directory);
         assert_eq!(machine.contents()["data"].2, before);
     }
+}
+
+/// A copy of a directory is a machine of its own: its growth takes its own file.
+#[test]
+fn growths_of_copied_directories_are_apart() {
+    let mut machine = Emulated::pairs();
+    machine.make(&wanted("data", Mode::Raw, 64, 0)).unwrap();
+    let before = machine.contents()["data"].2.clone();
+    let uuids = &mut machine.uuids();
+    let mut directory = machine.open();
+    let plan = directory.plan_growth("namespace0.0", Some(128 * MIB), uuids).unwrap();
+    directory.begin_move(&plan.step, uuids).unwrap();
+    while advance(&mut directory).unwrap() != Some(Stage::Returning) {}
+    drop(directory);
+    let (original, other) = (machine.state(), machine.file("other"));
+    let copied = Command::new("cp").arg("-a").args([&original, &other]).status().unwrap();
+    assert!(copied.success());
+    for path in [&other, &original] {
+        let mut directory = Directory::open(path, Purpose::Change).unwrap();
+        let plan = directory.plan_growth("namespace0.0", Some(128 * MIB), uuids).unwrap();
+        with_progress(|progress| directory.grow(&plan, uuids, progress)).unwrap();
+    }
+    assert_eq!(machine.contents()["data"].2, before);
 }
 
 /// Records that would destroy what they copy are refused when the state is read.

@@ -14,6 +14,7 @@ use crate::state::{Goal, InterleaveSet, Partition, Share, State};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use std::collections::BTreeSet;
+use std::path::{Component, Path};
 use toml::Spanned;
 
 /// Shares of a goal: at most two, as in firmware.
@@ -282,9 +283,9 @@ impl Check<'_> {
             "its copy is the namespace itself"
         } else if others.count() > 1 {
             "its copy is that of another namespace"
-        } else if matches!(&one.place, Place::File(path) if !path.is_absolute() || path.file_name().is_none())
+        } else if matches!(&one.place, Place::File(path) if path.is_absolute() == one.is_growth() || !is_plain(path))
         {
-            "its copy is no absolute path"
+            "its copy is no absolute path, or that of a growth is not in the directory"
         } else if one.stage == Stage::Copied && one.digest.is_none() {
             "its copy has no digest"
         } else if one.is_growth() && (one.module.is_some() || matches!(one.place, Place::Namespace(_))) {
@@ -367,6 +368,11 @@ impl Check<'_> {
             _ => Err(StateFault::Outside { module, off, len, from: 0, to }),
         }
     }
+}
+
+/// Returns true if a path is one of a file and does not go up.
+fn is_plain(path: &Path) -> bool {
+    path.file_name().is_some() && path.components().all(|part| part != Component::ParentDir)
 }
 
 /// Checks all entries of a list.

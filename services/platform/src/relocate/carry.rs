@@ -48,7 +48,7 @@ impl Directory {
         }
         if let Place::File(path) = &planned.relocation.place
             && planned.relocation.is_growth()
-            && let Some(folder) = path.parent()
+            && let Some(folder) = self.root().join(path).parent()
         {
             fs::create_dir_all(folder).map_err(|error| FileError {
                 what: "making",
@@ -82,7 +82,11 @@ impl Directory {
         progress: &mut CopyProgress<'_>,
     ) -> Result<Option<Stage>, PlatformError> {
         let found = self.platform().state.relocations.iter().find(|one| one.uuid == uuid);
-        let Some(relocation) = found.cloned() else { return Ok(None) };
+        let Some(mut relocation) = found.cloned() else { return Ok(None) };
+        if let Place::File(path) = &mut relocation.place {
+            // That of a growth is relative to the directory.
+            *path = self.root().join(&path);
+        }
         let next = match relocation.stage {
             Stage::Leaving => self.copy_out(&relocation, progress)?,
             Stage::Copied => self.free_home(&relocation, uuids, progress)?,
@@ -282,6 +286,10 @@ impl Directory {
             && is_same
         {
             remove(path)?;
+            if let Some(folder) = path.parent().filter(|_| relocation.is_growth()) {
+                // It stays while another namespace grows.
+                let _ = fs::remove_dir(folder);
+            }
         }
         let uuid = relocation.uuid;
         self.change(|platform| {

@@ -172,8 +172,8 @@ pub enum RelocateError {
         /// The kernel's name of the namespace.
         device: String,
     },
-    /// What was moved away comes back by another command, which is not done.
-    #[error("what was moved away from {module} is on its way back by another command; finish that one first")]
+    /// Namespaces that were moved away come back by another command, which is not done.
+    #[error("namespaces that left {module} are on their way back by another command; finish that one first")]
     ReturnBegun {
         /// The module.
         module: Handle,

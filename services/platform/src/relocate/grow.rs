@@ -13,6 +13,7 @@ use crate::locate::mappers_of;
 use crate::namespace::{Namespace, NamespaceError, largest_free, size_rules};
 use crate::platform::Platform;
 use crate::region::Region;
+use std::path::Path;
 use uuid::Uuid;
 
 /// Folder of the data of namespaces that grow, in the directory of the machine.
@@ -63,9 +64,9 @@ impl Directory {
             return Err(RelocateError::Unfinished { device }.into());
         }
         self.check_unmapped(&region, &namespace)?;
-        let path = self.root().canonicalize().unwrap_or_else(|_| self.root().to_owned());
-        let place =
-            Place::File(path.join(FOLDER).join(format!("{}.img", namespace.uuid.unwrap_or_default())));
+        // Relative to the directory, which may be copied or get another path.
+        let file = format!("{}.img", namespace.uuid.unwrap_or_default());
+        let place = Place::File(Path::new(FOLDER).join(file));
         let relocation = record_of((&region, &namespace), None, place);
         let mut relocation =
             relocation.ok_or_else(|| RelocateError::Unlabelled { device: device.clone() })?;

@@ -59,7 +59,7 @@ pub struct Relocation {
 pub enum Place {
     /// The namespace with this UUID.
     Namespace(Uuid),
-    /// A file with the user's data, as an image without labels.
+    /// A file with the user's data, as an image without labels. That of a growth is relative to the directory of the machine.
     File(PathBuf),
 }
 

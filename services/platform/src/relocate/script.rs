@@ -31,9 +31,13 @@ name() {
     ndctl list -Nv | awk -v uuid=\"$1\" '/\"dev\":/ { gsub(/[\",]/, \"\"); sub(/.*:/, \"\"); name = $1 }
         index($0, uuid) { print name; exit }'
 }
-# ends the script if a file system of a device is mounted, or another device uses it
+# ends the script if a file system of a device is mounted, or another device or a process uses it
 unused() {
     if findmnt --source \"$1\"; then echo \"$1 is mounted\" >&2; exit 1; fi
+    if [ -n \"$(lsblk -nro MOUNTPOINT \"$1\" 2> /dev/null)\" ]; then
+        echo \"a partition of $1 is mounted, or swap\" >&2; exit 1
+    fi
+    if fuser -s \"$1\" 2> /dev/null; then echo \"a process uses $1\" >&2; exit 1; fi
     for holder in /sys/class/block/\"${1#/dev/}\"/holders/*; do
         if [ -e \"$holder\" ]; then echo \"$1 is used by $holder\" >&2; exit 1; fi
     done
