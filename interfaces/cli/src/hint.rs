@@ -213,6 +213,7 @@ fn relocate_hint(error: &RelocateError) -> String {
             format!(" with `lode platform image export {device} FILE` and `lode ndctl init-labels`")
         }
         RelocateError::FileChanged { .. }
+        | RelocateError::HomeDiffers { .. }
         | RelocateError::PlaceGone { .. }
         | RelocateError::DataLost { .. }
         | RelocateError::ForeignLabels { .. } => " with --force".to_owned(),
@@ -220,6 +221,7 @@ fn relocate_hint(error: &RelocateError) -> String {
         RelocateError::GoalPending { .. } => {
             " with `lode platform reboot`, or `lode ipmctl delete -goal`".to_owned()
         }
+        RelocateError::ReturnBegun { module } => format!(" with `lode platform evacuate {module} --return`"),
         RelocateError::NothingNew => " with --with".to_owned(),
         RelocateError::SlotTaken { .. } => "; `lode ipmctl show -topology` lists the slots".to_owned(),
         _ => String::new(),

@@ -12,7 +12,8 @@ use lode_platform::machine::{Handle, Health, Module, Security};
 use lode_platform::namespace::{self, NamespaceError};
 use lode_platform::plan::{self, NamespaceRequest, PlanRequest, Table};
 use lode_platform::relocate::{
-    Destination, EvacuationRequest, ExchangeRequest, ExtensionRequest, Place, RelocateError, Stage, extension,
+    Destination, EvacuationRequest, ExchangeRequest, ExtensionRequest, Place, RelocateError, Stage,
+    evacuation_script, extension,
 };
 use lode_platform::{CreateNamespace, Directory, MapLocation, Mode, PlatformError, Purpose, boot, region};
 use lode_testing::{scaled, seed};
@@ -21,8 +22,9 @@ use rustix::fs::{SeekFrom, seek};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::ops::ControlFlow;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use tempfile::TempDir;
 use uuid::Uuid;
 
@@ -485,10 +487,10 @@ fn evacuated_copies_move_on_and_come_home() {
     let uuids = &mut machine.uuids();
     let mut directory = machine.open();
     assert!(matches!(
-        directory.plan_back(Handle(0x1001), uuids),
+        directory.plan_back(Handle(0x1001), false, uuids),
         Err(PlatformError::Relocate(RelocateError::NothingAway { .. }))
     ));
-    let plan = directory.plan_back(Handle(1), uuids).unwrap();
+    let plan = directory.plan_back(Handle(1), false, uuids).unwrap();
     with_progress(|progress| directory.replace(&plan, uuids, progress, &mut |_, _| {})).unwrap();
     let platform = directory.platform();
     assert_eq!(platform.namespaces(&platform.regions()[0]).len(), 2);
@@ -529,7 +531,7 @@ fn growing_namespaces_keep_content_name_and_number() {
         contents.into_iter().map(|(name, (.., data))| (name, data)).collect()
     };
     assert_eq!(data(machine.contents()), data(before));
-    assert_eq!(fs::read_dir(machine.state().join("growing")).unwrap().count(), 0);
+    assert!(!machine.state().join("growing").exists());
 }
 
 #[test]
@@ -635,7 +637,7 @@ fn damaged_copies_are_found_before_anything_is_destroyed() {
     let intact = fs::read(path).unwrap();
     damage();
     let uuids = &mut machine.uuids();
-    let plan = directory.plan_back(Handle(1), uuids).unwrap();
+    let plan = directory.plan_back(Handle(1), false, uuids).unwrap();
     let back = |directory: &mut Directory, uuids: &mut dyn FnMut() -> Uuid| {
         with_progress(|progress| directory.replace(&plan, uuids, progress, &mut |_, _| {}))
     };
@@ -645,6 +647,470 @@ fn damaged_copies_are_found_before_anything_is_destroyed() {
     back(&mut directory, uuids).unwrap();
     drop(directory);
     assert_eq!(machine.contents(), before);
+}
+
+/// Runs a script with these programs. Returns whether it succeeded, and what it destroyed.
+fn run_script(machine: &Emulated, script: &str, tools: &[(&str, &str)]) -> (bool, String) {
+    let (bin, log) = (machine.file("bin"), machine.file("destroyed"));
+    let _ = fs::remove_dir_all(&bin);
+    fs::create_dir(&bin).unwrap();
+    fs::write(&log, "").unwrap();
+    let ndctl = format!("case $1 in destroy-namespace) echo $3 >> {};; esac", log.display());
+    for (name, body) in [("findmnt", "exit 1"), ("ndctl", ndctl.as_str())].iter().chain(tools) {
+        let path = bin.join(name);
+        fs::write(&path, format!("#!/bin/sh\n{body}\n")).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let mut shell = Command::new("sh");
+    shell.args(["-c", script]).env("PATH", format!("{}:/usr/bin:/bin", bin.display()));
+    (shell.output().unwrap().status.success(), fs::read_to_string(log).unwrap())
+}
+
+/// A tool that fails in the middle, twice at the same byte, has not copied.
+#[test]
+fn scripts_destroy_nothing_that_was_not_copied() {
+    let mut machine = Emulated::pairs();
+    machine.make(&wanted("table", Mode::Devdax, 64, 0)).unwrap();
+    let plan = |machine: &mut Emulated, to| {
+        let request = EvacuationRequest { module: Handle(1), to: vec![to], exchange: false, force: false };
+        machine.open().plan_evacuation(&request, &mut machine.uuids()).unwrap()
+    };
+    let arguments =
+        "while [ $# -gt 0 ]; do case $1 in -i) from=$2;; -o) to=$2;; -l) len=$2;; esac; shift 2; done";
+    let truncated = format!("{arguments}; printf part > ${{to:-/dev/stdout}}; kill -BUS $$");
+    let short = format!("{arguments}; printf part > ${{to:-/dev/stdout}}");
+    let mute = format!("{arguments}; test -n \"$to\"");
+    let whole = format!("{arguments}; head -c $len /dev/zero > ${{to:-/dev/stdout}}");
+    for (number, daxio) in [truncated, short, mute, whole.clone()].iter().enumerate() {
+        let folder = machine.file(&format!("away{number}"));
+        fs::create_dir(&folder).unwrap();
+        let planned = plan(&mut machine, Destination::Folder(folder));
+        let script = evacuation_script(&[], &planned.moves);
+        let expected = if number == 3 { (true, "namespace0.0\n") } else { (false, "") };
+        let (success, destroyed) = run_script(&machine, &script, &[("daxio", daxio)]);
+        assert_eq!((success, destroyed.as_str()), expected, "{daxio}: {script}");
+    }
+    // A partition is mounted, or a process has the device open.
+    let folder = machine.file("away4");
+    fs::create_dir(&folder).unwrap();
+    let planned = plan(&mut machine, Destination::Folder(folder));
+    let script = evacuation_script(&[], &planned.moves);
+    for user in [("lsblk", "echo; echo /data"), ("fuser", "exit 0")] {
+        let destroyed = run_script(&machine, &script, &[("daxio", &whole), user]);
+        assert_eq!(destroyed, (false, String::new()), "{user:?}: {script}");
+    }
+    // Both reads fail.
+    let planned = plan(&mut machine, Destination::Region(1));
+    let script = evacuation_script(&[], &planned.moves);
+    let daxio = format!("{arguments}; test -n \"$to\"");
+    let destroyed = run_script(&machine, &script, &[("daxio", &daxio)]);
+    assert_eq!(destroyed, (false, String::new()), "{script}");
+}
+
+/// A namespace without device does not hide the next one.
+#[test]
+fn scripts_find_the_device_of_the_namespace_itself() {
+    let mut machine = Emulated::pairs();
+    machine.make(&wanted("data", Mode::Devdax, 64, 0)).unwrap();
+    let request = EvacuationRequest {
+        module: Handle(1),
+        to: vec![Destination::Region(1)],
+        exchange: false,
+        force: false,
+    };
+    let planned = machine.open().plan_evacuation(&request, &mut machine.uuids()).unwrap();
+    let Place::Namespace(copy) = planned.moves[0].relocation.place else { panic!("a namespace") };
+    let listed = format!(
+        "[{{\n\"dev\":\"namespace1.0\",\n\"uuid\":\"{copy}\"\n}},{{\n\"dev\":\"namespace1.1\",\n\"chardev\":\"dax1.1\"\n}}]"
+    );
+    let ndctl = format!("case $1 in list) cat <<'END'\n{listed}\nEND\nesac");
+    let used = machine.file("used");
+    let daxio = format!(
+        "echo \"$@\" >> {}; case \"$*\" in *no-device*) exit 1;; esac; head -c $((64 << 20)) /dev/zero",
+        used.display()
+    );
+    let script = evacuation_script(&[], &planned.moves);
+    let (success, _) = run_script(&machine, &script, &[("ndctl", &ndctl), ("daxio", &daxio)]);
+    let used = fs::read_to_string(used).unwrap_or_default();
+    assert!(!success && !used.contains("dax1.1"), "{used}");
+}
+
+#[test]
+fn modules_that_no_machine_file_may_have_are_refused() {
+    let mut machine = Emulated::pairs();
+    machine.make(&wanted("data", Mode::Fsdax, 64, 0)).unwrap();
+    let before = machine.contents();
+    for capacity in [1_500_000_000, 1, 0, 1 << 60] {
+        let mut new = Module::parse_all(&modules_text(&[0x1], 1344, 77)).unwrap().remove(0);
+        new.capacity = capacity;
+        let request = ExchangeRequest { new: Some(new), ..exchange(0x1) };
+        let refused = machine.replace(&request).unwrap_err().to_string();
+        assert!(refused.contains("whole pieces of 64 KiB"), "{capacity}: {refused}");
+        assert_eq!(machine.contents(), before);
+    }
+    // The machine file with all modules is read before it is written.
+    let mut new = Module::parse_all(&modules_text(&[0x201, 0x301], 1344, 50)).unwrap();
+    new[1].identity = new[0].identity;
+    let request = ExtensionRequest { new, ..ExtensionRequest::default() };
+    let mut directory = machine.open();
+    let plan = extension(directory.platform(), &request).unwrap();
+    let refused = directory.extend(&plan).unwrap_err().to_string();
+    assert!(refused.contains("the identity of a second module"), "{refused}");
+    drop(directory);
+    assert_eq!(machine.contents(), before);
+}
+
+fn mapped(machine: &Emulated, module: &str) -> lode_pmem::Mapping {
+    let path = machine.state().join(format!("modules/{module}.media"));
+    lode_pmem::Mapping::options().open(&path).unwrap()
+}
+
+#[track_caller]
+fn assert_mapped<T: std::fmt::Debug>(result: Result<T, PlatformError>) {
+    let refused = result.unwrap_err();
+    assert!(matches!(refused, PlatformError::Relocate(RelocateError::Mapped { .. })), "{refused}");
+}
+
+/// Media that a process maps are not exchanged under it, also where data goes to.
+#[test]
+fn mapped_media_stay() {
+    let mut machine = Emulated::pairs();
+    machine.make(&wanted("data", Mode::Fsdax, 64, 0)).unwrap();
+    let before = machine.contents();
+    let mapping = mapped(&machine, "0x1001");
+    assert_mapped(machine.evacuate(0x1, &[Destination::Region(1)]));
+    drop(mapping);
+    machine.open().settle_moves().unwrap();
+    machine.evacuate(0x1, &[Destination::Region(1)]).unwrap();
+    let uuids = &mut machine.uuids();
+    let mut directory = machine.open();
+    let plan = directory.plan_back(Handle(1), false, uuids).unwrap();
+    let mapping = mapped(&machine, "0x0101");
+    assert_mapped(with_progress(|progress| directory.replace(&plan, uuids, progress, &mut |_, _| {})));
+    drop(mapping);
+    let plan = directory.plan_back(Handle(1), false, uuids).unwrap();
+    with_progress(|progress| directory.replace(&plan, uuids, progress, &mut |_, _| {})).unwrap();
+    drop(directory);
+    assert_eq!(machine.contents(), before);
+
+    // What is mapped after the plan was made.
+    let request = EvacuationRequest {
+        module: Handle(1),
+        to: vec![Destination::Region(1)],
+        exchange: false,
+        force: false,
+    };
+    let mut directory = machine.open();
+    let plan = directory.plan_evacuation(&request, uuids).unwrap();
+    let uuid = plan.moves[0].relocation.uuid;
+    let advance = |directory: &mut Directory| {
+        with_progress(|progress| directory.advance_move(uuid, &mut Uuid::nil, progress))
+    };
+    directory.begin_move(&plan.moves[0], uuids).unwrap();
+    assert_eq!(advance(&mut directory).unwrap(), Some(Stage::Copied));
+    let mapping = mapped(&machine, "0x0101");
+    assert_mapped(advance(&mut directory));
+    drop(mapping);
+    assert_eq!(advance(&mut directory).unwrap(), Some(Stage::Away));
+    let new = directory.successor_of(Handle(1)).unwrap();
+    let mapping = mapped(&machine, "0x0101");
+    assert_mapped(directory.exchange_module(&new));
+    drop(mapping);
+    directory.exchange_module(&new).unwrap();
+}
+
+#[test]
+fn growth_that_goes_on_regards_processes_and_the_size() {
+    let mut machine = Emulated::pairs();
+    let device = machine.make(&wanted("data", Mode::Fsdax, 64, 0)).unwrap();
+    let before = machine.contents();
+    let uuids = &mut machine.uuids();
+    let mut directory = machine.open();
+    let plan = directory.plan_growth(&device, Some(128 * MIB), uuids).unwrap();
+    directory.begin_move(&plan.step, uuids).unwrap();
+    let mapping = mapped(&machine, "0x0101");
+    let plan = directory.plan_growth(&device, Some(128 * MIB), uuids);
+    assert_mapped(plan.and_then(|plan| with_progress(|progress| directory.grow(&plan, uuids, progress))));
+    drop(mapping);
+    let refused = directory.plan_growth(&device, Some(1024 * MIB), uuids).unwrap_err().to_string();
+    assert!(refused.contains("grows to 128 MiB"), "{refused}");
+    let plan = directory.plan_growth(&device, Some(128 * MIB), uuids).unwrap();
+    with_progress(|progress| directory.grow(&plan, uuids, progress)).unwrap();
+    drop(directory);
+    assert_eq!(machine.contents().keys().collect::<Vec<_>>(), before.keys().collect::<Vec<_>>());
+}
+
+/// Data without labels is regarded even if its region is disabled.
+#[test]
+fn unlabelled_data_of_disabled_regions_stays() {
+    let mut machine = Emulated::pairs();
+    let mut directory = machine.open();
+    let change = |platform: &mut lode_platform::Platform| {
+        region::enable(platform, 0, false)?;
+        [0, 1].iter().try_for_each(|index| namespace::init_labels(platform, *index, None, true))?;
+        region::enable(platform, 0, true)
+    };
+    directory.change(change).unwrap();
+    drop(directory);
+    let media = machine.state().join("modules/0x0001.media");
+    File::options().write(true).open(media).unwrap().write_all_at(b"PRECIOUS", 400 * MIB).unwrap();
+    let refused = machine.replace(&exchange(0x1)).unwrap_err().to_string();
+    assert!(refused.contains("namespace0.0 has no labels"), "{refused}");
+    machine.open().change(|platform| region::enable(platform, 0, false)).unwrap();
+    let refused = machine.replace(&exchange(0x1)).unwrap_err().to_string();
+    assert!(refused.contains("namespace0.0 has no labels"), "{refused}");
+    machine.open().change(|platform| region::enable(platform, 0, true)).unwrap();
+    let uuids = &mut machine.uuids();
+    let forced = ExchangeRequest { force: true, ..exchange(0x1) };
+    let plan = machine.open().plan_exchange(&forced, uuids).unwrap();
+    assert_eq!(plan.evacuation.lost, ["namespace0.0"]);
+}
+
+/// What moved away and is gone is missed before a module is exchanged, and given up by force.
+#[test]
+fn missing_copies_are_missed_before_the_exchange() {
+    let mut machine = Emulated::pairs();
+    machine.make(&wanted("data", Mode::Fsdax, 64, 0)).unwrap();
+    let folder = machine.file("away");
+    fs::create_dir(&folder).unwrap();
+    machine.evacuate(0x1, &[Destination::Folder(folder.clone())]).unwrap();
+    let Place::File(path) = machine.open().platform().state.relocations[0].place.clone() else {
+        panic!("a file")
+    };
+    fs::remove_file(&path).unwrap();
+    let slot = |machine: &Emulated| machine.open().platform().machine.modules[0].identity;
+    let before = slot(&machine);
+    let refused = machine.replace(&exchange(0x1)).unwrap_err().to_string();
+    assert!(refused.contains("does not exist any more"), "{refused}");
+    assert_eq!(slot(&machine), before, "not exchanged");
+    let forced = ExchangeRequest { force: true, ..exchange(0x1) };
+    let plan = machine.open().plan_exchange(&forced, &mut machine.uuids()).unwrap();
+    assert_eq!(plan.evacuation.lost, ["namespace0.0"]);
+    machine.replace(&forced).unwrap();
+    assert_ne!(slot(&machine), before);
+    assert!(machine.open().platform().state.relocations.is_empty());
+    machine.replace(&exchange(0x1)).unwrap();
+}
+
+#[test]
+fn changed_copies_are_taken_by_force() {
+    let mut machine = Emulated::pairs();
+    machine.make(&wanted("data", Mode::Raw, 64, 0)).unwrap();
+    let folder = machine.file("away");
+    fs::create_dir(&folder).unwrap();
+    machine.evacuate(0x1, &[Destination::Folder(folder)]).unwrap();
+    let Place::File(path) = machine.open().platform().state.relocations[0].place.clone() else {
+        panic!("a file")
+    };
+    File::options().write(true).open(&path).unwrap().write_all_at(b"changed", 12 * 512).unwrap();
+    let uuids = &mut machine.uuids();
+    let mut directory = machine.open();
+    let mut back = |force| {
+        let plan = directory.plan_back(Handle(1), force, uuids)?;
+        with_progress(|progress| directory.replace(&plan, uuids, progress, &mut |_, _| {}))
+    };
+    let refused = back(false).unwrap_err();
+    assert!(matches!(refused, PlatformError::Relocate(RelocateError::FileChanged { .. })), "{refused}");
+    back(true).unwrap();
+    drop(directory);
+    assert!(machine.contents()["data"].2.iter().any(|(_, bytes)| bytes.starts_with(b"changed")));
+}
+
+/// Returns the stage that the only move has after one more step.
+fn advance(directory: &mut Directory) -> Result<Option<Stage>, PlatformError> {
+    let uuid = directory.platform().state.relocations[0].uuid;
+    let mut next = 1_u128 << 90;
+    let uuids = &mut || {
+        next += 1;
+        Uuid::from_u128(next)
+    };
+    with_progress(|progress| directory.advance_move(uuid, uuids, progress))
+}
+
+/// A return that was stopped is no exchange.
+#[test]
+fn replacement_after_a_stopped_return_does_not_claim_an_exchange() {
+    let mut machine = Emulated::pairs();
+    machine.make(&wanted("data", Mode::Fsdax, 64, 0)).unwrap();
+    machine.evacuate(0x1, &[Destination::Region(1)]).unwrap();
+    machine.open().begin_return(Handle(1)).unwrap();
+    let refused = machine.replace(&exchange(0x1)).unwrap_err();
+    assert!(matches!(refused, PlatformError::Relocate(RelocateError::ReturnBegun { .. })), "{refused}");
+
+    // An exchange that was done goes on with the module that is in the slot only.
+    let mut machine = Emulated::pairs();
+    machine.make(&wanted("data", Mode::Fsdax, 64, 0)).unwrap();
+    machine.evacuate(0x1, &[Destination::Region(1)]).unwrap();
+    let described = |serial| Some(Module::parse_all(&modules_text(&[0x1], 1344, serial)).unwrap().remove(0));
+    machine.open().exchange_module(&described(77).unwrap()).unwrap();
+    let other = ExchangeRequest { new: described(79), ..exchange(0x1) };
+    let refused = machine.replace(&other).unwrap_err().to_string();
+    assert!(refused.contains("is not the one that is in the slot"), "{refused}");
+    machine.replace(&ExchangeRequest { new: described(77), ..exchange(0x1) }).unwrap();
+}
+
+/// Who uses a namespace that is home again, while its copy is still there, keeps what was written.
+#[test]
+fn data_written_at_home_before_the_copy_is_gone_stays() {
+    for force in [true, false] {
+        let mut machine = Emulated::pairs();
+        machine.make(&wanted("data", Mode::Raw, 64, 0)).unwrap();
+        let before = machine.contents();
+        let folder = machine.file("away");
+        fs::create_dir(&folder).unwrap();
+        machine.evacuate(0x1, &[Destination::Folder(folder.clone())]).unwrap();
+        let mut directory = machine.open();
+        directory.begin_return(Handle(1)).unwrap();
+        while advance(&mut directory).unwrap() != Some(Stage::Returned) {}
+        let (region, namespace) = directory.platform().namespace("namespace0.0").unwrap();
+        let first = region.members()[0];
+        let media = machine.state().join(format!("modules/{}.media", first.module));
+        let file = File::options().write(true).open(media).unwrap();
+        file.write_all_at(b"written", first.offset + namespace.offset).unwrap();
+        let refused = advance(&mut directory).unwrap_err().to_string();
+        assert!(refused.contains("destroy namespace0.0 to take the copy again"), "{refused}");
+        let uuids = &mut machine.uuids();
+        if !force {
+            let destroy = |platform: &mut _| namespace::destroy(platform, "namespace0.0", true);
+            directory.change(destroy).unwrap();
+            directory.settle_moves().unwrap();
+        }
+        let plan = directory.plan_back(Handle(1), force, uuids).unwrap();
+        with_progress(|progress| directory.replace(&plan, uuids, progress, &mut |_, _| {})).unwrap();
+        assert!(directory.platform().state.relocations.is_empty());
+        drop(directory);
+        assert_eq!(machine.contents() != before, force);
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), usize::from(force), "the copy stays by force");
+    }
+}
+
+#[test]
+fn deleted_copies_are_made_again() {
+    let mut machine = Emulated::pairs();
+    machine.make(&wanted("data", Mode::Fsdax, 64, 0)).unwrap();
+    let before = machine.contents();
+    let folder = machine.file("away");
+    fs::create_dir(&folder).unwrap();
+    let to = vec![Destination::Folder(folder.clone())];
+    let request = EvacuationRequest { module: Handle(1), to, exchange: false, force: false };
+    let uuids = &mut machine.uuids();
+    let mut directory = machine.open();
+    let plan = directory.plan_evacuation(&request, uuids).unwrap();
+    directory.begin_move(&plan.moves[0], uuids).unwrap();
+    assert_eq!(advance(&mut directory).unwrap(), Some(Stage::Copied));
+    fs::remove_dir_all(&folder).unwrap();
+    fs::create_dir(&folder).unwrap();
+    let refused = advance(&mut directory).unwrap_err();
+    assert!(matches!(refused, PlatformError::Relocate(RelocateError::CopyDiffers { .. })), "{refused}");
+    assert_eq!(advance(&mut directory).unwrap(), Some(Stage::Copied));
+    assert_eq!(advance(&mut directory).unwrap(), Some(Stage::Away));
+    drop(directory);
+    machine.replace(&exchange(0x1)).unwrap();
+    assert_eq!(machine.contents(), before);
+}
+
+/// All of a set left, so all of it comes back, whichever module is exchanged.
+#[test]
+fn sets_come_back_whichever_module_is_exchanged() {
+    let mut machine = Emulated::pairs();
+    machine.make(&wanted("data", Mode::Fsdax, 1536, 0)).unwrap();
+    let before = machine.contents();
+    let folder = machine.file("away");
+    fs::create_dir(&folder).unwrap();
+    machine.evacuate(0x101, &[Destination::Folder(folder)]).unwrap();
+    let new = Module::parse_all(&modules_text(&[0x1], 769, 77)).unwrap().remove(0);
+    let refused = machine.replace(&ExchangeRequest { new: Some(new), ..exchange(0x1) }).unwrap_err();
+    assert!(matches!(refused, PlatformError::Relocate(RelocateError::NoRoomAtHome { .. })), "{refused}");
+    machine.replace(&exchange(0x1)).unwrap();
+    assert_eq!(machine.contents(), before);
+    assert!(machine.open().platform().state.relocations.is_empty());
+}
+
+/// A namespace that was destroyed while it grew comes back from the file, also if another one has its name.
+#[test]
+fn destroyed_growth_is_finished() {
+    for other in [false, true] {
+        let mut machine = Emulated::pairs();
+        machine.make(&wanted("data", Mode::Raw, 64, 0)).unwrap();
+        let before = machine.contents()["data"].2.clone();
+        let uuids = &mut machine.uuids();
+        let mut directory = machine.open();
+        let plan = directory.plan_growth("namespace0.0", Some(128 * MIB), uuids).unwrap();
+        directory.begin_move(&plan.step, uuids).unwrap();
+        while advance(&mut directory).unwrap() != Some(Stage::Returning) {}
+        directory.change(|platform| namespace::destroy(platform, "namespace0.0", true)).unwrap();
+        let mut name = "namespace0.0".to_owned();
+        if other {
+            let wanted = wanted("other", Mode::Raw, 64, 0);
+            directory.change(|platform| namespace::create(platform, &wanted, uuids)).unwrap();
+            directory.settle_moves().unwrap();
+            let refused = directory.plan_growth(&name, Some(128 * MIB), uuids).unwrap_err().to_string();
+            name = plan.step.relocation.uuid.to_string();
+            assert!(refused.contains(&name), "{refused}");
+        }
+        directory.settle_moves().unwrap();
+        let plan = directory.plan_growth(&name, Some(128 * MIB), uuids).unwrap();
+        with_progress(|progress| directory.grow(&plan, uuids, progress)).unwrap();
+        assert!(directory.platform().state.relocations.is_empty());
+        drop(directory);
+        assert_eq!(machine.contents()["data"].2, before);
+    }
+}
+
+/// A copy of a directory is a machine of its own: its growth takes its own file.
+#[test]
+fn growths_of_copied_directories_are_apart() {
+    let mut machine = Emulated::pairs();
+    machine.make(&wanted("data", Mode::Raw, 64, 0)).unwrap();
+    let before = machine.contents()["data"].2.clone();
+    let uuids = &mut machine.uuids();
+    let mut directory = machine.open();
+    let plan = directory.plan_growth("namespace0.0", Some(128 * MIB), uuids).unwrap();
+    directory.begin_move(&plan.step, uuids).unwrap();
+    while advance(&mut directory).unwrap() != Some(Stage::Returning) {}
+    drop(directory);
+    let (original, other) = (machine.state(), machine.file("other"));
+    let copied = Command::new("cp").arg("-a").args([&original, &other]).status().unwrap();
+    assert!(copied.success());
+    for path in [&other, &original] {
+        let mut directory = Directory::open(path, Purpose::Change).unwrap();
+        let plan = directory.plan_growth("namespace0.0", Some(128 * MIB), uuids).unwrap();
+        with_progress(|progress| directory.grow(&plan, uuids, progress)).unwrap();
+    }
+    assert_eq!(machine.contents()["data"].2, before);
+}
+
+/// Records that would destroy what they copy are refused when the state is read.
+#[test]
+fn damaged_records_of_moves_are_refused() {
+    let mut machine = Emulated::pairs();
+    machine.make(&wanted("data", Mode::Fsdax, 64, 0)).unwrap();
+    machine.make(&wanted("more", Mode::Fsdax, 64, 0)).unwrap();
+    machine.evacuate(0x1, &[Destination::Region(1)]).unwrap();
+    let path = machine.state().join("state.toml");
+    let text = fs::read_to_string(&path).unwrap();
+    let records = machine.open().platform().state.relocations.clone();
+    let place = |index: usize| match &records[index].place {
+        Place::Namespace(uuid) => uuid.to_string(),
+        Place::File(path) => panic!("{path:?}"),
+    };
+    let namespace = format!("namespace = \"{}\"", place(0));
+    assert_eq!(text.matches(&namespace).count(), 1, "{text}");
+    for (bad, fault) in [
+        (format!("namespace = \"{}\"", records[0].uuid), "its copy is the namespace itself"),
+        (format!("namespace = \"{}\"", place(1)), "its copy is that of another namespace"),
+        ("file = \"copy.img\"".to_owned(), "its copy is no absolute path"),
+    ] {
+        fs::write(&path, text.replace(&namespace, &bad)).unwrap();
+        let refused = Directory::open(&machine.state(), Purpose::ReadOnly).unwrap_err().to_string();
+        assert!(refused.contains(fault) && refused.contains("state.toml, line"), "{refused}");
+    }
+    let lines = text.lines().filter(|line| !line.starts_with("digest = ")).map(|line| format!("{line}\n"));
+    fs::write(&path, lines.collect::<String>().replace("stage = \"away\"", "stage = \"copied\"")).unwrap();
+    let refused = Directory::open(&machine.state(), Purpose::ReadOnly).unwrap_err().to_string();
+    assert!(refused.contains("its copy has no digest"), "{refused}");
+    fs::write(&path, text).unwrap();
+    Directory::open(&machine.state(), Purpose::ReadOnly).unwrap();
 }
 
 /// Random machines: a module is evacuated and replaced, all bytes are the same, and plans by name have nothing to do.

@@ -55,6 +55,9 @@ pub(crate) struct Evacuate {
     /// Bring back what was moved away from the module
     #[arg(long = "return", conflicts_with = "to")]
     back: bool,
+    /// With --return: give up what is gone, and take what has changed as it is
+    #[arg(short, long, requires = "back")]
+    force: bool,
     /// Carry the plan out, on an emulated machine
     #[arg(long, conflicts_with = "commands")]
     apply: bool,
@@ -150,13 +153,13 @@ fn bring_back(evacuate: &Evacuate) -> Result<Output, Failure> {
         directory.settle_moves().map_err(failed(what))?;
     }
     let module = evacuate.module.find(directory.platform())?;
-    let plan = directory.plan_back(module, &mut Uuid::new_v4).map_err(failed(what))?;
+    let plan = directory.plan_back(module, evacuate.force, &mut Uuid::new_v4).map_err(failed(what))?;
     let steps = moves::coming_back(&plan.back);
     let script = lode_platform::relocate::exchange_script(&[], &plan);
     let mut text = if evacuate.commands {
         script.clone()
     } else {
-        moves::plan_text("", &steps, &[], directory.platform(), &plan.after)
+        moves::plan_text("", &steps, &plan.evacuation.lost, directory.platform(), &plan.after)
     };
     if evacuate.apply {
         let len = moves::copied_len(&[], &plan.back);

@@ -177,10 +177,12 @@ fn grow(extend: &Extend, name: &str, growth: Growth) -> Result<Output, Failure> 
         format!("make {name} anew in place of the one of {from}: {}", moves::bytes(plan.size)),
         "copy the data back, read it back, compare, and remove the file".to_owned(),
     ];
-    let (_, found) = directory.file_system(name).map_err(failed(what))?;
+    // One that was destroyed while it grew is not there.
+    let found = directory.file_system(name).ok().and_then(|(_, found)| found);
     let tool = found.as_ref().map(grow_tool);
     steps.extend(tool.map(|tool| format!("then grow the file system yourself, with {tool}")));
-    let region = directory.platform().namespace(name).map_err(failed(what))?.0.number;
+    let region =
+        directory.platform().namespace(name).map_or(plan.step.relocation.region(), |found| found.0.number);
     let script = growth_script(&plan, region, &extend.file);
     let mut text = if extend.commands {
         script.clone()

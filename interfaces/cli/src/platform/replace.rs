@@ -73,7 +73,8 @@ pub(crate) struct Replace {
     /// Print a script that carries the plan out on a real machine
     #[arg(long)]
     commands: bool,
-    /// Give up what can't be read, and what the labels of the new module describe
+    /// Give up what can't be read, is gone or has no labels, and what the labels of the new module describe; take what has
+    /// changed as it is
     #[arg(short, long)]
     force: bool,
     #[command(flatten)]

@@ -129,6 +129,14 @@ pub enum StateFault {
         /// The namespace.
         uuid: Uuid,
     },
+    /// The record of a move is damaged.
+    #[error("the move of the namespace {uuid} can't be: {why}")]
+    Move {
+        /// The namespace.
+        uuid: Uuid,
+        /// The fault.
+        why: &'static str,
+    },
     /// A second entry names the same character device.
     #[error("{device} is named twice: each device has one entry")]
     SecondDevice {

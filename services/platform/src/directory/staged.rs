@@ -179,6 +179,11 @@ impl Staged {
         Ok(self.files.iter().map(replaced).chain(self.labels.iter().map(labels)).collect())
     }
 
+    /// Returns the modules whose media are replaced.
+    pub(super) fn modules(&self) -> Vec<Handle> {
+        self.files.iter().map(|(module, _)| *module).collect()
+    }
+
     /// Returns the rewritten ranges of the modules' media.
     pub(super) fn rewritten(&self) -> &[(Handle, Range<u64>)] {
         &self.rewritten

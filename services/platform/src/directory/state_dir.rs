@@ -7,17 +7,20 @@ use super::leftover;
 use super::load::{load, machine_error};
 use super::lock::{Purpose, take};
 use super::media::Media;
-use super::paths::{LOCK, MACHINE, MODULES, labels_path, media_path};
+use super::paths::{LOCK, MACHINE, MODULES, STATE, labels_path, media_path};
 use super::pending::Pending;
 use super::staged::{STAGED, Staged};
 use super::step::Step;
+use super::validate::state_fault;
 use crate::contents::ModuleWrite;
 use crate::discovery::Discovered;
 use crate::error::PlatformError;
 use crate::file::error::FileError;
-use crate::machine::{Machine, Module, ModuleError};
+use crate::locate::mappers_of;
+use crate::machine::{Handle, Machine, Module, ModuleError};
 use crate::namespace::{NamespaceError, label_extent, write_labels};
 use crate::platform::Platform;
+use crate::relocate::RelocateError;
 use crate::security;
 use std::fs::{self, File, OpenOptions};
 use std::path::{Path, PathBuf};
@@ -204,6 +207,8 @@ impl Directory {
     ) -> Result<T, PlatformError> {
         let mut platform = self.platform.clone();
         let answer = change(&mut platform).map_err(Into::into)?;
+        // The media of a process that maps them would be those that were.
+        self.check_media_unmapped(&staged.modules())?;
         for (module, range) in staged.rewritten() {
             platform.state.clear_errors(*module, range.start, range.end - range.start);
         }
@@ -234,6 +239,17 @@ impl Directory {
     ) -> Result<T, PlatformError> {
         let mut platform = self.platform.clone();
         let answer = change(&mut platform).map_err(Into::into)?;
+        // A machine that is written can be read.
+        let path = self.root.join(MACHINE);
+        let machine = Machine::parse(&machine_text).map_err(|error| machine_error(&path, error))?;
+        state_fault(&platform.state, &machine).map_err(|fault| DirectoryError::Invalid {
+            path: self.root.join(STATE),
+            machine: path,
+            line: None,
+            fault,
+        })?;
+        let handles: Vec<Handle> = new.iter().map(|module| module.handle).collect();
+        self.check_media_unmapped(&handles)?;
         let mut staged = self.stage()?;
         new.iter().try_for_each(|module| staged.blank(module))?;
         let mut changed = Change { writes: staged.replacements()? };
@@ -248,6 +264,20 @@ impl Directory {
         security::forget_keys(&self.root, &platform);
         self.platform = load(&self.root, &Pending::default())?;
         Ok(answer)
+    }
+
+    /// Checks that no process maps the media of these modules. Processes of other users are seen by root only.
+    ///
+    /// # Errors
+    /// [`RelocateError::Mapped`] names the process.
+    pub(crate) fn check_media_unmapped(&self, modules: &[Handle]) -> Result<(), RelocateError> {
+        for module in modules {
+            if let Some(mapper) = mappers_of(&self.root.join(media_path(*module))).into_iter().next() {
+                let device = format!("the media of {module}");
+                return Err(RelocateError::Mapped { device, pid: mapper.pid, program: mapper.program });
+            }
+        }
+        Ok(())
     }
 
     /// Reads the machine file: its leading comments, and the machine without the changes that the state makes to it.

@@ -7,12 +7,14 @@ use crate::goal::WAYS;
 use crate::machine::{FIRMWARE_SPACE, Handle, Machine, Module};
 use crate::media_error::MediaError;
 use crate::region::INTERLEAVE_LINE;
+use crate::relocate::{Place, Relocation, Stage};
 use crate::security::{ModuleSecurity, TRIES};
 use crate::smart::{CELSIUS, ModuleSmart, PERCENT_MAX};
 use crate::state::{Goal, InterleaveSet, Partition, Share, State};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use std::collections::BTreeSet;
+use std::path::{Component, Path};
 use toml::Spanned;
 
 /// Shares of a goal: at most two, as in firmware.
@@ -151,6 +153,7 @@ impl Check<'_> {
         each(List::Relocation, &self.state.relocations, |one| {
             one.module.map_or(Ok(()), |module| self.module(module).map(drop))
         })?;
+        each(List::Relocation, &self.state.relocations, |one| self.relocation(one))?;
         let mut moving = BTreeSet::new();
         each(List::Relocation, &self.state.relocations, |one| {
             if moving.insert(one.uuid) { Ok(()) } else { Err(StateFault::SecondNamespace { uuid: one.uuid }) }
@@ -273,6 +276,26 @@ impl Check<'_> {
         }
     }
 
+    /// Checks the record of a move, by which data is destroyed.
+    fn relocation(&self, one: &Relocation) -> Result<(), StateFault> {
+        let others = self.state.relocations.iter().filter(|other| other.place == one.place);
+        let why = if one.place == Place::Namespace(one.uuid) {
+            "its copy is the namespace itself"
+        } else if others.count() > 1 {
+            "its copy is that of another namespace"
+        } else if matches!(&one.place, Place::File(path) if path.is_absolute() == one.is_growth() || !is_plain(path))
+        {
+            "its copy is no absolute path, or that of a growth is not in the directory"
+        } else if one.stage == Stage::Copied && one.digest.is_none() {
+            "its copy has no digest"
+        } else if one.is_growth() && (one.module.is_some() || matches!(one.place, Place::Namespace(_))) {
+            "a namespace that grows stays on its modules, and its copy is a file"
+        } else {
+            return Ok(());
+        };
+        Err(StateFault::Move { uuid: one.uuid, why })
+    }
+
     /// Checks a character device. Its region may be one of namespaces, whose sizes are in their labels.
     fn dax_device(&self, one: &StoredDevice) -> Result<(), StateFault> {
         let device = DeviceId { region: one.region, number: one.number };
@@ -345,6 +368,11 @@ impl Check<'_> {
             _ => Err(StateFault::Outside { module, off, len, from: 0, to }),
         }
     }
+}
+
+/// Returns true if a path is one of a file and does not go up.
+fn is_plain(path: &Path) -> bool {
+    path.file_name().is_some() && path.components().all(|part| part != Component::ParentDir)
 }
 
 /// Checks all entries of a list.

@@ -2,6 +2,7 @@
 
 use super::error::ModuleError;
 use super::handle::Handle;
+use super::reader::CAPACITY_MAX;
 use lode_nvdimm::ModuleId;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
@@ -34,6 +35,11 @@ pub struct Module {
 }
 
 impl Module {
+    /// Returns true if a module can have a capacity of so many bytes.
+    pub(crate) fn is_capacity(bytes: u64) -> bool {
+        bytes < CAPACITY_MAX && bytes.is_multiple_of(64 << 10)
+    }
+
     /// Returns true if the module answers, is not locked, and does not overwrite its media. Only such modules can get goals and be part of regions.
     pub fn usable(&self) -> bool {
         self.check_usable().is_ok()

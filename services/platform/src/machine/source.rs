@@ -193,7 +193,7 @@ impl Reader<'_> {
             return Err(self.fault(&source.handle, "the handle", want));
         }
         let capacity = source.capacity.as_ref().map_or(Ok(0), |found| match found.get_ref().as_u64() {
-            bytes if bytes < CAPACITY_MAX && bytes % (64 << 10) == 0 => Ok(bytes),
+            bytes if Module::is_capacity(bytes) => Ok(bytes),
             _ => Err(self.fault(found, "the capacity", "whole pieces of 64 KiB, below 4 PiB")),
         })?;
         let label_area = source.label_area.as_ref();

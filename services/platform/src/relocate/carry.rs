@@ -48,7 +48,7 @@ impl Directory {
         }
         if let Place::File(path) = &planned.relocation.place
             && planned.relocation.is_growth()
-            && let Some(folder) = path.parent()
+            && let Some(folder) = self.root().join(path).parent()
         {
             fs::create_dir_all(folder).map_err(|error| FileError {
                 what: "making",
@@ -82,7 +82,11 @@ impl Directory {
         progress: &mut CopyProgress<'_>,
     ) -> Result<Option<Stage>, PlatformError> {
         let found = self.platform().state.relocations.iter().find(|one| one.uuid == uuid);
-        let Some(relocation) = found.cloned() else { return Ok(None) };
+        let Some(mut relocation) = found.cloned() else { return Ok(None) };
+        if let Place::File(path) = &mut relocation.place {
+            // That of a growth is relative to the directory.
+            *path = self.root().join(&path);
+        }
         let next = match relocation.stage {
             Stage::Leaving => self.copy_out(&relocation, progress)?,
             Stage::Copied => self.free_home(&relocation, uuids, progress)?,
@@ -150,6 +154,7 @@ impl Directory {
         progress: &mut CopyProgress<'_>,
     ) -> Result<Stage, PlatformError> {
         let (region, home) = at_home(self.platform(), relocation)?;
+        self.check_unmapped(&region, &home)?;
         let uuid = relocation.uuid;
         let record = |digest| {
             move |platform: &mut Platform| {
@@ -160,6 +165,7 @@ impl Directory {
         match &relocation.place {
             Place::Namespace(other) => {
                 let (to, copy) = at(self.platform(), relocation, *other)?;
+                self.check_unmapped(&to, &copy)?;
                 let mut staged = self.stage()?;
                 let from = Source::Namespace(&region, &home);
                 let digest = fill_user_data(&mut self.media(), from, (&to, &copy), &mut staged, progress)?;
@@ -183,23 +189,30 @@ impl Directory {
         progress: &mut CopyProgress<'_>,
     ) -> Result<Stage, PlatformError> {
         let (region, home) = at_home(self.platform(), relocation)?;
+        self.check_unmapped(&region, &home)?;
         let mut media = self.media();
         let original = user_digest(&mut media, (&region, &home), progress)?;
         let copy = match &relocation.place {
             Place::Namespace(other) => {
                 let (to, copy) = at(self.platform(), relocation, *other)?;
-                user_digest(&mut media, (&to, &copy), progress)?
+                Some(user_digest(&mut media, (&to, &copy), progress)?)
             }
-            Place::File(path) => file_digest(path, progress)?,
+            Place::File(path) => match file_digest(path, progress) {
+                // The file is gone, or can't be read. The data is at home.
+                Err(PlatformError::File(_)) => None,
+                digest => Some(digest?),
+            },
         };
         let uuid = relocation.uuid;
-        if original != copy || relocation.digest.as_ref() != Some(&copy) {
+        if copy.as_ref() != Some(&original) || relocation.digest != copy {
             self.change(|platform| {
                 set_stage(platform, uuid, Stage::Leaving, None);
                 Ok::<_, PlatformError>(())
             })?;
             return Err(differs(self.platform(), relocation));
         }
+        // Reading takes long.
+        self.check_unmapped(&region, &home)?;
         self.change(|platform| {
             destroy_home(platform, relocation)?;
             if relocation.is_growth() {
@@ -219,6 +232,7 @@ impl Directory {
         progress: &mut CopyProgress<'_>,
     ) -> Result<Stage, PlatformError> {
         let (to, home) = at_home(self.platform(), relocation)?;
+        self.check_unmapped(&to, &home)?;
         let mut staged = self.stage()?;
         let mut media = self.media();
         let digest = match &relocation.place {
@@ -231,7 +245,7 @@ impl Directory {
                 check_file(path, relocation)?;
                 let digest =
                     fill_user_data(&mut media, Source::File(path), (&to, &home), &mut staged, progress)?;
-                if relocation.digest.as_ref() != Some(&digest) {
+                if relocation.digest.as_ref().is_some_and(|known| *known != digest) {
                     let (path, device) = (path.clone(), relocation.device.clone());
                     return Err(RelocateError::FileChanged { path, device }.into());
                 }
@@ -253,16 +267,34 @@ impl Directory {
         progress: &mut CopyProgress<'_>,
     ) -> Result<(), PlatformError> {
         let (region, home) = at_home(self.platform(), relocation)?;
-        let digest = user_digest(&mut self.media(), (&region, &home), progress)?;
-        if relocation.digest.as_ref() != Some(&digest) {
-            return Err(differs(self.platform(), relocation));
-        }
-        if let Place::File(path) = &relocation.place {
+        let mut media = self.media();
+        let digest = user_digest(&mut media, (&region, &home), progress)?;
+        // Without a digest, the data at home is taken as it is. The copy stays then if it differs.
+        let is_same = match (&relocation.digest, &relocation.place) {
+            (Some(known), _) if *known == digest => true,
+            (Some(_), place) => {
+                let place = place_name(self.platform(), place);
+                return Err(RelocateError::HomeDiffers { device: home.device(), place }.into());
+            }
+            (None, Place::File(path)) => path.is_file() && file_digest(path, progress)? == digest,
+            (None, Place::Namespace(other)) => match find(self.platform(), *other) {
+                Some((to, copy)) => user_digest(&mut media, (&to, &copy), progress)? == digest,
+                None => false,
+            },
+        };
+        if let Place::File(path) = &relocation.place
+            && is_same
+        {
             remove(path)?;
+            if let Some(folder) = path.parent().filter(|_| relocation.is_growth()) {
+                // It stays while another namespace grows.
+                let _ = fs::remove_dir(folder);
+            }
         }
         let uuid = relocation.uuid;
         self.change(|platform| {
-            if let Place::Namespace(other) = relocation.place
+            if is_same
+                && let Place::Namespace(other) = relocation.place
                 && let Some((_, copy)) = find(platform, other)
             {
                 namespace::destroy(platform, &copy.device(), true)?;
@@ -305,7 +337,12 @@ fn settle(platform: &mut Platform) -> Result<(), PlatformError> {
             Stage::Leaving | Stage::Copied if is_namespace && copy.is_none() => {
                 platform.state.relocations.retain(|other| other.uuid != uuid);
             }
-            Stage::Returning | Stage::Returned if !home => set_stage(platform, uuid, Stage::Away, None),
+            Stage::Returning | Stage::Returned if !home => {
+                set_stage(platform, uuid, Stage::Away, None);
+                // A growth has no other command that brings it back.
+                let away = platform.state.relocations.iter_mut().find(|other| other.uuid == uuid);
+                away.filter(|one| one.is_growth()).into_iter().for_each(|one| one.returns = true);
+            }
             _ => {}
         }
     }
@@ -400,13 +437,25 @@ fn enabled(region: Region, namespace: Namespace) -> Result<(Region, Namespace), 
 }
 
 fn differs(platform: &Platform, relocation: &Relocation) -> PlatformError {
-    let place = match &relocation.place {
+    let place = place_name(platform, &relocation.place);
+    RelocateError::CopyDiffers { device: relocation.device.clone(), place }.into()
+}
+
+fn place_name(platform: &Platform, place: &Place) -> String {
+    match place {
         Place::Namespace(other) => {
             find(platform, *other).map_or_else(|| other.to_string(), |(_, copy)| copy.device())
         }
         Place::File(path) => path.display().to_string(),
-    };
-    RelocateError::CopyDiffers { device: relocation.device.clone(), place }.into()
+    }
+}
+
+/// Checks that the place of data that is to come back is there.
+pub(super) fn check_place(platform: &Platform, relocation: &Relocation) -> Result<(), PlatformError> {
+    match &relocation.place {
+        Place::Namespace(other) => at(platform, relocation, *other).map(drop),
+        Place::File(path) => Ok(check_file(path, relocation)?),
+    }
 }
 
 fn check_file(path: &Path, relocation: &Relocation) -> Result<(), RelocateError> {

@@ -4,6 +4,7 @@ use crate::machine::{Handle, MachineError};
 use crate::plan::amount::brief;
 use std::path::PathBuf;
 use thiserror::Error;
+use uuid::Uuid;
 
 /// Namespaces can't be moved, or a module can't be exchanged or added.
 #[derive(Debug, Error)]
@@ -69,7 +70,7 @@ pub enum RelocateError {
     },
     /// The data read back from the copy differs.
     #[error(
-        "the copy of {device} in {place} differs from it; nothing was destroyed, repeat the command to copy it again"
+        "the copy of {device} in {place} is gone, or differs from it; nothing was destroyed, repeat the command to copy it again"
     )]
     CopyDiffers {
         /// The kernel's name of the namespace.
@@ -171,6 +172,33 @@ pub enum RelocateError {
         /// The kernel's name of the namespace.
         device: String,
     },
+    /// Namespaces that were moved away come back by another command, which is not done.
+    #[error("namespaces that left {module} are on their way back by another command; finish that one first")]
+    ReturnBegun {
+        /// The module.
+        module: Handle,
+    },
+    /// A namespace was destroyed while it grew, and another one has its name.
+    #[error(
+        "{device} was made after one of this name was destroyed while it grew; finish that one first, as {uuid}"
+    )]
+    OtherGrows {
+        /// The kernel's name of both.
+        device: String,
+        /// The UUID of the destroyed one.
+        uuid: Uuid,
+    },
+    /// The data at home differs from the copy that it was made of.
+    #[error(
+        "the data of {device} differs from its copy in {place}; destroy {device} to take the copy again, or keep both as \
+         they are by force"
+    )]
+    HomeDiffers {
+        /// The kernel's name of the namespace.
+        device: String,
+        /// The copy.
+        place: String,
+    },
     /// Nothing has been moved away from a module.
     #[error("nothing was moved away from {module}")]
     NothingAway {
@@ -195,6 +223,14 @@ pub enum RelocateError {
     /// All modules are configured, so there is nothing to extend by.
     #[error("all modules of the machine are configured; describe new modules in a file")]
     NothingNew,
+    /// A growth to another size has begun and is not done.
+    #[error("{device} grows to {} in a growth that is not done; finish it with this size first", brief(*size))]
+    OtherGrowth {
+        /// The kernel's name of the namespace.
+        device: String,
+        /// The size in bytes that it grows to.
+        size: u64,
+    },
     /// The namespace would not grow.
     #[error("{device} has {} already; name a larger size", brief(*size))]
     NoGrowth {

@@ -1,6 +1,6 @@
 //! The exchange of a module: what has to leave before it, the set that is made anew, and what comes back.
 
-use super::carry::make_home;
+use super::carry::{check_place, make_home};
 use super::error::RelocateError;
 use super::evacuate::{Destination, Evacuation, EvacuationRequest, connected, evacuation, find, regions_of};
 use super::record::{Place, Relocation, Stage};
@@ -46,6 +46,10 @@ pub struct Exchange {
     pub group: Vec<Handle>,
     /// The goal of these modules; `None` if the old one was not configured.
     pub goal: Option<GoalRequest>,
+    /// The namespaces that are given up by force, since the place that they went to is gone.
+    pub given_up: Vec<Uuid>,
+    /// True to take data that has changed, in a file or at home, as it is.
+    pub force: bool,
     /// The moves back, in this order.
     pub back: Vec<Relocation>,
     /// The machine afterwards.
@@ -67,50 +71,91 @@ impl Directory {
         let found = platform.machine.module(module).ok_or(ModuleError::UnknownModule { module })?;
         let evacuation_request =
             EvacuationRequest { module, to: request.to.clone(), exchange: true, force: request.force };
-        if platform.state.relocations.iter().any(|one| one.module == Some(module) && one.returns) {
-            return self.plan_return(found.clone(), uuids);
-        }
+        let group = connected(platform, module);
         let old = self.machine_module(module)?;
+        if let Some(one) = platform.state.relocations.iter().find(|one| is_of(one, &group) && one.returns) {
+            if one.exchanged != Some(module) {
+                let module = one.module.unwrap_or(module);
+                return Err(RelocateError::ReturnBegun { module }.into());
+            }
+            check_same(platform, &old, request.new.as_ref())?;
+            return self.plan_return(found.clone(), request.force, uuids);
+        }
         let new = request.new.clone().unwrap_or_else(|| successor(platform, &old));
         check_new(platform, &old, &new)?;
         check_labels(platform, request)?;
-        let evacuation = self.plan_evacuation(&evacuation_request, uuids)?;
-        let group = connected(platform, module);
+        let gone = self.gone(&group, request.force)?;
+        let mut evacuation = self.plan_evacuation(&evacuation_request, uuids)?;
         check_group(platform, &group, module)?;
         let mut after = evacuation.after.clone();
+        let given_up = give_up(&mut after, &gone);
+        evacuation.lost.extend(gone.into_iter().map(|one| one.device));
         let goal = exchange(&mut after, &new)?;
-        let back = bring_back(&mut after, module, uuids)?;
-        Ok(Exchange { evacuation, old: Some(old), new, group, goal, back, after })
+        let back = bring_back(&mut after, &group, uuids)?;
+        let force = request.force;
+        Ok(Exchange { evacuation, old: Some(old), new, group, goal, given_up, force, back, after })
     }
 
     /// Plans the rest of an exchange that is done.
-    fn plan_return(&self, new: Module, uuids: &mut dyn FnMut() -> Uuid) -> Result<Exchange, PlatformError> {
+    fn plan_return(
+        &self,
+        new: Module,
+        force: bool,
+        uuids: &mut dyn FnMut() -> Uuid,
+    ) -> Result<Exchange, PlatformError> {
         let module = new.handle;
+        let group = connected(self.platform(), module);
+        let gone = self.gone(&group, force)?;
         let mut after = self.platform().clone();
-        let back = bring_back(&mut after, module, uuids)?;
+        let given_up = give_up(&mut after, &gone);
+        let back = bring_back(&mut after, &group, uuids)?;
         let evacuation = Evacuation {
             module,
             together: vec![module],
             regions: Vec::new(),
             moves: Vec::new(),
-            lost: Vec::new(),
+            lost: gone.into_iter().map(|one| one.device).collect(),
             after: self.platform().clone(),
         };
-        Ok(Exchange { evacuation, old: None, new, group: Vec::new(), goal: None, back, after })
+        let group = Vec::new();
+        Ok(Exchange { evacuation, old: None, new, group, goal: None, given_up, force, back, after })
     }
 
-    /// Plans that what was moved away from a module comes back.
+    /// Returns the moves of these modules that are to come back from a place that is gone. They are given up by force.
+    fn gone(&self, group: &[Handle], force: bool) -> Result<Vec<Relocation>, PlatformError> {
+        let mut gone = Vec::new();
+        for one in self.platform().state.relocations.iter().filter(|one| is_of(one, group)) {
+            if !matches!(one.stage, Stage::Away | Stage::Returning) {
+                continue;
+            }
+            match check_place(self.platform(), one) {
+                Err(PlatformError::Relocate(RelocateError::PlaceGone { .. })) if force => {
+                    gone.push(one.clone())
+                }
+                checked => checked?,
+            }
+        }
+        Ok(gone)
+    }
+
+    /// Plans that what was moved away from a module, and those of its sets, comes back. With `force`, what is gone is given
+    /// up, and what has changed is taken as it is.
     ///
     /// # Errors
-    /// [`NothingAway`](RelocateError::NothingAway), or there is no room.
+    /// [`NothingAway`](RelocateError::NothingAway), a place is gone, or there is no room.
     pub fn plan_back(
         &self,
         module: Handle,
+        force: bool,
         uuids: &mut dyn FnMut() -> Uuid,
     ) -> Result<Exchange, PlatformError> {
         let found = self.platform().machine.module(module).ok_or(ModuleError::UnknownModule { module })?;
-        let plan = self.plan_return(found.clone(), uuids)?;
-        if plan.back.is_empty() { Err(RelocateError::NothingAway { module }.into()) } else { Ok(plan) }
+        let plan = self.plan_return(found.clone(), force, uuids)?;
+        if plan.back.is_empty() && plan.given_up.is_empty() {
+            Err(RelocateError::NothingAway { module }.into())
+        } else {
+            Ok(plan)
+        }
     }
 
     /// Carries an exchange out: evacuates, exchanges, and brings back.
@@ -125,6 +170,16 @@ impl Directory {
         progress: &mut CopyProgress<'_>,
         done: &mut dyn FnMut(Uuid, Option<Stage>),
     ) -> Result<(), PlatformError> {
+        if plan.force {
+            self.change(|platform| {
+                let relocations = &mut platform.state.relocations;
+                relocations.retain(|one| !plan.given_up.contains(&one.uuid));
+                let back =
+                    relocations.iter_mut().filter(|one| plan.back.iter().any(|back| back.uuid == one.uuid));
+                back.filter(|one| one.stage >= Stage::Away).for_each(|one| one.digest = None);
+                Ok::<_, PlatformError>(())
+            })?;
+        }
         self.evacuate(&plan.evacuation, uuids, progress, done)?;
         if plan.old.is_some() {
             self.exchange_module(&plan.new)?;
@@ -141,7 +196,7 @@ impl Directory {
     /// Fails if a system call fails.
     pub fn begin_return(&mut self, module: Handle) -> Result<(), PlatformError> {
         self.change(|platform| {
-            mark_returning(platform, module);
+            mark_returning(platform, module, None);
             Ok::<_, PlatformError>(())
         })
     }
@@ -158,12 +213,13 @@ impl Directory {
         let (mut notes, mut machine) = self.machine_file()?;
         let module = new.handle;
         let index = machine.module_index(module).ok_or(ModuleError::UnknownModule { module })?;
+        self.check_media_unmapped(&connected(self.platform(), module))?;
         let old = std::mem::replace(&mut machine.modules[index], new.clone());
         let name = |module: &Module| module.identity.map_or("unknown".to_owned(), |id| id.to_string());
         notes.push(format!("{module}: {} was exchanged for {}", name(&old), name(new)));
         self.change_modules(std::slice::from_ref(new), machine.text(&notes), |platform| {
+            mark_returning(platform, module, Some(module));
             exchange(platform, new)?;
-            mark_returning(platform, module);
             Ok::<_, PlatformError>(())
         })
     }
@@ -193,7 +249,7 @@ impl Directory {
         request: &EvacuationRequest,
         uuids: &mut dyn FnMut() -> Uuid,
     ) -> Result<Evacuation, PlatformError> {
-        let plan = evacuation(self.platform(), request, uuids)?;
+        let mut plan = evacuation(self.platform(), request, uuids)?;
         let modules =
             if request.exchange { connected(self.platform(), request.module) } else { vec![request.module] };
         for region in regions_of(self.platform(), &modules) {
@@ -202,9 +258,12 @@ impl Directory {
                 if plan.lost.contains(&device) {
                     continue;
                 }
-                let is_unlabelled = namespace.uuid.is_none() && region.enabled && !request.force;
+                let is_unlabelled = namespace.uuid.is_none();
                 if is_unlabelled && self.media().next_data(&region, 0..region.size)?.is_some() {
-                    return Err(RelocateError::Unlabelled { device }.into());
+                    if !request.force {
+                        return Err(RelocateError::Unlabelled { device }.into());
+                    }
+                    plan.lost.push(device);
                 }
                 self.check_unmapped(&region, &namespace)?;
             }
@@ -213,22 +272,51 @@ impl Directory {
     }
 }
 
-fn mark_returning(platform: &mut Platform, module: Handle) {
+/// Marks what is away from a module, and those of its sets, so that it comes back. `exchanged` is the module that was
+/// exchanged.
+fn mark_returning(platform: &mut Platform, module: Handle, exchanged: Option<Handle>) {
+    let group = connected(platform, module);
     let away = platform.state.relocations.iter_mut();
-    away.filter(|one| one.module == Some(module) && one.stage >= Stage::Away)
-        .for_each(|one| one.returns = true);
+    for one in away.filter(|one| is_of(one, &group) && one.stage >= Stage::Away && !one.returns) {
+        one.returns = true;
+        one.exchanged = exchanged;
+    }
+}
+
+/// Returns true if a namespace left one of these modules.
+fn is_of(one: &Relocation, group: &[Handle]) -> bool {
+    one.module.is_some_and(|module| group.contains(&module))
+}
+
+/// Drops moves. Returns their namespaces.
+fn give_up(platform: &mut Platform, gone: &[Relocation]) -> Vec<Uuid> {
+    let uuids: Vec<Uuid> = gone.iter().map(|one| one.uuid).collect();
+    platform.state.relocations.retain(|one| !uuids.contains(&one.uuid));
+    uuids
+}
+
+/// Checks that the module that is described is the one in the slot, whose exchange goes on.
+fn check_same(platform: &Platform, found: &Module, new: Option<&Module>) -> Result<(), RelocateError> {
+    let Some(new) = new else { return Ok(()) };
+    let is_like = new.identity == successor(platform, found).identity;
+    if new.capacity == found.capacity && (new.identity == found.identity || is_like) {
+        return Ok(());
+    }
+    let fault = "is not the one that is in the slot, whose exchange is not done".to_owned();
+    let remedy = "finish that exchange first, without a description of the module";
+    Err(RelocateError::NewModule { module: found.handle, fault, remedy })
 }
 
 /// Makes the namespaces that come back on a copy of the machine. Returns their moves: in the order of their names, which
 /// they get again then, or else the largest first.
 fn bring_back(
     after: &mut Platform,
-    module: Handle,
+    group: &[Handle],
     uuids: &mut dyn FnMut() -> Uuid,
 ) -> Result<Vec<Relocation>, PlatformError> {
     let away = after.state.relocations.iter();
     let mut back: Vec<Relocation> =
-        away.filter(|one| one.module == Some(module) && one.stage >= Stage::Away).cloned().collect();
+        away.filter(|one| is_of(one, group) && one.stage >= Stage::Away).cloned().collect();
     back.sort_by_key(|one| (Reverse(one.stage), device_number(&one.device)));
     let mut trial = after.clone();
     if make_all(&mut trial, &back, uuids).is_ok() {
@@ -296,6 +384,10 @@ fn check_new(platform: &Platform, old: &Module, new: &Module) -> Result<(), Relo
     if new.handle != old.handle {
         let what = format!("is described for slot {}", new.handle);
         return Err(fault(what, "describe it with the handle of the slot"));
+    }
+    if new.capacity == 0 || !Module::is_capacity(new.capacity) {
+        let what = format!("can't have {} bytes", new.capacity);
+        return Err(fault(what, "give it whole pieces of 64 KiB, below 4 PiB"));
     }
     if new.health == Health::NonFunctional {
         return Err(fault("is dead".to_owned(), "take another one"));

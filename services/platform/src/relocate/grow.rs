@@ -2,7 +2,7 @@
 
 use super::carry::make_home;
 use super::error::RelocateError;
-use super::evacuate::{PlannedMove, destroy_home};
+use super::evacuate::{PlannedMove, destroy_home, find};
 use super::origin::{parameters_of, record_of};
 use super::record::{Place, Relocation, Stage, is_settled};
 use crate::dax;
@@ -13,6 +13,7 @@ use crate::locate::mappers_of;
 use crate::namespace::{Namespace, NamespaceError, largest_free, size_rules};
 use crate::platform::Platform;
 use crate::region::Region;
+use std::path::Path;
 use uuid::Uuid;
 
 /// Folder of the data of namespaces that grow, in the directory of the machine.
@@ -31,7 +32,7 @@ pub struct Growth {
 
 impl Directory {
     /// Plans the growth of a namespace to `size` bytes, rounded up, or to all that is free for it. `uuids` generates
-    /// unused UUIDs.
+    /// unused UUIDs. One that was destroyed while it grew is named by its UUID, too.
     ///
     /// # Errors
     /// Fails if the namespace does not exist, has no labels, is not smaller, is used as memory or mapped, or if its region
@@ -43,9 +44,16 @@ impl Directory {
         uuids: &mut dyn FnMut() -> Uuid,
     ) -> Result<Growth, PlatformError> {
         let platform = self.platform();
-        let begun = platform.state.relocations.iter().find(|one| one.is_growth() && one.device == name);
+        let named = platform.namespace(name).ok().and_then(|(_, namespace)| namespace.uuid);
+        let is_named = |one: &Relocation| named.map_or(one.device == name, |uuid| uuid == one.uuid);
+        let mut growths = platform.state.relocations.iter().filter(|one| one.is_growth());
+        let begun = growths.clone().find(|one| one.uuid.to_string() == name || is_named(one));
         if let Some(begun) = begun {
+            self.check_size(begun, size)?;
             return grown(platform, begun.clone(), true, uuids);
+        }
+        if let Some(other) = growths.find(|one| one.device == name && find(platform, one.uuid).is_none()) {
+            return Err(RelocateError::OtherGrows { device: name.to_owned(), uuid: other.uuid }.into());
         }
         let (region, namespace) = platform.namespace(name)?;
         if !region.enabled {
@@ -56,9 +64,9 @@ impl Directory {
             return Err(RelocateError::Unfinished { device }.into());
         }
         self.check_unmapped(&region, &namespace)?;
-        let path = self.root().canonicalize().unwrap_or_else(|_| self.root().to_owned());
-        let place =
-            Place::File(path.join(FOLDER).join(format!("{}.img", namespace.uuid.unwrap_or_default())));
+        // Relative to the directory, which may be copied or get another path.
+        let file = format!("{}.img", namespace.uuid.unwrap_or_default());
+        let place = Place::File(Path::new(FOLDER).join(file));
         let relocation = record_of((&region, &namespace), None, place);
         let mut relocation =
             relocation.ok_or_else(|| RelocateError::Unlabelled { device: device.clone() })?;
@@ -93,6 +101,21 @@ impl Directory {
         self.finish_moves(&[plan.step.relocation.uuid], uuids, progress, &mut |_, _| {})
     }
 
+    /// Checks that a growth that has begun is to the size that is asked for.
+    fn check_size(&self, begun: &Relocation, size: Option<u64>) -> Result<(), PlatformError> {
+        let (Some(wanted), Some(to)) = (size, begun.grow_to) else { return Ok(()) };
+        let rounded = match find(self.platform(), begun.uuid) {
+            Some((region, _)) => {
+                size_rules(self.platform(), &region).rounded_up(&parameters_of(begun), wanted)?
+            }
+            None => wanted,
+        };
+        if rounded == to {
+            return Ok(());
+        }
+        Err(RelocateError::OtherGrowth { device: begun.device.clone(), size: to }.into())
+    }
+
     /// Checks that no process maps the media of a namespace.
     pub(super) fn check_unmapped(&self, region: &Region, namespace: &Namespace) -> Result<(), RelocateError> {
         for member in region.members() {
@@ -114,7 +137,9 @@ fn grown(
     uuids: &mut dyn FnMut() -> Uuid,
 ) -> Result<Growth, PlatformError> {
     let mut after = platform.clone();
-    if relocation.stage < Stage::Away {
+    if relocation.stage == Stage::Away {
+        make_home(&mut after, &relocation, None, uuids)?;
+    } else if relocation.stage < Stage::Away {
         let (region, _) = platform.namespace(&relocation.device)?;
         destroy_home(&mut after, &relocation)?;
         make_home(&mut after, &relocation, Some(region.number), uuids)?;

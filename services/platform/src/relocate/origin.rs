@@ -38,6 +38,7 @@ pub(super) fn record_of(
         place,
         stage: Stage::Leaving,
         returns: false,
+        exchanged: None,
         digest: None,
     })
 }

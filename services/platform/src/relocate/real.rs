@@ -183,6 +183,7 @@ fn relocation(
         place,
         stage: Stage::Leaving,
         returns: false,
+        exchanged: None,
         digest: None,
     }
 }

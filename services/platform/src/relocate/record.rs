@@ -45,6 +45,9 @@ pub struct Relocation {
     /// True once it is to come back: its module was exchanged, or the user asked for it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub returns: bool,
+    /// The module that was exchanged before it comes back; `None` if the user asked for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exchanged: Option<Handle>,
     /// Digest of the data, once it was copied.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
@@ -56,7 +59,7 @@ pub struct Relocation {
 pub enum Place {
     /// The namespace with this UUID.
     Namespace(Uuid),
-    /// A file with the user's data, as an image without labels.
+    /// A file with the user's data, as an image without labels. That of a growth is relative to the directory of the machine.
     File(PathBuf),
 }
 
@@ -77,6 +80,12 @@ pub enum Stage {
 }
 
 impl Relocation {
+    /// Returns the number of its region at home when the move began.
+    pub fn region(&self) -> u32 {
+        let numbers = self.device.strip_prefix("namespace").and_then(|rest| rest.split_once('.'));
+        numbers.and_then(|(region, _)| region.parse().ok()).unwrap_or(0)
+    }
+
     /// Returns true if the move is a growth in place.
     pub fn is_growth(&self) -> bool {
         self.grow_to.is_some()

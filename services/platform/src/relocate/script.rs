@@ -21,20 +21,30 @@ const HEAD: &str = "\
 set -eu
 # prints the device of the namespace with this UUID
 device() {
-    ndctl list -Nv | awk -v uuid=\"$1\" 'index($0, uuid) { found = 1 }
-        found && /\"(blockdev|chardev)\"/ { gsub(/[\",]/, \"\"); sub(/.*:/, \"\"); print \"/dev/\" $1; exit }'
+    ndctl list -Nv | awk -v uuid=\"$1\" 'found && /\"dev\":/ { exit }
+        index($0, uuid) { found = 1 }
+        found && /\"(blockdev|chardev)\"/ { gsub(/[\",]/, \"\"); sub(/.*:/, \"\"); print \"/dev/\" $1; known = 1; exit }
+        END { if (!known) print \"/dev/no-device/of-namespace/\" uuid }'
 }
 # prints the name of the namespace with this UUID
 name() {
     ndctl list -Nv | awk -v uuid=\"$1\" '/\"dev\":/ { gsub(/[\",]/, \"\"); sub(/.*:/, \"\"); name = $1 }
         index($0, uuid) { print name; exit }'
 }
-# ends the script if a file system of a device is mounted, or another device uses it
+# ends the script if a file system of a device is mounted, or another device or a process uses it
 unused() {
     if findmnt --source \"$1\"; then echo \"$1 is mounted\" >&2; exit 1; fi
+    if [ -n \"$(lsblk -nro MOUNTPOINT \"$1\" 2> /dev/null)\" ]; then
+        echo \"a partition of $1 is mounted, or swap\" >&2; exit 1
+    fi
+    if fuser -s \"$1\" 2> /dev/null; then echo \"a process uses $1\" >&2; exit 1; fi
     for holder in /sys/class/block/\"${1#/dev/}\"/holders/*; do
         if [ -e \"$holder\" ]; then echo \"$1 is used by $holder\" >&2; exit 1; fi
     done
+}
+# prints the digest of the first bytes of a devdax namespace; of one that can't be read it is that of its path
+digest() {
+    { daxio -i \"$1\" -l \"$2\" || echo \"$1\"; } | sha256sum
 }
 ";
 
@@ -45,10 +55,17 @@ pub fn evacuation_script(remarks: &[String], moves: &[PlannedMove]) -> String {
     script.0
 }
 
-/// Returns the script of an exchange, which has three parts: the machine is off or starts between them. `remarks` are
-/// comments at its start.
+/// Returns the script of an exchange, which has three parts: the machine is off or starts between them. If the exchange is
+/// done, or was none, the script is what comes back. `remarks` are comments at its start.
 pub fn exchange_script(remarks: &[String], plan: &Exchange) -> String {
     let mut script = Script::new(remarks);
+    if !plan.evacuation.lost.is_empty() {
+        script.remark(&format!("lost: {}", plan.evacuation.lost.join(", ")));
+    }
+    if plan.old.is_none() {
+        script.come_back(&plan.back);
+        return script.0;
+    }
     script.remark("run it in three parts:");
     script.remark("  sh FILE leave");
     script.remark(&format!(
@@ -62,7 +79,7 @@ pub fn exchange_script(remarks: &[String], plan: &Exchange) -> String {
     script.leave(&plan.evacuation.moves);
     script.line(":;;");
     script.line("goal)");
-    if let (Some(_), Some(goal)) = (&plan.old, &plan.goal) {
+    if let Some(goal) = &plan.goal {
         script.partition(&plan.group, plan.new.handle, goal);
     }
     script.line(":;;");
@@ -199,8 +216,8 @@ impl Script {
     fn copy(&mut self, one: &Relocation, from: &str, to: &str) {
         if one.mode == Mode::Devdax {
             self.line(&format!("daxio -i {from} -o {to} -l {}", one.usable));
-            let sum = |node: &str| format!("\"$(daxio -i {node} -l {} | sha256sum)\"", one.usable);
-            self.line(&format!("test {} = {}", sum(from), sum(to)));
+            let digest = |node: &str| format!("\"$(digest {node} {})\"", one.usable);
+            self.line(&format!("test {} = {}", digest(from), digest(to)));
         } else {
             self.line(&format!("dd if={from} of={to} bs=1M conv=fsync status=none"));
             self.line(&format!("cmp -n {} {from} {to}", one.usable));
@@ -208,18 +225,23 @@ impl Script {
     }
 
     fn copy_to_file(&mut self, one: &Relocation, from: &str, file: &Path) {
+        let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let folder = quote(&folder.display().to_string());
         let file = quote(&file.display().to_string());
         if one.mode == Mode::Devdax {
-            self.line(&format!(
-                "daxio -i {from} -l {} | dd of={file} bs=1M conv=excl,fsync status=none",
-                one.usable
-            ));
+            // The status of a pipeline is that of its last program. So none writes the file, and its length is checked:
+            // then a comparison with a part of the data fails, too.
+            self.line(&format!("(set -C; : > {file})"));
+            self.line(&format!("daxio -i {from} -o {file} -l {}", one.usable));
+            self.line(&format!("test \"$(stat -c %s {file})\" -eq {}", one.usable));
+            self.line(&format!("sync {file}"));
             self.line(&format!("daxio -i {from} -l {} | cmp - {file}", one.usable));
         } else {
             self.line(&format!("dd if={from} of={file} bs=1M conv=excl,sparse,fsync status=none"));
             self.line(&format!("truncate -s {} {file}", one.usable));
             self.line(&format!("cmp {from} {file}"));
         }
+        self.line(&format!("sync {folder}"));
     }
 
     fn copy_from_file(&mut self, one: &Relocation, file: &Path) {
