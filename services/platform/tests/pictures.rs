@@ -216,6 +216,47 @@ fn drawings_stand_alone() {
     }
 }
 
+/// On a narrow screen, drawing and table scroll in boxes of their own, and the text of the drawing is not reduced.
+#[test]
+fn pages_fit_a_telephone() {
+    let page = picture::page(&Scene::of(&in_use("e4-pmserver")));
+    for (start, inside) in [
+        ("<div class=\"drawing\">\n<svg", "</svg>\n</div>"),
+        ("<div class=\"scroll\"><table>", "</table></div>"),
+    ] {
+        assert!(page.contains(start) && page.contains(inside), "{start} in {page}");
+    }
+    let style = &page[page.find("<style>").unwrap()..page.find("</style>").unwrap()];
+    for rule in [".drawing{overflow-x:auto}", ".scroll{overflow-x:auto}", "overflow-wrap:anywhere"] {
+        assert!(style.contains(rule), "{rule} in {style}");
+    }
+    let narrow = style.split_once("@media(max-width:700px){").unwrap().1.lines().next().unwrap();
+    // The drawing is 1200 units wide: a unit is a pixel.
+    assert!(narrow.contains("svg{min-width:1200px}") && narrow.contains("white-space:nowrap"), "{narrow}");
+    assert!(page.contains("<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">"));
+}
+
+/// Names are whole, however narrow the terminal is.
+#[test]
+fn long_names_continue_on_the_next_line() {
+    let long = format!("{HOSTILE}{}", "a name that is too long for a line, 漢字 ".repeat(6));
+    let quoted = toml_text(&long);
+    let text = Machine::included("lab-pair").unwrap();
+    let text = text.replace("\"lab-pair\"", &quoted).replace("\"CPU0_DIMM_A2\"", &quoted);
+    let name = long[..60].trim_end();
+    let platform = with_namespaces(machine(&text), None, &[(Mode::Raw, 1024, name)]);
+    let whole = |text: &str| {
+        let kept = |one: &char| !one.is_whitespace() && !"│┌┐└┘─".contains(*one);
+        text.replace(['\u{202e}', '\u{1b}'], "\u{fffd}").chars().filter(kept).collect::<String>()
+    };
+    for width in [40, 60, 100] {
+        let picture = picture::terminal(&Scene::of(&platform), width, Palette::Plain);
+        let all = whole(&picture);
+        assert_eq!(all.matches(&whole(&long)).count(), 2, "of machine and module: {picture}");
+        assert!(all.contains(&format!("\"{}\"", whole(name))), "{picture}");
+    }
+}
+
 #[test]
 fn hostile_names_are_escaped() {
     let quoted = toml_text(HOSTILE);

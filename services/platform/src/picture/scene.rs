@@ -2,7 +2,7 @@
 
 use crate::machine::Handle;
 use crate::namespace::Mode;
-use crate::plan::amount::brief;
+use crate::plan::amount::rounded;
 use uuid::Uuid;
 
 /// A machine to draw: an emulated one, or a real one as its kernel shows it. It has no values that the machine does not
@@ -252,7 +252,7 @@ pub(super) fn size_text(bytes: Option<u64>) -> String {
 
 /// Formats bytes for users.
 pub(super) fn amount(bytes: u64) -> String {
-    brief(bytes)
+    rounded(bytes)
 }
 
 /// Divides `width` into parts in proportion to `sizes`. Each part is at least `least` wide if there is room for that.

@@ -313,8 +313,9 @@ fn namespace_view(namespace: &NdNamespace) -> NamespaceView {
 
 fn cxl_line(device: &CxlDevice) -> String {
     let mut parts = vec![format!("mem{}  CXL", device.number)];
-    parts.push(format!("{} persistent", size_text(device.persistent)));
-    parts.push(format!("{} volatile", size_text(device.volatile)));
+    let sizes = [(device.persistent, "persistent"), (device.volatile, "volatile")];
+    let sizes = sizes.into_iter().filter(|(bytes, _)| *bytes != Some(0));
+    parts.extend(sizes.map(|(bytes, what)| format!("{} {what}", size_text(bytes))));
     parts.extend(device.serial.map(|serial| format!("serial {serial:#x}")));
     parts.extend(device.firmware.as_ref().map(|version| format!("firmware {version}")));
     parts.join(", ")
