@@ -7,6 +7,7 @@ mod random;
 use lode_platform::discovery::{Discovered, ListingFault, MemoryDevice, Shown, from_ipmctl};
 use lode_platform::ipmctl::{self, Attributes, DisplayOptions, Subject};
 use lode_platform::machine::{Health, INCLUDED, IpmctlGeneration, Machine, Security, Sensors, template};
+use lode_platform::picture::{self, Scene};
 use lode_platform::{
     Format, GoalRequest, LabelVersion, PersistentKind, Platform, Targets, Unit, boot, goal, ndctl,
 };
@@ -305,8 +306,8 @@ fn machine_comes_back_from_what_its_kernel_shows() {
 #[test]
 fn template_machine_is_shown_with_its_cxl_memory() {
     let platform = Platform::new(Machine::parse(&template()).unwrap());
-    let plain = lode_platform::picture::terminal(&platform, 100, lode_platform::picture::Palette::Plain);
+    let plain = picture::terminal(&Scene::of(&platform), 100, picture::Palette::Plain);
     let line = "mem0  CXL, 512 MiB persistent, below switch sw0, host bridge 12 of socket 0";
     assert!(plain.contains(line), "{plain}");
-    assert!(lode_platform::picture::page(&platform).contains(line));
+    assert!(picture::page(&Scene::of(&platform)).contains(line));
 }

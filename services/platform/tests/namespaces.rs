@@ -7,7 +7,7 @@ use lode_platform::goal::{self, GoalError};
 use lode_platform::machine::Machine;
 use lode_platform::namespace::{self, NamespaceError};
 use lode_platform::ndctl::{self, Included, ListRequest};
-use lode_platform::picture::{self, Palette};
+use lode_platform::picture::{self, Palette, Scene};
 use lode_platform::{
     BttSummary, CreateNamespace, Directory, GoalRequest, LabelVersion, MapLocation, Mode, Platform,
     PlatformError, Purpose, boot, region,
@@ -99,7 +99,7 @@ fn every_mode_round_trips_through_labels() {
             "{list}"
         );
         let directory = Directory::open(&machine.root, Purpose::ReadOnly).unwrap();
-        let picture = picture::terminal(directory.platform(), 100, Palette::Plain);
+        let picture = picture::terminal(&Scene::of(directory.platform()), 100, Palette::Plain);
         assert!(picture.contains("namespace0.1  devdax  256 MiB, 250 MiB usable  /dev/dax0.1 "), "{picture}");
         drop(directory);
         let free = (2048 - 512 - 256 - 128 - 32) << 20;

@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use lode_platform::machine::{INCLUDED, Machine};
-use lode_platform::picture::{self, Palette};
+use lode_platform::picture::{self, Palette, Scene};
 use lode_platform::plan::{self, NamespaceRequest, PlanRequest, Rest};
 use lode_platform::{CreateNamespace, GoalRequest, Mode, Platform, boot, goal, namespace};
 use roxmltree::{Document, Node};
@@ -101,7 +101,7 @@ fn pictures_of_the_included_machines() {
     let mut different = Vec::new();
     for (name, text) in INCLUDED {
         for (state, platform) in [("new", machine(text)), ("used", in_use(name))] {
-            let picture = picture::terminal(&platform, 100, Palette::Plain);
+            let picture = picture::terminal(&Scene::of(&platform), 100, Palette::Plain);
             let path = format!("{}/tests/pictures/{name}-{state}.txt", env!("CARGO_MANIFEST_DIR"));
             let golden = fs::read_to_string(&path).unwrap_or_default();
             if picture != golden {
@@ -119,14 +119,17 @@ fn pictures_fit_terminal_and_palette() {
     for (name, _) in INCLUDED {
         let platform = in_use(name);
         for width in [0, 40, 57, 80, 100, 300] {
-            let picture = picture::terminal(&platform, width, Palette::Plain);
+            let picture = picture::terminal(&Scene::of(&platform), width, Palette::Plain);
             let cells =
                 |line: &str| line.chars().map(|one| if "漢字".contains(one) { 2 } else { 1 }).sum::<usize>();
             let widest = picture.lines().map(cells).max().unwrap();
             assert!(widest <= width.clamp(40, 100), "{name} in {width}:\n{picture}");
             assert!(!picture.contains('\x1b'));
         }
-        assert!(picture::terminal(&platform, 100, Palette::Colour).contains("\x1b[0;36m"), "{name}");
+        assert!(
+            picture::terminal(&Scene::of(&platform), 100, Palette::Colour).contains("\x1b[0;36m"),
+            "{name}"
+        );
     }
 }
 
@@ -136,13 +139,13 @@ fn equal_sockets_are_drawn_once() {
     let goals = goal::plan(&platform, &GoalRequest::default()).unwrap();
     goal::create(&mut platform, goals);
     boot::reboot(&mut platform);
-    let picture = picture::terminal(&platform, 100, Palette::Plain);
+    let picture = picture::terminal(&Scene::of(&platform), 100, Palette::Plain);
     assert!(picture.lines().count() < 40, "{picture}");
     let last = "… sockets 1 to 63 look like socket 0: nmem24 to nmem1535, region2 to region127\n";
     assert!(picture.ends_with(last), "{picture}");
     let namespace = CreateNamespace { region: Some(60), ..CreateNamespace::default() };
     namespace::create(&mut platform, &namespace, &mut uuids()).unwrap();
-    let picture = picture::terminal(&platform, 100, Palette::Plain);
+    let picture = picture::terminal(&Scene::of(&platform), 100, Palette::Plain);
     assert!(picture.contains("sockets 1 to 29 look like socket 0"), "{picture}");
     assert!(
         picture.contains("namespace60.0") && picture.contains("sockets 32 to 63 look like socket 31"),
@@ -167,7 +170,7 @@ fn names<'a>(document: &'a Document<'a>, class: &str) -> Vec<&'a str> {
 fn pages_show_each_object_once() {
     let all = INCLUDED.map(|(name, _)| in_use(name)).into_iter();
     for platform in all.chain([large(3, 24), large(1, 1)]) {
-        let page = picture::page(&platform);
+        let page = picture::page(&Scene::of(&platform));
         let document = Document::parse(drawing(&page)).unwrap_or_else(|error| panic!("{error}\n{page}"));
         let modules: BTreeSet<String> =
             platform.machine.modules.iter().map(|module| module.handle.to_string()).collect();
@@ -202,14 +205,55 @@ fn pages_show_each_object_once() {
 fn drawings_stand_alone() {
     for (name, _) in INCLUDED {
         let platform = in_use(name);
-        let svg = picture::drawing(&platform);
+        let svg = picture::drawing(&Scene::of(&platform));
         let document = Document::parse(&svg).unwrap_or_else(|error| panic!("{error}\n{svg}"));
         let style = document.descendants().find(|node| node.has_tag_name("style")).unwrap();
         assert!(style.text().unwrap().contains("--page:") && !style.text().unwrap().contains("url(http"));
         let without_style =
             format!("{}{}", &svg[..style.range().start], svg[style.range().end..].trim_start());
-        let page = picture::page(&platform);
+        let page = picture::page(&Scene::of(&platform));
         assert_eq!(without_style.trim_end(), drawing(&page), "{name}");
+    }
+}
+
+/// On a narrow screen, drawing and table scroll in boxes of their own, and the text of the drawing is not reduced.
+#[test]
+fn pages_fit_a_telephone() {
+    let page = picture::page(&Scene::of(&in_use("e4-pmserver")));
+    for (start, inside) in [
+        ("<div class=\"drawing\">\n<svg", "</svg>\n</div>"),
+        ("<div class=\"scroll\"><table>", "</table></div>"),
+    ] {
+        assert!(page.contains(start) && page.contains(inside), "{start} in {page}");
+    }
+    let style = &page[page.find("<style>").unwrap()..page.find("</style>").unwrap()];
+    for rule in [".drawing{overflow-x:auto}", ".scroll{overflow-x:auto}", "overflow-wrap:anywhere"] {
+        assert!(style.contains(rule), "{rule} in {style}");
+    }
+    let narrow = style.split_once("@media(max-width:700px){").unwrap().1.lines().next().unwrap();
+    // The drawing is 1200 units wide: a unit is a pixel.
+    assert!(narrow.contains("svg{min-width:1200px}") && narrow.contains("white-space:nowrap"), "{narrow}");
+    assert!(page.contains("<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">"));
+}
+
+/// Names are whole, however narrow the terminal is.
+#[test]
+fn long_names_continue_on_the_next_line() {
+    let long = format!("{HOSTILE}{}", "a name that is too long for a line, 漢字 ".repeat(6));
+    let quoted = toml_text(&long);
+    let text = Machine::included("lab-pair").unwrap();
+    let text = text.replace("\"lab-pair\"", &quoted).replace("\"CPU0_DIMM_A2\"", &quoted);
+    let name = long[..60].trim_end();
+    let platform = with_namespaces(machine(&text), None, &[(Mode::Raw, 1024, name)]);
+    let whole = |text: &str| {
+        let kept = |one: &char| !one.is_whitespace() && !"│┌┐└┘─".contains(*one);
+        text.replace(['\u{202e}', '\u{1b}'], "\u{fffd}").chars().filter(kept).collect::<String>()
+    };
+    for width in [40, 60, 100] {
+        let picture = picture::terminal(&Scene::of(&platform), width, Palette::Plain);
+        let all = whole(&picture);
+        assert_eq!(all.matches(&whole(&long)).count(), 2, "of machine and module: {picture}");
+        assert!(all.contains(&format!("\"{}\"", whole(name))), "{picture}");
     }
 }
 
@@ -219,7 +263,7 @@ fn hostile_names_are_escaped() {
     let text = Machine::included("lab-pair").unwrap();
     let text = text.replace("\"lab-pair\"", &quoted).replace("\"CPU0_DIMM_A2\"", &quoted);
     let platform = with_namespaces(machine(&text), None, &[(Mode::Raw, 1024, HOSTILE)]);
-    let page = picture::page(&platform);
+    let page = picture::page(&Scene::of(&platform));
     assert!(!page.contains("<script") && !page.contains('\u{1b}') && !page.contains('\u{202e}'), "{page}");
     assert_eq!(page.matches("</text>&lt;").count(), 0);
     let document = Document::parse(drawing(&page)).unwrap();
@@ -229,7 +273,7 @@ fn hostile_names_are_escaped() {
     assert_eq!(titles.filter(|title| title.contains(seen)).count(), 2, "of a module and of a namespace");
     assert_eq!(document.root_element().attribute("aria-label"), Some(seen));
     for palette in [Palette::Plain, Palette::Colour] {
-        let picture = picture::terminal(&platform, 100, palette);
+        let picture = picture::terminal(&Scene::of(&platform), 100, palette);
         assert!(!picture.contains("\x1b[31m") && !picture.contains('\u{202e}'), "{picture:?}");
         assert!(picture.contains("</text><script>&"), "{picture}");
     }

@@ -2,11 +2,14 @@
 
 use super::real::tool_commands_output;
 use super::requests::Requests;
+use super::show::drawing;
 use super::{MachineLocation, failed};
 use crate::failure::Failure;
 use crate::fields;
 use crate::output::Output;
 use clap::{Args, ValueEnum};
+use lode_platform::discovery::Shown;
+use lode_platform::picture::Scene;
 use lode_platform::plan::{self, NamespaceRequest, PlanRequest, Rest, Row, Table, Usage};
 use lode_platform::{Platform, Purpose};
 use serde_json::{Value, json};
@@ -33,6 +36,8 @@ Sizes are rounded up to what the modules of a region can share, and the plan say
 fulfilled if a namespace with the name is as requested: a plan that was carried out has nothing to do the next time. If
 that namespace is different, the request is impossible. --add makes another one. Requests without --name always make
 namespaces.
+
+A plan that changes something also draws the machine before and after it.
 
 A plan for an emulated machine may provision its modules anew. One for a real machine begins with what its kernel
 shows: regions, labels, and CXL devices that regions can be made of; it is never carried out, but printed.
@@ -114,6 +119,11 @@ pub(crate) fn run(plan: &Plan) -> Result<Output, Failure> {
     let made =
         plan::for_emulated(directory.platform(), &request, &mut Uuid::new_v4).map_err(failed("planning"))?;
     let mut text = if plan.commands { made.commands() } else { made.text() };
+    if !plan.commands && !made.steps.is_empty() {
+        let mut after = directory.platform().clone();
+        made.run(&mut after, &mut Uuid::new_v4).map_err(failed("planning"))?;
+        text += &drawings(&Scene::of(directory.platform()), &Scene::of(&after));
+    }
     if plan.apply {
         if let Some(loss) = made.losses.first()
             && !plan.force
@@ -140,14 +150,22 @@ fn plan_for_real(plan: &Plan, request: &PlanRequest) -> Result<Output, Failure> 
              file, `lode platform init FILE.toml --state DIR`, and plan there with --commands",
         ));
     }
-    let sysfs = plan.location.sysfs()?;
-    let made = plan::for_real(&sysfs.inventory(), &sysfs.cxl(), request).map_err(failed("planning"))?;
+    let shown = Shown::read(&plan.location.sysfs()?);
+    let made = plan::for_real(&shown.inventory, &shown.cxl, request).map_err(failed("planning"))?;
     if plan.apply && !made.steps.is_empty() {
         let commands: Vec<String> = made.commands().lines().map(str::to_owned).collect();
         return Ok(tool_commands_output(&commands));
     }
-    let text = if plan.commands { made.commands() } else { made.text() };
+    let mut text = if plan.commands { made.commands() } else { made.text() };
+    if !plan.commands && !made.steps.is_empty() {
+        text += &drawings(&Scene::of_shown(&shown), &Scene::of_shown(&made.after(&shown)));
+    }
     Ok(plan_output(text, &made, false))
+}
+
+/// Draws the machine before and after the plan.
+fn drawings(before: &Scene, after: &Scene) -> String {
+    format!("\nBefore:\n{}\nAfter:\n{}", drawing(before), drawing(after))
 }
 
 fn plan_output(text: String, made: &plan::Plan, applied: bool) -> Output {

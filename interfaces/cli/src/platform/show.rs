@@ -7,9 +7,9 @@ use crate::ndctl::listing_value;
 use crate::output::Output;
 use clap::Args;
 use console::Term;
-use lode_platform::Platform;
+use lode_platform::discovery::Shown;
 use lode_platform::ndctl::{self, Included, Inventory, ListRequest};
-use lode_platform::picture::{self, Palette};
+use lode_platform::picture::{self, Palette, Scene};
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -31,7 +31,7 @@ const FIELDS: &[(&str, &str)] = &[
 pub(crate) struct Show {
     #[command(flatten)]
     location: MachineLocation,
-    /// Write a page with a drawing of an emulated machine to this file, replacing it; `-` is standard output
+    /// Write a page with a drawing to this file, replacing it; `-` is standard output
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
     /// Write the drawing alone to this file, as SVG, replacing it; `-` is standard output
@@ -40,18 +40,20 @@ pub(crate) struct Show {
 }
 
 pub(crate) fn run(show: &Show) -> Result<Output, Failure> {
-    match (show.location.open_read_only()?, &show.html, &show.svg) {
-        (OpenedMachine::Emulated(directory), Some(path), _) => {
-            written(picture::page(directory.platform()), path, ["html", "page"])
+    let (scene, inventory) = match show.location.open_read_only()? {
+        OpenedMachine::Emulated(directory) => {
+            let platform = directory.platform();
+            (Scene::of(platform), ndctl::inventory(platform))
         }
-        (OpenedMachine::Emulated(directory), None, Some(path)) => {
-            written(picture::drawing(directory.platform()), path, ["svg", "drawing"])
+        OpenedMachine::Real(sysfs) => {
+            let shown = Shown::read(&sysfs);
+            (Scene::of_shown(&shown), shown.inventory)
         }
-        (OpenedMachine::Emulated(directory), None, None) => Ok(draw(directory.platform())),
-        (OpenedMachine::Real(sysfs), None, None) => Ok(output(sysfs.overview(), &sysfs.inventory())),
-        (OpenedMachine::Real(_), ..) => Err(Failure::usage_error(
-            "--html and --svg draw emulated machines; without them, real ones are listed as text",
-        )),
+    };
+    match (&show.html, &show.svg) {
+        (Some(path), _) => written(picture::page(&scene), path, ["html", "page"]),
+        (None, Some(path)) => written(picture::drawing(&scene), path, ["svg", "drawing"]),
+        (None, None) => Ok(output(drawing(&scene), &inventory)),
     }
 }
 
@@ -65,12 +67,13 @@ fn written(picture: String, path: &Path, [file, content]: [&'static str; 2]) -> 
     Ok(Output::text(format!("{path}\n")).with(file, path))
 }
 
-fn draw(platform: &Platform) -> Output {
+/// Draws a machine in the width and the colours of the terminal.
+pub(super) fn drawing(scene: &Scene) -> String {
     let term = Term::stdout();
     let width = term.size_checked().map_or(WIDTH, |(_, columns)| columns.into());
     let colour = term.is_term() && console::colors_enabled();
     let palette = if colour { Palette::Colour } else { Palette::Plain };
-    output(picture::terminal(platform, width, palette), &ndctl::inventory(platform))
+    picture::terminal(scene, width, palette)
 }
 
 /// Returns the output that draws a machine for people, and lists it for programs.

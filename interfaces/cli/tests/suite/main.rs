@@ -40,6 +40,7 @@ mod pools_in_use_are_read;
 mod program;
 mod ranges_are_deleted;
 mod real_machine_listings;
+mod real_machine_pictures;
 mod real_machine_plans;
 mod real_machines_are_rehearsed;
 mod stores_are_read;

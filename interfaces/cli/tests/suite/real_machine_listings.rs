@@ -41,7 +41,7 @@ fn listings_match_ndctl_and_daxctl() {
 }
 
 #[test]
-fn ipmctl_and_show_read_sysfs() {
+fn ipmctl_reads_sysfs() {
     let sysfs = unpack_capture("6.12", true);
     let ipmctl =
         |words: &str| lode(["ipmctl", "--sysfs", text(sysfs.path())].into_iter().chain(words.split(' ')));
@@ -56,17 +56,6 @@ fn ipmctl_and_show_read_sysfs() {
     ipmctl("show -dimm 0x0009").failure(1, &["there is no module 0x0009"]);
     ipmctl("show -memoryresources")
         .failure(1, &["don't tell what capacity is used for", "ipmctl show -memoryresources"]);
-    let show = lode(["platform", "show", "--sysfs", text(sysfs.path())]).success();
-    for line in [
-        "  nmem0, handle 0x0001, 8680-56341200\n",
-        "  region0: 0.5 GiB, set 0x002468b000123458, of nmem2, 0.1 GiB free, persistence domain memory_controller\n",
-        "    namespace0.1: 0.1 GiB, devdax, /dev/dax0.1\n",
-        "    namespace0.0: 0.1 GiB, fsdax, /dev/pmem0, called data\n",
-        "    namespace2.2: 0.0 GiB, raw, disabled\n",
-        "ndbus1: e820\n",
-    ] {
-        assert!(show.contains(line), "no {line} in {show}");
-    }
 }
 
 #[test]

@@ -23,6 +23,7 @@ mod sysfs;
 pub use error::{ListingError, ListingFault};
 pub use listing::from_ipmctl;
 pub use smbios::{MemoryDevice, memory_devices};
+pub(crate) use sockets::{Slot, socket_of};
 pub use sysfs::{DiscoveryError, Shown, from_sysfs};
 
 use crate::platform::Platform;

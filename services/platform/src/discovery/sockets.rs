@@ -4,14 +4,14 @@
 const WORDS: [&str; 7] = ["cpu", "p", "proc", "processor", "socket", "skt", "node"];
 
 /// A slot with its socket.
-pub(super) struct Slot<'a> {
-    pub(super) locator: &'a str,
-    pub(super) socket: u16,
+pub(crate) struct Slot<'a> {
+    pub(crate) locator: &'a str,
+    pub(crate) socket: u16,
 }
 
 /// Returns the socket of the slot with this name: by the number of the socket in it, as in `CPU1_DIMM_A1`, if the known
 /// slots have such numbers too; or else that of the name with the longest common start.
-pub(super) fn socket_of(locator: &str, known: &[Slot<'_>]) -> u16 {
+pub(crate) fn socket_of(locator: &str, known: &[Slot<'_>]) -> u16 {
     let offsets: Option<Vec<i64>> =
         known.iter().map(|slot| Some(number(slot.locator)? - i64::from(slot.socket))).collect();
     let offset = offsets.filter(|all| all.windows(2).all(|pair| pair[0] == pair[1]));

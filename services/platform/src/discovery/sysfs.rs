@@ -94,14 +94,7 @@ pub fn from_sysfs(
     sysfs: &Sysfs,
     kernel: Option<KernelVersion>,
 ) -> Result<Discovered, DiscoveryError> {
-    let table = fs::read(sysfs.root().join("firmware/dmi/tables/DMI"));
-    let shown = Shown {
-        path: sysfs.root().display().to_string(),
-        inventory: sysfs.inventory(),
-        cxl: sysfs.cxl(),
-        memory: table.map(|table| memory_devices(&table)).unwrap_or_default(),
-    };
-    shown.discover(name, kernel)
+    Shown::read(sysfs).discover(name, kernel)
 }
 
 /// A machine as its kernel shows it.
@@ -118,6 +111,23 @@ pub struct Shown {
 }
 
 impl Shown {
+    /// Reads what a sysfs shows, with the permissions of the user.
+    pub fn read(sysfs: &Sysfs) -> Shown {
+        let table = fs::read(sysfs.root().join("firmware/dmi/tables/DMI"));
+        Shown {
+            path: sysfs.root().display().to_string(),
+            inventory: sysfs.inventory(),
+            cxl: sysfs.cxl(),
+            memory: table.map(|table| memory_devices(&table)).unwrap_or_default(),
+        }
+    }
+
+    /// Returns the entry of a module in the SMBIOS table.
+    pub(crate) fn memory_device(&self, module: &NdModule) -> Option<&MemoryDevice> {
+        let id = module.physical_id?;
+        self.memory.iter().find(|device| device.persistent && u64::from(device.handle) == id)
+    }
+
     /// Makes a machine.
     ///
     /// # Errors

@@ -115,8 +115,9 @@ impl CxlHardware {
             path.extend(bridge.map(|one| format!("host bridge {} of socket {}", one.id, one.socket)));
             let sizes = [(device.persistent, "persistent"), (device.volatile, "volatile")];
             let sizes = sizes.into_iter().filter(|(bytes, _)| *bytes > 0);
-            let sizes: Vec<String> =
-                sizes.map(|(bytes, what)| format!("{} {what}", crate::plan::amount::brief(bytes))).collect();
+            let sizes: Vec<String> = sizes
+                .map(|(bytes, what)| format!("{} {what}", crate::plan::amount::rounded(bytes)))
+                .collect();
             format!("mem{number}  CXL, {}, below {}", sizes.join(", "), path.join(", "))
         };
         self.devices.iter().enumerate().map(line).collect()

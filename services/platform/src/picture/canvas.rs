@@ -1,5 +1,7 @@
 //! Cells with a character and an ink.
 
+use super::plain::plain;
+
 /// Colours of pictures on the terminal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Palette {
@@ -75,6 +77,29 @@ impl Canvas {
         taken
     }
 
+    /// Writes a text that continues on the next lines, from the column `indent` on, if it is longer than `room` cells.
+    /// It is divided between words, or within words that are too long. Returns the cell after the end.
+    pub(super) fn fold(
+        &mut self,
+        (mut x, mut y): (usize, usize),
+        indent: usize,
+        room: usize,
+        text: &str,
+        ink: Ink,
+    ) -> (usize, usize) {
+        let end = x + room;
+        let mut rest = text;
+        loop {
+            let (line, others) = split(rest, end.saturating_sub(x), x <= indent);
+            x += self.put(x, y, end.saturating_sub(x), line, ink);
+            rest = others;
+            if rest.is_empty() {
+                return (x, y);
+            }
+            (x, y) = (indent, y + 1);
+        }
+    }
+
     /// Writes the same character into `count` cells.
     pub(super) fn fill(&mut self, x: usize, y: usize, count: usize, character: char, ink: Ink) {
         self.put(x, y, count, &character.to_string().repeat(count), ink);
@@ -115,7 +140,7 @@ impl Canvas {
 
 /// Returns the characters that fit, each with its cells. A cut text ends with `…`.
 fn fitting(text: &str, room: usize) -> Vec<(char, usize)> {
-    let all: Vec<(char, usize)> = text.chars().map(|one| (one, if is_wide(one) { 2 } else { 1 })).collect();
+    let all: Vec<(char, usize)> = plain(text).chars().map(|one| (one, width(one))).collect();
     let cells = |part: &[(char, usize)]| part.iter().map(|(_, cells)| cells).sum::<usize>();
     if cells(&all) <= room {
         return all;
@@ -128,6 +153,33 @@ fn fitting(text: &str, room: usize) -> Vec<(char, usize)> {
         kept.push(('…', 1));
     }
     kept
+}
+
+/// Divides a text after as many words as fit into `room` cells. A word is divided if it is the first and `is_first` is
+/// true.
+fn split(text: &str, room: usize, is_first: bool) -> (&str, &str) {
+    if cells(text) <= room {
+        return (text, "");
+    }
+    let mut taken = 0;
+    let fits = |one: &char| {
+        taken += width(*one);
+        taken <= room
+    };
+    let end: usize = text.chars().take_while(fits).map(char::len_utf8).sum();
+    let is_between = text[end..].starts_with(' ');
+    let words = if is_between { end } else { text[..end].rfind(' ').unwrap_or(0) };
+    let words = text[..words].trim_end_matches(' ').len();
+    let at = match words {
+        // A line holds a character at least, however wide it is.
+        0 if is_first => end.max(text.chars().next().map_or(0, char::len_utf8)),
+        words => words,
+    };
+    (&text[..at], text[at..].trim_start_matches(' '))
+}
+
+fn width(character: char) -> usize {
+    if is_wide(character) { 2 } else { 1 }
 }
 
 /// Returns the number of cells of a text.
@@ -158,5 +210,25 @@ mod test {
         assert_eq!(canvas.text(Palette::Plain), "abc…漢…\n       …\n");
         assert_eq!(canvas.text(Palette::Colour), "abc…漢…\n       \x1b[0;1;31m…\x1b[0m\n");
         assert_eq!((cells("漢a"), canvas.height()), (3, 2));
+    }
+
+    #[test]
+    fn long_text_continues_on_the_next_line() {
+        let fold = |at, indent, room, text| {
+            let mut canvas = Canvas::new(10);
+            let end = canvas.fold(at, indent, room, text, Ink::Text);
+            (canvas.text(Palette::Plain), end)
+        };
+        let text = |text: &str, end: (usize, usize)| (text.to_owned(), end);
+        assert_eq!(fold((0, 0), 2, 10, "one two"), text("one two\n", (7, 0)));
+        assert_eq!(fold((0, 0), 2, 10, "one two  three"), text("one two\n  three\n", (7, 1)));
+        assert_eq!(fold((0, 0), 2, 10, "onetwo three"), text("onetwo\n  three\n", (7, 1)));
+        assert_eq!(fold((0, 0), 1, 9, "abcdefghijklmn"), text("abcdefghi\n jklmn\n", (6, 1)));
+        assert_eq!(fold((6, 0), 1, 4, "  abcd efg"), text("\n abcd efg\n", (9, 1)));
+        assert_eq!(fold((0, 0), 0, 3, "漢字漢"), text("漢\n字\n漢\n", (2, 2)));
+        assert_eq!(fold((9, 0), 9, 1, "漢字"), text("         …\n         …\n", (10, 1)));
+        assert_eq!(fold((0, 0), 2, 10, ""), text("\n", (0, 0)));
+        let name = "a\u{1b}b";
+        assert_eq!(fold((0, 0), 2, 10, name), text("a\u{fffd}b\n", (3, 0)));
     }
 }

@@ -1,43 +1,76 @@
 //! Objects of a picture, in the order in which they are drawn.
 
-use crate::machine::{Health, Module, Security};
-use crate::namespace::Namespace;
-use crate::plan::amount::brief;
-use crate::platform::Platform;
-use crate::region::{Origin, Region};
+use crate::machine::Handle;
+use crate::namespace::Mode;
+use crate::plan::amount::rounded;
+use uuid::Uuid;
 
-/// A machine to draw.
-pub(super) struct Scene<'p> {
-    pub(super) platform: &'p Platform,
-    pub(super) sockets: Vec<SocketView<'p>>,
+/// A machine to draw: an emulated one, or a real one as its kernel shows it. It has no values that the machine does not
+/// tell.
+#[derive(Clone, Debug)]
+pub struct Scene {
+    pub(super) name: String,
+    /// Number of modules, and capacity by use.
+    pub(super) summary: Vec<String>,
+    pub(super) sockets: Vec<SocketView>,
     /// Capacity of the largest module, in bytes.
     pub(super) largest: u64,
+    /// True if DRAM is known to be a cache of volatile memory.
+    pub(super) is_cache: bool,
+    /// A line for each CXL device.
+    pub(super) cxl: Vec<String>,
 }
 
-/// A socket with its modules and regions.
-pub(super) struct SocketView<'p> {
-    pub(super) number: u16,
-    /// Bytes of its DRAM.
-    pub(super) dram: u64,
-    /// Bytes of volatile memory on its modules.
+/// Place of modules and regions. They are drawn in this order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Place {
+    Socket(u16),
+    /// A NUMA node whose socket is unknown.
+    Node(u64),
+    Unknown,
+}
+
+/// A socket, or another place, with its modules and regions.
+#[derive(Clone, Debug)]
+pub(super) struct SocketView {
+    pub(super) place: Place,
+    /// Bytes of its DRAM; `None` if unknown.
+    pub(super) dram: Option<u64>,
+    /// Bytes of volatile memory on its modules, as far as it is known.
     pub(super) memory: u64,
     /// Modules by controller, channel and slot.
-    pub(super) modules: Vec<ModuleView<'p>>,
+    pub(super) modules: Vec<ModuleView>,
     pub(super) regions: Vec<RegionView>,
 }
 
 /// A module with the use of its capacity.
-pub(super) struct ModuleView<'p> {
-    pub(super) module: &'p Module,
+#[derive(Clone, Debug)]
+pub(super) struct ModuleView {
     /// N of nmemN.
-    pub(super) index: usize,
+    pub(super) number: usize,
+    pub(super) handle: Option<Handle>,
+    /// Name of the slot; empty if unknown.
+    pub(super) locator: String,
+    /// Capacity in bytes; 0 if unknown.
+    pub(super) capacity: u64,
+    /// True if the capacity is only that of known parts.
+    pub(super) is_partial: bool,
     /// Parts from the start of the media to its end.
     pub(super) parts: Vec<Part>,
-    /// True if the module has a pending goal.
-    pub(super) has_goal: bool,
+    /// The condition in a few words.
+    pub(super) condition: String,
+    /// True if the condition is normal.
+    pub(super) well: bool,
+    pub(super) is_dead: bool,
+    pub(super) is_locked: bool,
+    /// True if the condition is more important than the use of the capacity.
+    pub(super) has_news: bool,
+    /// Further values, for tooltips.
+    pub(super) details: Vec<String>,
 }
 
 /// A part of a module's capacity.
+#[derive(Clone, Debug)]
 pub(super) struct Part {
     pub(super) what: Use,
     /// Size in bytes.
@@ -45,7 +78,7 @@ pub(super) struct Part {
 }
 
 /// Use of capacity.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Use {
     Memory,
     /// Persistent memory in the region with this number.
@@ -54,136 +87,172 @@ pub(super) enum Use {
     Unconfigured,
     /// Kept by firmware, or less than its alignment.
     Inaccessible,
+    /// In no region. The kernel does not tell its use.
+    Unknown,
 }
 
 /// A region with its namespaces.
+#[derive(Clone, Debug)]
 pub(super) struct RegionView {
-    pub(super) region: Region,
+    /// N of regionN.
+    pub(super) number: u32,
+    /// First physical address; `None` if unknown.
+    pub(super) base: Option<u64>,
+    /// Size in bytes; `None` if unknown.
+    pub(super) size: Option<u64>,
+    /// The id of its interleave set.
+    pub(super) set: Option<u64>,
+    /// The backing of a region without modules.
+    pub(super) origin: String,
+    /// Its modules by position: N of nmemN, and the name.
+    pub(super) members: Vec<(usize, String)>,
+    pub(super) enabled: bool,
     /// Pieces from its start to its end.
     pub(super) pieces: Vec<Piece>,
 }
 
 /// A part of a region.
+#[derive(Clone, Debug)]
 pub(super) struct Piece {
-    /// The namespace; `None` for a free range.
-    pub(super) namespace: Option<Namespace>,
-    /// Size in bytes.
+    pub(super) content: Content,
+    /// Size in bytes; 0 if unknown.
     pub(super) size: u64,
 }
 
-impl<'p> Scene<'p> {
-    pub(super) fn of(platform: &'p Platform) -> Scene<'p> {
-        let machine = &platform.machine;
-        let regions = platform.regions();
-        let sockets = machine.sockets().into_iter().map(|number| {
-            let here = machine.modules.iter().enumerate().filter(|(_, one)| one.handle.socket() == number);
-            let view = |(index, module)| ModuleView::of(platform, &regions, index, module);
-            let mut modules: Vec<ModuleView<'p>> = here.map(view).collect();
-            modules.sort_by_key(|one| one.module.handle);
-            let own = regions.iter().filter(|region| region.socket == number);
-            SocketView {
-                number,
-                dram: machine.dram_capacity(number),
-                memory: platform.memory_on(number),
-                modules,
-                regions: own.map(|region| RegionView::of(platform, region)).collect(),
-            }
-        });
-        let largest = machine.modules.iter().map(|module| module.capacity).max().unwrap_or(0);
-        Scene { platform, sockets: sockets.collect(), largest }
+/// Content of a part of a region.
+#[derive(Clone, Debug)]
+pub(super) enum Content {
+    Namespace(NamespaceView),
+    Free,
+    /// The kernel does not show it, since the region is disabled.
+    Unknown,
+}
+
+/// A namespace.
+#[derive(Clone, Debug)]
+pub(super) struct NamespaceView {
+    /// X of namespaceX.Y, the number of its region.
+    pub(super) region: u32,
+    /// Y of namespaceX.Y.
+    pub(super) number: u32,
+    pub(super) mode: Mode,
+    /// Size in bytes, including page map and BTT metadata; `None` if unknown.
+    pub(super) size: Option<u64>,
+    /// Bytes that are available to its user; `None` if unknown.
+    pub(super) usable: Option<u64>,
+    /// Names in /dev.
+    pub(super) devices: Vec<String>,
+    /// The user's name.
+    pub(super) name: String,
+    pub(super) uuid: Option<Uuid>,
+    pub(super) enabled: bool,
+}
+
+impl Place {
+    /// Returns the name of the place.
+    pub(super) fn name(self) -> String {
+        match self {
+            Place::Socket(number) => format!("socket {number}"),
+            Place::Node(number) => format!("NUMA node {number}"),
+            Place::Unknown => "unknown socket".to_owned(),
+        }
     }
 
-    /// Summarizes the machine: number of modules, and capacity by use.
-    pub(super) fn summary(&self) -> Vec<String> {
-        let uses = self.platform.all_capacities();
-        let count = self.platform.machine.modules.len();
-        let plural = if count == 1 { "" } else { "s" };
-        let mut parts = vec![format!("{count} module{plural}, {}", brief(uses.total))];
-        let all = [
-            (uses.app_direct, "persistent"),
-            (uses.memory, "volatile"),
-            (uses.reserved, "reserved"),
-            (uses.unconfigured, "not configured"),
-        ];
-        let used = all.into_iter().filter(|(bytes, _)| *bytes > 0);
-        parts.extend(used.map(|(bytes, what)| format!("{} {what}", brief(bytes))));
-        let boots = self.platform.state.boots;
-        parts.push(format!("started {boots} time{}", if boots == 1 { "" } else { "s" }));
-        parts
+    /// Returns the socket's number, or the name of the place.
+    pub(super) fn short_name(self) -> String {
+        match self {
+            Place::Socket(number) => number.to_string(),
+            other => other.name(),
+        }
     }
 }
 
-impl<'p> ModuleView<'p> {
-    fn of(platform: &Platform, regions: &[Region], index: usize, module: &'p Module) -> ModuleView<'p> {
-        let uses = platform.capacities(module);
-        let mut parts = vec![Part { what: Use::Memory, size: uses.memory }];
-        for region in regions {
-            if let Origin::Set { share, .. } = region.origin
-                && region.has(module.handle)
-            {
-                parts.push(Part { what: Use::Region(region.number), size: share });
-            }
-        }
-        parts.push(Part { what: Use::Reserved, size: uses.reserved });
-        parts.push(Part { what: Use::Unconfigured, size: uses.unconfigured });
-        parts.push(Part { what: Use::Inaccessible, size: uses.inaccessible });
-        parts.retain(|part| part.size > 0);
-        let has_goal = platform.state.goal(module.handle).is_some();
-        ModuleView { module, index, parts, has_goal }
+impl ModuleView {
+    /// Returns the kernel's name.
+    pub(super) fn device(&self) -> String {
+        format!("nmem{}", self.number)
     }
 
-    /// Returns the condition of the module in a few words, and true if it is normal.
-    pub(super) fn condition(&self) -> (String, bool) {
-        let mut words = Vec::new();
-        match self.module.health {
-            Health::Healthy => {}
-            Health::NonFunctional => words.push("dead"),
-            other => words.push(other.as_str()),
+    /// Returns the handle, or the kernel's name without one.
+    pub(super) fn name(&self) -> String {
+        self.handle.map_or_else(|| self.device(), |handle| handle.to_string())
+    }
+
+    /// Returns the memory controller, from 0.
+    pub(super) fn controller(&self) -> u16 {
+        self.handle.map_or(0, Handle::controller)
+    }
+
+    /// Returns the capacity for users.
+    pub(super) fn capacity_text(&self) -> String {
+        match self.capacity {
+            0 => "does not tell".to_owned(),
+            bytes if self.is_partial => format!("≥ {}", amount(bytes)),
+            bytes => amount(bytes),
         }
-        if self.module.security == Security::Locked {
-            words.push("locked");
-        }
-        let well = words.is_empty();
-        if well {
-            words.push("healthy");
-        }
-        if self.has_goal {
-            words.push("goal waits");
-        }
-        (words.join(", "), well)
     }
 }
 
 impl RegionView {
-    fn of(platform: &Platform, region: &Region) -> RegionView {
-        let mut pieces = Vec::new();
-        let mut at = 0;
-        for namespace in platform.namespaces(region) {
-            if namespace.offset > at {
-                pieces.push(Piece { namespace: None, size: namespace.offset - at });
-            }
-            at = at.max(namespace.offset.saturating_add(namespace.size));
-            pieces.push(Piece { size: namespace.size, namespace: Some(namespace) });
-        }
-        if at < region.size {
-            pieces.push(Piece { namespace: None, size: region.size - at });
-        }
-        RegionView { region: region.clone(), pieces }
+    /// Returns the kernel's name.
+    pub(super) fn name(&self) -> String {
+        format!("region{}", self.number)
     }
 
     /// Returns true if the region has no namespace.
     pub(super) fn is_free(&self) -> bool {
-        self.pieces.iter().all(|piece| piece.namespace.is_none())
+        self.pieces.iter().all(|piece| matches!(piece.content, Content::Free))
+    }
+
+    /// Returns true if a module is part of the region.
+    pub(super) fn has(&self, module: usize) -> bool {
+        self.members.iter().any(|(number, _)| *number == module)
     }
 
     /// Describes the backing of the region.
     pub(super) fn made_of(&self) -> String {
-        match &self.region.origin {
-            Origin::Memmap => "DRAM, by memmap=".to_owned(),
-            Origin::Set { members, .. } if members.len() == 1 => "one module".to_owned(),
-            Origin::Set { members, .. } => format!("{} modules", members.len()),
+        match self.members.len() {
+            0 => self.origin.clone(),
+            1 => "one module".to_owned(),
+            count => format!("{count} modules"),
         }
     }
+}
+
+impl Piece {
+    pub(super) fn namespace(&self) -> Option<&NamespaceView> {
+        match &self.content {
+            Content::Namespace(namespace) => Some(namespace),
+            Content::Free | Content::Unknown => None,
+        }
+    }
+}
+
+impl NamespaceView {
+    /// Returns the kernel's name.
+    pub(super) fn device(&self) -> String {
+        format!("namespace{}.{}", self.region, self.number)
+    }
+
+    /// Returns the paths of its devices.
+    pub(super) fn paths(&self) -> Vec<String> {
+        self.devices.iter().map(|device| format!("/dev/{device}")).collect()
+    }
+
+    /// Returns the size for users.
+    pub(super) fn size_text(&self) -> String {
+        size_text(self.size)
+    }
+}
+
+/// Formats a size for users.
+pub(super) fn size_text(bytes: Option<u64>) -> String {
+    bytes.map_or_else(|| "unknown size".to_owned(), amount)
+}
+
+/// Formats bytes for users.
+pub(super) fn amount(bytes: u64) -> String {
+    rounded(bytes)
 }
 
 /// Divides `width` into parts in proportion to `sizes`. Each part is at least `least` wide if there is room for that.

@@ -15,7 +15,7 @@ pub(super) const COLOURS: &str = "
 /// Styles of the page.
 pub(super) const PAGE: &str = "
 *{box-sizing:border-box}
-body{margin:0;background:var(--page);color:var(--ink);font:15px/1.5 system-ui,sans-serif}
+body{margin:0;background:var(--page);color:var(--ink);font:15px/1.5 system-ui,sans-serif;overflow-wrap:anywhere}
 main{max-width:1280px;margin:0 auto;padding:28px 24px 48px}
 h1{font-size:26px;line-height:1.2;margin:0 0 4px}
 p{margin:0 0 14px;color:var(--quiet)}
@@ -29,6 +29,7 @@ table{border-collapse:collapse;width:100%;font-size:13px;margin-top:8px}
 th,td{text-align:left;padding:5px 12px 5px 0;border-bottom:1px solid var(--edge)}
 th{color:var(--quiet);font-weight:500}td{font-variant-numeric:tabular-nums}
 .scroll{overflow-x:auto}
+@media(max-width:700px){main{padding:16px 12px 32px}svg{min-width:1200px}th,td{white-space:nowrap}}
 ";
 
 /// Styles of shapes and of text in the drawing.

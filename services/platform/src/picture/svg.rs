@@ -4,13 +4,12 @@
 //! and regions are bars to scale with their namespaces. Colours and lines are classes of the styles.
 
 use super::plain::plain;
-use super::scene::{ModuleView, Part, RegionView, Scene, SocketView, Use, divide};
+use super::scene::{
+    Content, ModuleView, NamespaceView, Part, Place, RegionView, Scene, SocketView, Use, amount, divide,
+    size_text,
+};
 use super::style::{ALONE, COLOURS, DRAWING, hues};
-use crate::machine::{Health, Security};
-use crate::namespace::{Mode, Namespace};
-use crate::plan::amount::brief;
-use crate::platform::Platform;
-use crate::region::Origin;
+use crate::namespace::Mode;
 use std::fmt::{Display, Write};
 
 /// Width of the drawing in its own units, which all other lengths share.
@@ -55,19 +54,19 @@ pub(super) fn escape(text: &str) -> String {
 
 /// Draws sockets, modules, interleave sets, regions and namespaces as an SVG file that references no other. It supports light
 /// and dark mode.
-pub fn drawing(platform: &Platform) -> String {
+pub fn drawing(scene: &Scene) -> String {
     let style = format!("<style>{COLOURS}{DRAWING}{}{ALONE}</style>\n", hues());
-    draw(&Scene::of(platform), &style)
+    draw(scene, &style)
 }
 
 /// Draws the machine, with an element of styles or without.
-pub(super) fn draw(scene: &Scene<'_>, style: &str) -> String {
+pub(super) fn draw(scene: &Scene, style: &str) -> String {
     let mut svg = Svg { text: String::new() };
     let mut y = MARGIN / 2;
     for socket in &scene.sockets {
         y = svg.socket(scene, socket, y) + MARGIN;
     }
-    let name = escape(&scene.platform.machine.name);
+    let name = escape(&scene.name);
     format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {y}\" role=\"img\" aria-label=\"{name}\">\n{style}\
          <defs><pattern id=\"hatch\" width=\"6\" height=\"6\" patternUnits=\"userSpaceOnUse\" \
@@ -135,15 +134,21 @@ impl Svg {
     }
 
     /// Draws a socket. Returns the position of its lower edge.
-    fn socket(&mut self, scene: &Scene<'_>, socket: &SocketView<'_>, top: usize) -> usize {
+    fn socket(&mut self, scene: &Scene, socket: &SocketView, top: usize) -> usize {
         let rows = region_rows(&socket.regions);
         let modules = if socket.modules.is_empty() { 0 } else { CAPTION + BODY + 20 };
         let connectors = if socket.modules.is_empty() || rows.is_empty() { 0 } else { CONNECTORS };
         let height = HEAD + modules + connectors + rows.len() * (REGION + 18) + 14;
-        let name = format!("socket {}", socket.number);
-        self.open("socket", &name, &format!("{name}: {} of DRAM", brief(socket.dram)));
+        let name = socket.place.name();
+        let dram = socket.dram.map_or(String::new(), |dram| format!(": {} of DRAM", amount(dram)));
+        self.open("socket", &name, &format!("{name}{dram}"));
         self.rounded("panel", 1, top, WIDTH - 2, height, 14);
-        self.write("title", MARGIN, top + 34, 300, &format!("Socket {}", socket.number));
+        let title = match socket.place {
+            Place::Socket(number) => format!("Socket {number}"),
+            Place::Node(_) => name,
+            Place::Unknown => "Unknown socket".to_owned(),
+        };
+        self.write("title", MARGIN, top + 34, 300, &title);
         self.dram(scene, socket, top + 18);
         let anchors = self.modules(scene, socket, top + HEAD);
         let mut y = top + HEAD + modules + connectors;
@@ -156,13 +161,13 @@ impl Svg {
     }
 
     /// Draws DRAM and volatile memory at the right of the head.
-    fn dram(&mut self, scene: &Scene<'_>, socket: &SocketView<'_>, y: usize) {
-        let cache = scene.platform.memory_mode();
-        let role = if cache { "DRAM, a cache" } else { "DRAM" };
+    fn dram(&mut self, scene: &Scene, socket: &SocketView, y: usize) {
+        let role = if scene.is_cache { "DRAM, a cache" } else { "DRAM" };
         let mut x = WIDTH - MARGIN;
-        let mut chips = vec![("chip", format!("{} {role}", brief(socket.dram)))];
+        let mut chips = Vec::new();
+        chips.extend(socket.dram.map(|dram| ("chip", format!("{} {role}", amount(dram)))));
         if socket.memory > 0 {
-            chips.push(("chip memory", format!("{} volatile memory", brief(socket.memory))));
+            chips.push(("chip memory", format!("{} volatile memory", amount(socket.memory))));
         }
         for (class, text) in chips.iter().rev() {
             let width = (text.chars().count() + 3) * CHARACTER_WIDTH;
@@ -173,7 +178,7 @@ impl Svg {
         }
     }
 
-    fn modules(&mut self, scene: &Scene<'_>, socket: &SocketView<'_>, top: usize) -> Vec<Anchor> {
+    fn modules(&mut self, scene: &Scene, socket: &SocketView, top: usize) -> Vec<Anchor> {
         let count = socket.modules.len().max(1);
         let room = WIDTH - 2 * MARGIN;
         let step = ((room + GAP) / count).clamp(1, MODULE_WIDTH + GAP);
@@ -181,14 +186,13 @@ impl Svg {
         let mut anchors = Vec::new();
         for (number, view) in socket.modules.iter().enumerate() {
             let x = MARGIN + number * step;
-            let before =
-                number.checked_sub(1).map(|before| socket.modules[before].module.handle.controller());
-            let controller = view.module.handle.controller();
+            let before = number.checked_sub(1).map(|before| socket.modules[before].controller());
+            let controller = view.controller();
             if before != Some(controller) {
                 let mut same = socket.modules[number..].iter();
-                let own = same.position(|one| one.module.handle.controller() != controller);
+                let own = same.position(|one| one.controller() != controller);
                 let own = own.unwrap_or(socket.modules.len() - number);
-                let text = format!("controller {controller}");
+                let text = view.handle.map_or(String::new(), |_| format!("controller {controller}"));
                 self.write("quiet small", x, top, own * step, &text);
                 self.add(format_args!(
                     "<path class=\"rule\" d=\"M{x} {0}H{1}\"/>",
@@ -202,16 +206,10 @@ impl Svg {
         anchors
     }
 
-    fn module(&mut self, scene: &Scene<'_>, view: &ModuleView<'_>, x: usize, y: usize, width: usize) {
-        let module = view.module;
-        let (condition, well) = view.condition();
-        let dead = module.health == Health::NonFunctional;
-        self.open(
-            if well { "module" } else { "module ill" },
-            &module.handle.to_string(),
-            &module_title(view),
-        );
-        let name = format!("nmem{}", view.index);
+    fn module(&mut self, scene: &Scene, view: &ModuleView, x: usize, y: usize, width: usize) {
+        let (condition, well, dead) = (&view.condition, view.well, view.is_dead);
+        self.open(if well { "module" } else { "module ill" }, &view.name(), &module_title(view));
+        let name = view.device();
         if width >= CAPTION_WIDTH {
             self.write("name", x, y + 16, width - 50, &name);
             let dot = if well { "dot" } else { "dot alarm" };
@@ -220,12 +218,12 @@ impl Svg {
                 x + width - 8,
                 y + 11
             ));
-            let under = if well { module.locator.clone() } else { condition };
+            let under = if well { &view.locator } else { condition };
             let class = if well { "quiet small" } else { "alarm small" };
-            self.write(class, x, y + 30, width, &under);
+            self.write(class, x, y + 30, width, under);
         } else {
             let short =
-                if (name.len() + 1) * CHARACTER_WIDTH <= width { name } else { view.index.to_string() };
+                if (name.len() + 1) * CHARACTER_WIDTH <= width { name } else { view.number.to_string() };
             self.write(
                 if well { "small" } else { "alarm small" },
                 x,
@@ -236,7 +234,7 @@ impl Svg {
         }
         let body = (y + CAPTION - 10, BODY);
         let largest = u128::from(scene.largest.max(1));
-        let height = (u128::from(module.capacity) * body.1 as u128 / largest) as usize;
+        let height = (u128::from(view.capacity) * body.1 as u128 / largest) as usize;
         let height = if dead { body.1 } else { height.max(12) };
         let bottom = body.0 + body.1 + 6;
         self.rounded("tank", x, bottom - height, width, height, 5);
@@ -249,7 +247,7 @@ impl Svg {
         } else {
             self.fill(view, x, bottom, width, height);
         }
-        if module.security == Security::Locked {
+        if view.is_locked {
             let (middle, upper) = (x + width / 2, bottom - height / 2 - 8);
             self.add(format_args!(
                 "<g class=\"lock\"><path d=\"M{0} {upper}v-5a6 6 0 0 1 12 0v5\"/><rect x=\"{1}\" y=\"{upper}\" \
@@ -263,13 +261,14 @@ impl Svg {
 
     /// Draws the parts of a module from the bottom of its body upwards. Persistent memory is drawn below volatile
     /// memory, near its region, although it is after it on the media.
-    fn fill(&mut self, view: &ModuleView<'_>, x: usize, bottom: usize, width: usize, height: usize) {
+    fn fill(&mut self, view: &ModuleView, x: usize, bottom: usize, width: usize, height: usize) {
         let order = |part: &&Part| match part.what {
             Use::Region(number) => (0, number),
             Use::Memory => (1, 0),
             Use::Reserved => (2, 0),
             Use::Unconfigured => (3, 0),
             Use::Inaccessible => (4, 0),
+            Use::Unknown => (5, 0),
         };
         let mut parts: Vec<&Part> = view.parts.iter().collect();
         parts.sort_by_key(order);
@@ -282,18 +281,19 @@ impl Svg {
                 Use::Memory => "fill memory".to_owned(),
                 Use::Region(number) => format!("fill hue{}", number % HUES),
                 Use::Reserved => "fill reserved".to_owned(),
-                Use::Unconfigured => "fill blank".to_owned(),
+                Use::Unconfigured | Use::Unknown => "fill blank".to_owned(),
                 Use::Inaccessible => "fill kept".to_owned(),
             };
             self.rect(&class, x + 2, y, inner, high);
             let label = match part.what {
                 Use::Unconfigured => "not configured".to_owned(),
+                Use::Unknown => format!("{} in no region", amount(part.size)),
                 Use::Inaccessible => continue,
-                _ => brief(part.size),
+                _ => amount(part.size),
             };
             if high >= 18 && (label.chars().count() + 1) * CHARACTER_WIDTH <= inner {
                 let class = match part.what {
-                    Use::Unconfigured | Use::Reserved => "quiet small",
+                    Use::Unconfigured | Use::Unknown | Use::Reserved => "quiet small",
                     Use::Memory => "bright small",
                     _ => "inside small",
                 };
@@ -303,16 +303,16 @@ impl Svg {
     }
 
     /// Draws adjacent regions, and the lines that lead to them.
-    fn row(&mut self, socket: &SocketView<'_>, row: &[RegionView], anchors: &[Anchor], y: usize) {
+    fn row(&mut self, socket: &SocketView, row: &[RegionView], anchors: &[Anchor], y: usize) {
         let room = WIDTH - 2 * MARGIN - GAP * (row.len() - 1);
-        let sizes: Vec<u64> = row.iter().map(|view| view.region.size).collect();
+        let sizes: Vec<u64> = row.iter().map(|view| view.size.unwrap_or(0)).collect();
         let mut x = MARGIN;
         for (view, width) in row.iter().zip(divide(room, &sizes, REGION_WIDTH)) {
-            let hue = view.region.number % HUES;
+            let hue = view.number % HUES;
             let members: Vec<&Anchor> = anchors
                 .iter()
                 .zip(&socket.modules)
-                .filter(|(_, module)| view.region.has(module.module.handle))
+                .filter(|(_, module)| view.has(module.number))
                 .map(|(anchor, _)| anchor)
                 .collect();
             for (number, anchor) in members.iter().enumerate() {
@@ -332,18 +332,19 @@ impl Svg {
     }
 
     fn region(&mut self, view: &RegionView, x: usize, y: usize, width: usize) {
-        let region = &view.region;
-        let off = if region.enabled { "" } else { " off" };
-        self.open(&format!("region{off}"), &region.name(), &region_title(view));
+        let off = if view.enabled { "" } else { " off" };
+        self.open(&format!("region{off}"), &view.name(), &region_title(view));
         let (bar, high) = (y + 16, REGION - 18);
-        self.rounded(&format!("bar stroke{}", region.number % HUES), x, bar, width, high, 6);
+        self.rounded(&format!("bar stroke{}", view.number % HUES), x, bar, width, high, 6);
         let sizes: Vec<u64> = view.pieces.iter().map(|piece| piece.size).collect();
         let mut at = x + 2;
         for (piece, wide) in view.pieces.iter().zip(divide(width - 4, &sizes, 3)) {
-            match &piece.namespace {
-                Some(namespace) => self.namespace(namespace, at, bar + 2, wide, high - 4),
-                None => {
-                    let text = format!("{} free", brief(piece.size));
+            match &piece.content {
+                Content::Namespace(namespace) => self.namespace(namespace, at, bar + 2, wide, high - 4),
+                content => {
+                    let is_free = matches!(content, Content::Free);
+                    let text =
+                        if is_free { format!("{} free", amount(piece.size)) } else { "not shown".to_owned() };
                     let needed = (text.chars().count() + 2) * CHARACTER_WIDTH;
                     if needed <= wide {
                         self.write("quiet small", at + 8, bar + high / 2 + 4, wide, &text);
@@ -352,20 +353,20 @@ impl Svg {
             }
             at += wide;
         }
-        let class = if region.enabled { "small" } else { "alarm small" };
-        let disabled = if region.enabled { "" } else { ", disabled" };
-        let (name, size) = (region.name(), brief(region.size));
+        let class = if view.enabled { "small" } else { "alarm small" };
+        let disabled = if view.enabled { "" } else { ", disabled" };
+        let (name, size) = (view.name(), size_text(view.size));
         let texts = [
             format!("{name} · {size} of {}{disabled}", view.made_of()),
             format!("{name} · {size}{disabled}"),
             name,
-            format!("r{}", region.number),
+            format!("r{}", view.number),
         ];
         self.write_fitting(class, x, y + REGION + 11, width, &texts);
         self.close();
     }
 
-    fn namespace(&mut self, namespace: &Namespace, x: usize, y: usize, width: usize, height: usize) {
+    fn namespace(&mut self, namespace: &NamespaceView, x: usize, y: usize, width: usize, height: usize) {
         let off = if namespace.enabled { "" } else { " off" };
         self.open(&format!("namespace{off}"), &namespace.device(), &namespace_title(namespace));
         let class = format!("space {}", mode_class(namespace));
@@ -376,7 +377,7 @@ impl Svg {
             texts.insert(0, format!("{} ({device})", namespace.name));
         }
         self.write_fitting("name", x + 8, y + 17, width.saturating_sub(10), &texts);
-        let (mode, size) = (namespace.mode().as_str().to_owned(), brief(namespace.size));
+        let (mode, size) = (namespace.mode.as_str().to_owned(), namespace.size_text());
         let texts = [format!("{mode}, {size}"), mode];
         self.write_fitting("small", x + 8, y + 32, width.saturating_sub(10), &texts);
         self.close();
@@ -388,8 +389,8 @@ fn region_rows(regions: &[RegionView]) -> Vec<&[RegionView]> {
     regions.chunks(24).collect()
 }
 
-fn mode_class(namespace: &Namespace) -> &'static str {
-    match namespace.mode() {
+fn mode_class(namespace: &NamespaceView) -> &'static str {
+    match namespace.mode {
         Mode::Fsdax => "fsdax",
         Mode::Devdax => "devdax",
         Mode::Sector => "sector",
@@ -397,20 +398,17 @@ fn mode_class(namespace: &Namespace) -> &'static str {
     }
 }
 
-fn module_title(view: &ModuleView<'_>) -> String {
-    let module = view.module;
-    let mut lines = vec![
-        format!("nmem{}, {}, {}", view.index, module.handle, module.locator),
-        format!(
-            "controller {}, channel {}, slot {}",
-            module.handle.controller(),
-            module.handle.channel(),
-            module.handle.slot()
-        ),
-        view.condition().0,
-    ];
-    if module.capacity > 0 {
-        lines.push(format!("{} in all", brief(module.capacity)));
+fn module_title(view: &ModuleView) -> String {
+    let texts =
+        [view.device(), view.handle.map_or(String::new(), |handle| handle.to_string()), view.locator.clone()];
+    let texts: Vec<String> = texts.into_iter().filter(|text| !text.is_empty()).collect();
+    let mut lines = vec![texts.join(", ")];
+    lines.extend(view.handle.map(|handle| {
+        format!("controller {}, channel {}, slot {}", handle.controller(), handle.channel(), handle.slot())
+    }));
+    lines.push(view.condition.clone());
+    if view.capacity > 0 {
+        lines.push(format!("{} in all", view.capacity_text()));
     }
     lines.extend(view.parts.iter().map(|part| {
         let what = match part.what {
@@ -419,37 +417,35 @@ fn module_title(view: &ModuleView<'_>) -> String {
             Use::Reserved => "reserved".to_owned(),
             Use::Unconfigured => "not configured".to_owned(),
             Use::Inaccessible => "kept by firmware".to_owned(),
+            Use::Unknown => "in no region".to_owned(),
         };
-        format!("{} {what}", brief(part.size))
+        format!("{} {what}", amount(part.size))
     }));
-    if let Some(firmware) = &module.firmware {
-        lines.push(format!("firmware {firmware}"));
-    }
+    lines.extend(view.details.iter().cloned());
     titled(&lines)
 }
 
 fn region_title(view: &RegionView) -> String {
-    let region = &view.region;
-    let mut lines = vec![format!("{}, {} of {}", region.name(), brief(region.size), view.made_of())];
-    if let Origin::Set { id, members, .. } = &region.origin {
-        lines.push(format!("interleave set {id:#018x}"));
-        let members: Vec<String> = members.iter().map(|member| member.module.to_string()).collect();
+    let mut lines = vec![format!("{}, {} of {}", view.name(), size_text(view.size), view.made_of())];
+    lines.extend(view.set.map(|id| format!("interleave set {id:#018x}")));
+    if !view.members.is_empty() {
+        let members: Vec<&str> = view.members.iter().map(|(_, name)| name.as_str()).collect();
         lines.push(members.join(" "));
     }
-    lines.push(format!("from {:#x} on", region.base));
-    if !region.enabled {
+    lines.extend(view.base.map(|base| format!("from {base:#x} on")));
+    if !view.enabled {
         lines.push("disabled".to_owned());
     }
     titled(&lines)
 }
 
-fn namespace_title(namespace: &Namespace) -> String {
-    let device = namespace.block_device().or_else(|| namespace.character_device()).unwrap_or_default();
+fn namespace_title(namespace: &NamespaceView) -> String {
+    let usable = namespace.usable.map_or(String::new(), |usable| format!(", {} usable", amount(usable)));
     let mut lines = vec![
-        format!("{}, {}", namespace.device(), namespace.mode().as_str()),
-        format!("{}, {} usable", brief(namespace.size), brief(namespace.usable())),
-        format!("/dev/{device}"),
+        format!("{}, {}", namespace.device(), namespace.mode.as_str()),
+        format!("{}{usable}", namespace.size_text()),
     ];
+    lines.extend(namespace.paths());
     if !namespace.name.is_empty() {
         lines.push(format!("called {}", namespace.name));
     }

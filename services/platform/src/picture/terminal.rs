@@ -1,13 +1,10 @@
 //! Picture of a machine in box characters.
 
 use super::canvas::{Canvas, Ink, Palette, cells};
-use super::plain::plain;
-use super::scene::{ModuleView, Part, Piece, RegionView, Scene, SocketView, Use, divide};
-use crate::machine::Health;
-use crate::namespace::Namespace;
-use crate::plan::amount::brief;
-use crate::platform::Platform;
-use crate::region::Origin;
+use super::scene::{
+    Content, ModuleView, NamespaceView, Part, Piece, Place, RegionView, Scene, SocketView, Use, amount,
+    divide, size_text,
+};
 
 /// Minimum width of a picture, even on a narrower terminal.
 const WIDTH_MIN: usize = 40;
@@ -28,38 +25,41 @@ const REGIONS_MAX: usize = 6;
 const SOCKETS_MAX: usize = 8;
 
 /// Draws sockets, modules, interleave sets, regions and namespaces for the terminal. The picture is at most `width`
-/// cells wide, and between 40 and 100.
-pub fn terminal(platform: &Platform, width: usize, palette: Palette) -> String {
-    let scene = Scene::of(platform);
+/// cells wide, and between 40 and 100. Names that are longer continue on the next line.
+pub fn terminal(scene: &Scene, width: usize, palette: Palette) -> String {
     let mut canvas = Canvas::new(width.clamp(WIDTH_MIN, WIDTH_MAX));
-    let picture = Picture { scene: &scene, width: width.clamp(WIDTH_MIN, WIDTH_MAX) };
+    let picture = Picture { scene, width: width.clamp(WIDTH_MIN, WIDTH_MAX) };
     picture.draw(&mut canvas);
     canvas.text(palette)
 }
 
-struct Picture<'s, 'p> {
-    scene: &'s Scene<'p>,
+struct Picture<'s> {
+    scene: &'s Scene,
     width: usize,
 }
 
-impl Picture<'_, '_> {
+impl Picture<'_> {
     fn draw(&self, canvas: &mut Canvas) {
-        let name = plain(&self.scene.platform.machine.name);
-        let x = canvas.put(0, 0, self.width, &name, Ink::Strong);
-        let (mut x, mut y) = (x + 2, 0);
-        for (number, part) in self.scene.summary().iter().enumerate() {
+        let (x, mut y) = canvas.fold((0, 0), 0, self.width, &self.scene.name, Ink::Strong);
+        let mut x = x + 2;
+        for (number, part) in self.scene.summary.iter().enumerate() {
             let text = if number == 0 { part.clone() } else { format!(" · {part}") };
             if x + cells(&text) > self.width {
-                (x, y) = (2, y + 1);
-                x += canvas.put(x, y, self.width - 2, part, Ink::Text);
+                (x, y) = canvas.fold((2, y + 1), 2, self.width - 2, part, Ink::Text);
             } else {
                 x += canvas.put(x, y, self.width, &text, Ink::Text);
             }
         }
         self.legend(canvas);
         let mut shown: Option<(String, u16)> = None;
-        let mut equal: Vec<&SocketView<'_>> = Vec::new();
+        let mut equal: Vec<&SocketView> = Vec::new();
         for socket in &self.scene.sockets {
+            let Place::Socket(number) = socket.place else {
+                self.equal_sockets(canvas, &std::mem::take(&mut equal), &shown);
+                self.socket(canvas, socket);
+                shown = None;
+                continue;
+            };
             let appearance = appearance(socket);
             if self.scene.sockets.len() > SOCKETS_MAX
                 && shown.as_ref().is_some_and(|(one, _)| *one == appearance)
@@ -69,11 +69,11 @@ impl Picture<'_, '_> {
             }
             self.equal_sockets(canvas, &std::mem::take(&mut equal), &shown);
             self.socket(canvas, socket);
-            shown = Some((appearance, socket.number));
+            shown = Some((appearance, number));
         }
         self.equal_sockets(canvas, &equal, &shown);
-        for line in self.scene.platform.machine.cxl.device_lines() {
-            canvas.put(0, canvas.height(), self.width, &plain(&line), Ink::Text);
+        for line in &self.scene.cxl {
+            canvas.fold((0, canvas.height()), 2, self.width, line, Ink::Text);
         }
     }
 
@@ -87,12 +87,13 @@ impl Picture<'_, '_> {
             (Use::Reserved, "reserved"),
             (Use::Unconfigured, "not configured"),
             (Use::Inaccessible, "kept by firmware"),
+            (Use::Unknown, "in no region"),
         ];
-        let (y, mut x) = (canvas.height(), 0);
+        let (mut y, mut x) = (canvas.height(), 0);
         for (what, words) in all.into_iter().filter(|(what, _)| there(*what)) {
             let (character, ink) = symbol(what);
             if x + cells(words) + 5 > self.width {
-                break;
+                (x, y) = (0, y + 1);
             }
             x += 2;
             canvas.fill(x, y, 2, character, ink);
@@ -101,12 +102,12 @@ impl Picture<'_, '_> {
     }
 
     /// Lists the sockets that look like the drawn one.
-    fn equal_sockets(&self, canvas: &mut Canvas, equal: &[&SocketView<'_>], shown: &Option<(String, u16)>) {
+    fn equal_sockets(&self, canvas: &mut Canvas, equal: &[&SocketView], shown: &Option<(String, u16)>) {
         let (Some(first), Some(last), Some((_, like))) = (equal.first(), equal.last(), shown) else { return };
         let indexes: Vec<usize> =
-            equal.iter().flat_map(|one| &one.modules).map(|module| module.index).collect();
+            equal.iter().flat_map(|one| &one.modules).map(|module| module.number).collect();
         let regions: Vec<u32> =
-            equal.iter().flat_map(|one| &one.regions).map(|view| view.region.number).collect();
+            equal.iter().flat_map(|one| &one.regions).map(|region| region.number).collect();
         let range = |from: String, to: String| if from == to { from } else { format!("{from} to {to}") };
         let mut parts = Vec::new();
         if let (Some(from), Some(to)) = (indexes.iter().min(), indexes.iter().max()) {
@@ -115,43 +116,51 @@ impl Picture<'_, '_> {
         if let (Some(from), Some(to)) = (regions.iter().min(), regions.iter().max()) {
             parts.push(range(format!("region{from}"), format!("region{to}")));
         }
-        let (from, to) = (first.number, last.number);
+        let (from, to) = (first.place.short_name(), last.place.short_name());
         let what =
             if from == to { format!("socket {from} looks") } else { format!("sockets {from} to {to} look") };
         let text = format!("… {what} like socket {like}: {}", parts.join(", "));
-        canvas.put(0, canvas.height(), self.width, &text, Ink::Quiet);
+        canvas.fold((0, canvas.height()), 2, self.width, &text, Ink::Quiet);
     }
 
-    fn socket(&self, canvas: &mut Canvas, socket: &SocketView<'_>) {
+    fn socket(&self, canvas: &mut Canvas, socket: &SocketView) {
         let top = canvas.height();
+        let cache = if self.scene.is_cache { ", a cache" } else { "" };
+        let mut parts: Vec<String> =
+            socket.dram.map(|dram| format!("{} of DRAM{cache}", amount(dram))).into_iter().collect();
+        if socket.memory > 0 {
+            parts.push(format!("{} of volatile memory", amount(socket.memory)));
+        }
+        let name = format!(" {} ", socket.place.name());
+        let title = if parts.is_empty() { String::new() } else { format!(" {} ", parts.join(" ─ ")) };
+        let has_room = cells(&name) + cells(&title) + 5 <= self.width;
         let mut y = top + 1;
+        if !has_room {
+            (_, y) = canvas.fold((2, y), 0, self.width - 4, &parts.join(", "), Ink::Text);
+            y += 1;
+        }
         if socket.modules.len() <= CARDS_MAX {
             y = self.cards(canvas, socket, y);
         } else {
             y = self.lines(canvas, socket, y);
         }
-        let largest = socket.regions.iter().map(|one| one.region.size).max().unwrap_or(0);
+        let largest = socket.regions.iter().filter_map(|one| one.size).max().unwrap_or(0);
         for region in &socket.regions {
             let is_brief = socket.regions.len() > REGIONS_MAX && region.is_free();
             y = self.region(canvas, region, largest, y, is_brief);
         }
         canvas.frame(0, top, self.width, y + 1 - top, Ink::Frame);
-        let cache = if self.scene.platform.memory_mode() { ", a cache" } else { "" };
-        let mut title = format!(" {} of DRAM{cache} ", brief(socket.dram));
-        if socket.memory > 0 {
-            title += &format!("─ {} of volatile memory ", brief(socket.memory));
+        let x = 2 + canvas.put(2, top, self.width - 4, &name, Ink::Strong);
+        if has_room {
+            canvas.put(x + 1, top, self.width - x - 3, &title, Ink::Text);
         }
-        let x = 2 + canvas.put(2, top, self.width - 4, &format!(" socket {} ", socket.number), Ink::Strong);
-        canvas.put(x + 1, top, self.width - x - 3, &title, Ink::Text);
     }
 
     /// Draws the modules as cards, those of a controller in one row if there is room.
-    fn cards(&self, canvas: &mut Canvas, socket: &SocketView<'_>, top: usize) -> usize {
+    fn cards(&self, canvas: &mut Canvas, socket: &SocketView, top: usize) -> usize {
         let inner = self.width - 4;
         let most = (inner / CARD.0).max(1);
-        let of = |controller: u16| {
-            socket.modules.iter().filter(|one| one.module.handle.controller() == controller).count()
-        };
+        let of = |controller: u16| socket.modules.iter().filter(|one| one.controller() == controller).count();
         let row = (0..16).map(of).max().unwrap_or(1).max(1);
         // The rows of a controller that needs several have the same length.
         let columns = row.div_ceil(row.div_ceil(most));
@@ -159,33 +168,40 @@ impl Picture<'_, '_> {
         let width = (inner / columns).min(CARD.1);
         let mut y = top;
         let mut rest = socket.modules.as_slice();
+        let mut cut = Vec::new();
         while let Some(first) = rest.first() {
-            let same = |one: &&ModuleView<'_>| {
-                row == 1 || one.module.handle.controller() == first.module.handle.controller()
-            };
+            let same = |one: &&ModuleView| row == 1 || one.controller() == first.controller();
             let count = rest.iter().take(columns).take_while(same).count();
             let (here, others) = rest.split_at(count);
             for (column, module) in here.iter().enumerate() {
-                self.card(canvas, module, 2 + column * width, y, width);
+                let is_whole = self.card(canvas, module, 2 + column * width, y, width);
+                cut.extend((!is_whole).then_some(module));
             }
             rest = others;
             y += CARD_HEIGHT;
         }
+        for module in cut {
+            let texts = [module.device(), module.locator.clone(), module.condition.clone()];
+            let texts: Vec<String> = texts.into_iter().filter(|text| !text.is_empty()).collect();
+            (_, y) = canvas.fold((2, y), 2, inner, &texts.join("  "), Ink::Text);
+            y += 1;
+        }
         y
     }
 
-    fn card(&self, canvas: &mut Canvas, view: &ModuleView<'_>, x: usize, y: usize, width: usize) {
-        let (module, room) = (view.module, width - 4);
+    /// Draws the card of a module. Returns false if its texts had to be cut.
+    fn card(&self, canvas: &mut Canvas, view: &ModuleView, x: usize, y: usize, width: usize) -> bool {
+        let room = width - 4;
         canvas.frame(x, y, width, CARD_HEIGHT, Ink::Frame);
-        let (condition, well) = view.condition();
-        let condition = format!(" {condition} ");
-        let ink = if well { Ink::Quiet } else { Ink::Alarm };
-        canvas.put(x + 2, y, room, &format!(" nmem{} {} ", view.index, module.handle), Ink::Strong);
+        let condition = format!(" {} ", view.condition);
+        let ink = if view.well { Ink::Quiet } else { Ink::Alarm };
+        let handle = view.handle.map_or(String::new(), |handle| format!("{handle} "));
+        canvas.put(x + 2, y, room, &format!(" {} {handle}", view.device()), Ink::Strong);
         let space = room.min(cells(&condition));
         canvas.put(x + 2 + room - space, y + 4, space, &condition, ink);
-        let capacity = if module.capacity == 0 { "does not tell".to_owned() } else { brief(module.capacity) };
-        let space = room.saturating_sub(cells(&capacity) + 1);
-        canvas.put(x + 2, y + 1, space, &plain(&module.locator), Ink::Text);
+        let capacity = view.capacity_text();
+        let for_locator = room.saturating_sub(cells(&capacity) + 1);
+        canvas.put(x + 2, y + 1, for_locator, &view.locator, Ink::Text);
         canvas.put(x + 2 + room - cells(&capacity), y + 1, room, &capacity, Ink::Text);
         self.bar(canvas, view, x + 2, y + 2, room);
         let parts: Vec<&Part> = view.parts.iter().filter(|part| part.what != Use::Inaccessible).collect();
@@ -195,16 +211,17 @@ impl Picture<'_, '_> {
         let long = text(", ", label);
         let text = if cells(&long) <= room { long } else { text(" ", short_label) };
         canvas.put(x + 2, y + 3, room, &text, Ink::Text);
+        cells(&condition) <= room && cells(&view.locator) <= for_locator
     }
 
     /// Draws the use of a module. The bar's length is its capacity relative to the largest one.
-    fn bar(&self, canvas: &mut Canvas, view: &ModuleView<'_>, x: usize, y: usize, room: usize) {
-        if view.module.health == Health::NonFunctional {
+    fn bar(&self, canvas: &mut Canvas, view: &ModuleView, x: usize, y: usize, room: usize) {
+        if view.is_dead {
             canvas.fill(x, y, room, '╳', Ink::Alarm);
             return;
         }
         let largest = u128::from(self.scene.largest.max(1));
-        let len = (u128::from(view.module.capacity) * room as u128 / largest) as usize;
+        let len = (u128::from(view.capacity) * room as u128 / largest) as usize;
         let sizes: Vec<u64> = view.parts.iter().map(|part| part.size).collect();
         let mut at = x;
         for (part, width) in view.parts.iter().zip(divide(len.max(1), &sizes, 1)) {
@@ -215,28 +232,34 @@ impl Picture<'_, '_> {
     }
 
     /// Draws the modules with a line for each, in columns.
-    fn lines(&self, canvas: &mut Canvas, socket: &SocketView<'_>, top: usize) -> usize {
+    fn lines(&self, canvas: &mut Canvas, socket: &SocketView, top: usize) -> usize {
         let inner = self.width - 4;
         let columns = (inner / LINE_CELLS).max(1);
         let width = inner / columns;
         let rows = socket.modules.len().div_ceil(columns);
-        let name = |view: &ModuleView<'_>| format!("nmem{}", view.index);
-        let longest = socket.modules.iter().map(|view| name(view).len()).max().unwrap_or(0);
+        let longest = socket.modules.iter().map(|view| view.device().len()).max().unwrap_or(0);
+        let mut cut = Vec::new();
         for (number, view) in socket.modules.iter().enumerate() {
             let (x, y) = (2 + number / rows * width, top + number % rows);
-            canvas.put(x, y, longest, &name(view), Ink::Strong);
-            let (condition, well) = view.condition();
+            canvas.put(x, y, longest, &view.device(), Ink::Strong);
             let room = width - longest - 3;
-            if view.module.usable() && !view.has_goal {
+            if !view.has_news {
                 self.bar(canvas, view, x + longest + 1, y, room - 2);
-                let sign = if well { "" } else { "!" };
+                let sign = if view.well { "" } else { "!" };
                 canvas.put(x + longest + room, y, 1, sign, Ink::Alarm);
             } else {
-                let ink = if well { Ink::Quiet } else { Ink::Alarm };
-                canvas.put(x + longest + 1, y, room, &condition, ink);
+                let ink = if view.well { Ink::Quiet } else { Ink::Alarm };
+                canvas.put(x + longest + 1, y, room, &view.condition, ink);
+                cut.extend((cells(&view.condition) > room).then_some(view));
             }
         }
-        top + rows
+        let mut y = top + rows;
+        for view in cut {
+            let text = format!("{}  {}", view.device(), view.condition);
+            (_, y) = canvas.fold((2, y), 2, inner, &text, Ink::Text);
+            y += 1;
+        }
+        y
     }
 
     fn region(
@@ -247,30 +270,31 @@ impl Picture<'_, '_> {
         top: usize,
         is_brief: bool,
     ) -> usize {
-        let (inner, region) = (self.width - 4, &view.region);
-        let mut x = 2 + canvas.put(2, top, inner, &region.name(), Ink::Strong);
-        let mut text = format!("  {} of {}", brief(region.size), view.made_of());
-        if let Origin::Set { id, .. } = &region.origin {
+        let inner = self.width - 4;
+        let x = 2 + canvas.put(2, top, inner, &view.name(), Ink::Strong);
+        let mut text = format!("  {} of {}", size_text(view.size), view.made_of());
+        if let Some(id) = view.set {
             text += &format!("  set {id:#018x}");
         }
         if is_brief {
             text += "  free";
         }
-        x += canvas.put(x, top, inner + 2 - x, &text, Ink::Text);
-        if !region.enabled {
-            canvas.put(x, top, inner + 2 - x, "  disabled", Ink::Alarm);
+        let (x, mut y) = canvas.fold((x, top), 4, inner + 2 - x, &text, Ink::Text);
+        if !view.enabled {
+            (_, y) = canvas.fold((x, y), 4, (inner + 2).saturating_sub(x), "  disabled", Ink::Alarm);
         }
         if is_brief {
-            return top + 1;
+            return y + 1;
         }
         let least = (view.pieces.len() * PIECE_CELLS + 1).clamp(12, inner);
-        let share = (u128::from(region.size) * inner as u128 / u128::from(largest.max(1))) as usize;
+        let share =
+            (u128::from(view.size.unwrap_or(0)) * inner as u128 / u128::from(largest.max(1))) as usize;
         let width = share.clamp(least, inner);
-        self.pieces(canvas, &view.pieces, top + 1, width);
-        let mut y = top + 4;
-        for namespace in view.pieces.iter().filter_map(|piece| piece.namespace.as_ref()) {
+        self.pieces(canvas, &view.pieces, y + 1, width);
+        y += 4;
+        for namespace in view.pieces.iter().filter_map(Piece::namespace) {
             let ink = if namespace.enabled { Ink::Text } else { Ink::Quiet };
-            canvas.put(4, y, inner - 2, &namespace_label(namespace), ink);
+            (_, y) = canvas.fold((4, y), 6, inner - 2, &namespace_label(namespace), ink);
             y += 1;
         }
         y
@@ -287,9 +311,10 @@ impl Picture<'_, '_> {
         // With edges, each piece begins with one, and the last edge is the end of the box.
         let room = if has_edges { width - 1 } else { width - 2 };
         for (number, (piece, cells_of)) in pieces.iter().zip(divide(room, &sizes, least)).enumerate() {
-            let ink = if piece.namespace.is_some() { Ink::Used } else { Ink::Quiet };
+            let ink = if piece.namespace().is_some() { Ink::Used } else { Ink::Quiet };
+            let ground = if matches!(piece.content, Content::Free) { '·' } else { ' ' };
             if !has_edges {
-                let character = if piece.namespace.is_some() { '█' } else { '·' };
+                let character = if piece.namespace().is_some() { '█' } else { ground };
                 canvas.fill(at + 1, y + 1, cells_of, character, ink);
                 at += cells_of;
                 continue;
@@ -300,8 +325,8 @@ impl Picture<'_, '_> {
                 }
             }
             let inside = cells_of - 1;
-            if piece.namespace.is_none() {
-                canvas.fill(at + 1, y + 1, inside, '·', Ink::Quiet);
+            if piece.namespace().is_none() {
+                canvas.fill(at + 1, y + 1, inside, ground, Ink::Quiet);
             }
             // Use the longest text that fits.
             if let Some(text) = texts(piece).into_iter().find(|text| cells(text) <= inside) {
@@ -314,11 +339,15 @@ impl Picture<'_, '_> {
 
 /// Returns the texts for a piece of a region, the longest first.
 fn texts(piece: &Piece) -> Vec<String> {
-    let Some(namespace) = &piece.namespace else {
-        let size = brief(piece.size);
-        return vec![format!(" free {size} "), format!(" {size} "), "free".to_owned()];
+    let namespace = match &piece.content {
+        Content::Namespace(namespace) => namespace,
+        Content::Free => {
+            let size = amount(piece.size);
+            return vec![format!(" free {size} "), format!(" {size} "), "free".to_owned()];
+        }
+        Content::Unknown => return vec![" not shown ".to_owned()],
     };
-    let (name, mode) = (namespace.device(), namespace.mode().as_str());
+    let (name, mode) = (namespace.device(), namespace.mode.as_str());
     let number = format!("{}.{}", namespace.region, namespace.number);
     vec![format!(" {name} {mode} "), format!(" {number} {mode} "), format!("{number} {mode}"), number]
 }
@@ -331,17 +360,19 @@ fn symbol(what: Use) -> (char, Ink) {
         Use::Reserved => ('░', Ink::Quiet),
         Use::Unconfigured => ('·', Ink::Quiet),
         Use::Inaccessible => ('▏', Ink::Quiet),
+        Use::Unknown => ('╌', Ink::Quiet),
     }
 }
 
 fn label(part: &Part) -> String {
-    let size = brief(part.size);
+    let size = amount(part.size);
     match part.what {
         Use::Memory => format!("{size} memory"),
         Use::Region(number) => format!("{size} region{number}"),
         Use::Reserved => format!("{size} reserved"),
         Use::Unconfigured => "not configured".to_owned(),
         Use::Inaccessible => String::new(),
+        Use::Unknown => format!("{size} in no region"),
     }
 }
 
@@ -352,19 +383,20 @@ fn short_label(part: &Part) -> String {
         Use::Region(number) => format!(" region{number}"),
         _ => String::new(),
     };
-    format!("{character}{}{region}", brief(part.size))
+    format!("{character}{}{region}", amount(part.size))
 }
 
-fn namespace_label(namespace: &Namespace) -> String {
-    let device = namespace.block_device().or_else(|| namespace.character_device()).unwrap_or_default();
-    let (name, mode, size) = (namespace.device(), namespace.mode().as_str(), brief(namespace.size));
+fn namespace_label(namespace: &NamespaceView) -> String {
+    let (name, mode, size) = (namespace.device(), namespace.mode.as_str(), namespace.size_text());
     let mut text = format!("{name:<14}{mode:<8}{size}");
-    if namespace.usable() != namespace.size {
-        text += &format!(", {} usable", brief(namespace.usable()));
+    if let Some(usable) = namespace.usable.filter(|usable| Some(*usable) != namespace.size) {
+        text += &format!(", {} usable", amount(usable));
     }
-    text += &format!("  /dev/{device}");
+    for path in namespace.paths() {
+        text += &format!("  {path}");
+    }
     if !namespace.name.is_empty() {
-        text += &format!("  \"{}\"", plain(&namespace.name));
+        text += &format!("  \"{}\"", namespace.name);
     }
     if !namespace.enabled {
         text += "  disabled";
@@ -373,20 +405,20 @@ fn namespace_label(namespace: &Namespace) -> String {
 }
 
 /// Describes the appearance of a socket, without numbers and names.
-fn appearance(socket: &SocketView<'_>) -> String {
-    let mut text = format!("{} {}", socket.dram, socket.memory);
+fn appearance(socket: &SocketView) -> String {
+    let mut text = format!("{:?} {}", socket.dram, socket.memory);
     for module in &socket.modules {
-        text += &format!("\n{} {:?}", module.module.capacity, module.condition());
+        text += &format!("\n{} {} {}", module.capacity_text(), module.condition, module.well);
         for part in &module.parts {
             text += &format!(" {:?} {}", symbol(part.what), part.size);
         }
     }
     for view in &socket.regions {
-        text += &format!("\n{} {}", view.region.enabled, view.made_of());
+        text += &format!("\n{} {}", view.enabled, view.made_of());
         for piece in &view.pieces {
-            let namespace = piece.namespace.as_ref();
-            let what = namespace.map(|one| (one.mode(), one.enabled, one.usable(), one.name.clone()));
-            text += &format!(" {what:?} {}", piece.size);
+            let what = piece.namespace().map(|one| (one.mode, one.enabled, one.usable, one.name.clone()));
+            let is_free = matches!(piece.content, Content::Free);
+            text += &format!(" {what:?} {is_free} {}", piece.size);
         }
     }
     text

@@ -1,6 +1,6 @@
 //! Table of the use of a machine's capacity.
 
-use super::amount::brief;
+use super::amount::rounded;
 use crate::listing::one_line;
 use crate::namespace::{Mode, free};
 use crate::platform::{Capacities, Platform};
@@ -115,12 +115,12 @@ impl Row {
             Usage::Namespace { mode, usable, label, device, enabled, .. } => {
                 let off = if *enabled { "" } else { ", disabled" };
                 let mode = format!("{}{off}", mode.as_str());
-                [mode, brief(*usable), format!("/dev/{device}"), one_line(label)]
+                [mode, rounded(*usable), format!("/dev/{device}"), one_line(label)]
             }
             _ => <[String; 4]>::default(),
         };
         let (socket, modules) = (self.socket.to_string(), self.modules.to_string());
-        let (what, size) = (self.usage.as_str().to_owned(), brief(self.size));
+        let (what, size) = (self.usage.as_str().to_owned(), rounded(self.size));
         [socket, region, modules, what, size, mode, usable, device, name]
     }
 }

@@ -19,7 +19,6 @@ mod dax;
 pub(crate) mod error;
 mod ipmctl;
 mod namespace;
-mod overview;
 mod region;
 mod tree;
 

@@ -9,8 +9,10 @@
 //!   namespace_numbers kernel's numbers of new namespaces
 //!   cxl               regions that CXL devices can form
 //!   outcome           steps, losses, notes and table
+//!   after             the machine after a plan
 //! ```
 
+mod after;
 pub(crate) mod cxl;
 mod namespace_numbers;
 mod outcome;
