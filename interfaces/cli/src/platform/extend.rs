@@ -59,7 +59,7 @@ pub(crate) struct Extend {
     /// With --commands: the file that holds the data meanwhile
     #[arg(long, value_name = "FILE", requires = "namespace", default_value = "namespace.img")]
     file: PathBuf,
-    /// The new modules: a file with sections [[module]] of a machine file
+    /// The new modules: a file with sections `[[module]]` of a machine file
     #[arg(long, value_name = "FILE", conflicts_with = "namespace")]
     with: Option<PathBuf>,
     /// Map each module by itself

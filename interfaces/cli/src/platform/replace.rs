@@ -37,7 +37,7 @@ All that lies on the module, and on those that it is interleaved with, is evacua
 the module is exchanged for a blank one, the set is made anew with the goal that it had, the machine is started, and what
 had moved comes back, under its UUIDs. After a kill, or Ctrl-C, the same command goes on where it stopped.
 
-The new module is like the old one, or described in a file as a section [[module]] of a machine file. A smaller one makes
+The new module is like the old one, or described in a file as a section `[[module]]` of a machine file. A smaller one makes
 the set smaller; that is refused if what was on it has no room then. One that is dead, locked, or has a passphrase is
 refused. So is one whose labels (--labels, a label area as `ndctl read-labels` writes it) describe namespaces of
 another set; --force erases them. A dead module is replaced with --force only, since what was interleaved over it is lost.
@@ -55,7 +55,7 @@ pub(crate) struct Replace {
     /// The module: nmem1, 0x0101, or the name of its slot
     #[arg(value_name = "DIMM", value_parser = moves::module_name)]
     module: ModuleName,
-    /// The new module: a file with one section [[module]] of a machine file
+    /// The new module: a file with one section `[[module]]` of a machine file
     #[arg(long, value_name = "FILE")]
     with: Option<PathBuf>,
     /// Capacity of the new module, which is like the old one otherwise
