@@ -305,6 +305,35 @@ pub unsafe extern "C" fn pmem2_source_numa_node(src: *const c_void, numa_node: *
     })
 }
 
+/// Reads from a source whose memory may be lost, or writes to it.
+///
+/// # Safety
+/// `src` is null or a source. The kernel checks the buffer.
+unsafe fn transfer(src: *mut c_void, buf: *mut c_void, size: usize, offset: usize, is_write: bool) -> c_int {
+    guarded(|| {
+        // SAFETY: - the caller's promise.
+        let source: &Source = unsafe { object(src, "the source") }?;
+        let sysfs = Sysfs::default();
+        let open = source.transfer(size, offset, &sysfs)?;
+        if open.is_node {
+            return transfer_node(open, &sysfs, buf, size, offset, is_write);
+        }
+        let file = open.file.as_raw_fd();
+        let call = |done, left| {
+            let (bytes, place) = (buf.wrapping_byte_add(done), (offset + done) as i64);
+            if is_write {
+                // SAFETY: - the kernel checks the buffer.
+                unsafe { libc::pwrite(file, bytes, left, place) }
+            } else {
+                // SAFETY: - as above.
+                unsafe { libc::pread(file, bytes, left, place) }
+            }
+        };
+        let verb = if is_write { "write" } else { "read" };
+        transfer_file(size, call).map_err(|error| refused_transfer(verb, &error))
+    })
+}
+
 /// See pmem2_source_pread_mcsafe(3).
 ///
 /// # Safety
@@ -316,22 +345,8 @@ pub unsafe extern "C" fn pmem2_source_pread_mcsafe(
     size: usize,
     offset: usize,
 ) -> c_int {
-    guarded(|| {
-        // SAFETY: - the caller's promise.
-        let source: &Source = unsafe { object(src, "the source") }?;
-        let sysfs = Sysfs::default();
-        let open = source.transfer(size, offset, &sysfs)?;
-        if open.is_node {
-            return transfer_node(open, &sysfs, buf, size, offset, false);
-        }
-        transfer_file(size, |done, left| {
-            // SAFETY: - the kernel checks the buffer.
-            unsafe {
-                libc::pread(open.file.as_raw_fd(), buf.wrapping_byte_add(done), left, (offset + done) as i64)
-            }
-        })
-        .map_err(|error| refused_transfer("read", &error))
-    })
+    // SAFETY: - the caller's promise.
+    unsafe { transfer(src, buf, size, offset, false) }
 }
 
 /// See pmem2_source_pwrite_mcsafe(3).
@@ -345,22 +360,8 @@ pub unsafe extern "C" fn pmem2_source_pwrite_mcsafe(
     size: usize,
     offset: usize,
 ) -> c_int {
-    guarded(|| {
-        // SAFETY: - the caller's promise.
-        let source: &Source = unsafe { object(src, "the source") }?;
-        let sysfs = Sysfs::default();
-        let open = source.transfer(size, offset, &sysfs)?;
-        if open.is_node {
-            return transfer_node(open, &sysfs, buf, size, offset, true);
-        }
-        transfer_file(size, |done, left| {
-            // SAFETY: - the kernel checks the buffer.
-            unsafe {
-                libc::pwrite(open.file.as_raw_fd(), buf.wrapping_byte_add(done), left, (offset + done) as i64)
-            }
-        })
-        .map_err(|error| refused_transfer("write", &error))
-    })
+    // SAFETY: - the caller's promise.
+    unsafe { transfer(src, buf, size, offset, true) }
 }
 
 /// See pmem2_config_new(3).

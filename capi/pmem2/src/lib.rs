@@ -31,6 +31,8 @@ mod functions;
 mod future;
 mod granularity;
 mod map;
+#[cfg(test)]
+mod node_fixture;
 mod plan;
 mod registry;
 mod reservation;

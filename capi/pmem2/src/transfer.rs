@@ -119,27 +119,13 @@ fn copy_by_kernel(node: &Range<usize>, buffer: *mut c_void, is_write: bool) -> R
 #[cfg(test)]
 mod test {
     use super::*;
-    use std::fs::{self, File};
-    use std::os::fd::AsFd;
-    use std::os::unix::fs::symlink;
+    use crate::node_fixture::node;
 
     /// The node is /dev/zero, whose shared mappings are memory, zeroed for each. One that does not begin at the start of the
     /// node can't be accessed, as if the memory were lost.
     #[test]
     fn nodes_are_read_and_written() {
-        let root = tempfile::tempdir().unwrap();
-        let device = root.path().join("devices/ndbus0/region3/dax3.0");
-        fs::create_dir_all(&device).unwrap();
-        fs::create_dir_all(root.path().join("dev/char")).unwrap();
-        for (name, value) in [("size", "8388608\n"), ("align", "2097152\n")] {
-            fs::write(device.join(name), value).unwrap();
-        }
-        symlink("../../bus/dax", device.join("subsystem")).unwrap();
-        symlink(&device, root.path().join("dev/char/1:5")).unwrap();
-        let sysfs = Sysfs::at(root.path());
-        let zero: &'static File =
-            Box::leak(Box::new(File::options().read(true).write(true).open("/dev/zero").unwrap()));
-        let source = Source::of_descriptor(zero.as_fd(), &sysfs).unwrap();
+        let (_root, sysfs, source) = node(&[("size", "8388608\n")]);
         let mut bytes = vec![7u8; (2 << 20) + 5];
         let buffer = bytes.as_mut_ptr().cast();
         for (size, offset) in [(0, 0), (5, (2 << 20) - 2), (bytes.len(), 4000), (1, 0)] {

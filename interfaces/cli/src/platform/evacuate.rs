@@ -1,14 +1,13 @@
 //! `lode platform evacuate`.
 
+use super::execution::{Execution, left_to_tools};
+use super::failed;
 use super::moves::{self, ModuleName};
 use super::plan::table_json;
-use super::real::tool_commands_output;
-use super::{MachineLocation, failed};
 use crate::failure::Failure;
 use crate::fields;
 use crate::output::Output;
 use clap::Args;
-use lode_platform::Purpose;
 use lode_platform::machine::ModuleError;
 use lode_platform::relocate::{
     Destination, Evacuation, EvacuationRequest, RealEvacuation, evacuation_script, real_evacuation,
@@ -58,28 +57,21 @@ pub(crate) struct Evacuate {
     /// With --return: give up what is gone, and take what has changed as it is
     #[arg(short, long, requires = "back")]
     force: bool,
-    /// Carry the plan out, on an emulated machine
-    #[arg(long, conflicts_with = "commands")]
-    apply: bool,
-    /// Print a script that carries the plan out on a real machine
-    #[arg(long)]
-    commands: bool,
     #[command(flatten)]
-    location: MachineLocation,
+    execution: Execution,
 }
 
 const WHAT: &str = "evacuating a module";
 
 pub(crate) fn run(evacuate: &Evacuate) -> Result<Output, Failure> {
-    if evacuate.location.is_real() {
+    if evacuate.execution.location.is_real() {
         return of_real(evacuate);
     }
     if evacuate.back {
         return bring_back(evacuate);
     }
-    let purpose = if evacuate.apply { Purpose::Change } else { Purpose::ReadOnly };
-    let mut directory = evacuate.location.open(purpose)?;
-    if evacuate.apply {
+    let mut directory = evacuate.execution.open()?;
+    if evacuate.execution.apply {
         directory.settle_moves().map_err(failed(WHAT))?;
     }
     let request = EvacuationRequest {
@@ -92,7 +84,7 @@ pub(crate) fn run(evacuate: &Evacuate) -> Result<Output, Failure> {
     let steps = moves::leaving(&plan.moves);
     let remark = interleaved(&plan);
     let script = evacuation_script(remark.as_slice(), &plan.moves);
-    let mut text = if evacuate.commands {
+    let mut text = if evacuate.execution.commands {
         script.clone()
     } else {
         let mut head = format!("On {}:\n", plan.module);
@@ -106,7 +98,7 @@ pub(crate) fn run(evacuate: &Evacuate) -> Result<Output, Failure> {
         moves::plan_text(&head, &steps, &plan.lost, directory.platform(), &plan.after)
     };
     let listed = moves::moves_json(Some(&directory), &plan.moves);
-    if evacuate.apply && !plan.moves.is_empty() {
+    if evacuate.execution.apply && !plan.moves.is_empty() {
         let len = moves::copied_len(&plan.moves, &[]);
         moves::carried_out(WHAT, len, |progress, uuids| {
             directory.evacuate(&plan, uuids, progress, &mut |_, _| {})
@@ -120,9 +112,8 @@ pub(crate) fn run(evacuate: &Evacuate) -> Result<Output, Failure> {
         .with("regions", plan.regions)
         .with("moves", listed)
         .with("steps", steps)
-        .with("table", table_json(&plan.after))
-        .with("applied", evacuate.apply);
-    Ok(if evacuate.commands { output.with("script", lines(&script)) } else { output })
+        .with("table", table_json(&plan.after));
+    Ok(evacuate.execution.add_to(output, evacuate.execution.apply, &script))
 }
 
 /// Returns what is said of an interleaved set; `None` for a module by itself.
@@ -141,27 +132,22 @@ pub(super) fn all_must_move(regions: &str, module: &str, others: &str) -> String
     )
 }
 
-pub(super) fn lines(script: &str) -> Vec<String> {
-    script.lines().map(str::to_owned).collect()
-}
-
 fn bring_back(evacuate: &Evacuate) -> Result<Output, Failure> {
     let what = "bringing namespaces back";
-    let mut directory =
-        evacuate.location.open(if evacuate.apply { Purpose::Change } else { Purpose::ReadOnly })?;
-    if evacuate.apply {
+    let mut directory = evacuate.execution.open()?;
+    if evacuate.execution.apply {
         directory.settle_moves().map_err(failed(what))?;
     }
     let module = evacuate.module.find(directory.platform())?;
     let plan = directory.plan_back(module, evacuate.force, &mut Uuid::new_v4).map_err(failed(what))?;
     let steps = moves::coming_back(&plan.back);
     let script = lode_platform::relocate::exchange_script(&[], &plan);
-    let mut text = if evacuate.commands {
+    let mut text = if evacuate.execution.commands {
         script.clone()
     } else {
         moves::plan_text("", &steps, &plan.evacuation.lost, directory.platform(), &plan.after)
     };
-    if evacuate.apply {
+    if evacuate.execution.apply {
         let len = moves::copied_len(&[], &plan.back);
         moves::carried_out(what, len, |progress, uuids| {
             directory.replace(&plan, uuids, progress, &mut |_, _| {})
@@ -174,9 +160,8 @@ fn bring_back(evacuate: &Evacuate) -> Result<Output, Failure> {
         .with("regions", json!([]))
         .with("moves", json!([]))
         .with("steps", steps)
-        .with("table", table_json(&plan.after))
-        .with("applied", evacuate.apply);
-    Ok(if evacuate.commands { output.with("script", lines(&script)) } else { output })
+        .with("table", table_json(&plan.after));
+    Ok(evacuate.execution.add_to(output, evacuate.execution.apply, &script))
 }
 
 /// Plans for a real machine, which is left to its own tools.
@@ -186,7 +171,7 @@ fn of_real(evacuate: &Evacuate) -> Result<Output, Failure> {
             "only emulated machines know what was moved; the script of `lode platform replace --commands` brings it back",
         ));
     }
-    let inventory = evacuate.location.sysfs()?.inventory();
+    let inventory = evacuate.execution.location.sysfs()?.inventory();
     let number = match &evacuate.module {
         ModuleName::Index(index) => *index,
         ModuleName::Handle(handle) => {
@@ -209,8 +194,8 @@ fn of_real(evacuate: &Evacuate) -> Result<Output, Failure> {
     let remark = (!others.is_empty())
         .then(|| all_must_move(&names.join(", "), &format!("nmem{number}"), &others.join(", ")));
     let script = evacuation_script(remark.as_slice(), &planned);
-    if evacuate.apply && !planned.is_empty() {
-        return Ok(tool_commands_output(&lines(&script)));
+    if evacuate.execution.apply && !planned.is_empty() {
+        return Ok(left_to_tools(&script));
     }
     let steps = moves::leaving(&planned);
     let mut text = format!("On nmem{number}:\n");
@@ -223,12 +208,11 @@ fn of_real(evacuate: &Evacuate) -> Result<Output, Failure> {
         steps.iter().zip(1..).for_each(|(step, count)| text += &format!("  {count}. {step}\n"));
     }
     let together: Vec<String> = together.iter().map(|one| format!("nmem{one}")).collect();
-    let output = Output::text(if evacuate.commands { script.clone() } else { text })
+    let output = Output::text(if evacuate.execution.commands { script.clone() } else { text })
         .with("module", format!("nmem{number}"))
         .with("together", together)
         .with("regions", regions)
         .with("moves", moves::moves_json(None, &planned))
-        .with("steps", steps)
-        .with("applied", false);
-    Ok(if evacuate.commands { output.with("script", lines(&script)) } else { output })
+        .with("steps", steps);
+    Ok(evacuate.execution.add_to(output, false, &script))
 }

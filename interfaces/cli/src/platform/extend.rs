@@ -1,18 +1,18 @@
 //! `lode platform extend`.
 
-use super::evacuate::lines;
+use super::execution::Execution;
 use super::plan::table_json;
-use super::{MachineLocation, failed, moves};
+use super::{failed, moves};
 use crate::failure::Failure;
 use crate::fields;
 use crate::output::Output;
 use crate::size;
 use clap::Args;
+use lode_platform::PersistentKind;
 use lode_platform::image::FileSystem;
 use lode_platform::machine::Module;
 use lode_platform::plan::Step;
 use lode_platform::relocate::{ExtensionRequest, RelocateError, extension, extension_script, growth_script};
-use lode_platform::{PersistentKind, Purpose};
 use serde_json::{Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -68,14 +68,8 @@ pub(crate) struct Extend {
     /// Volatile memory, in percent of each module
     #[arg(long, value_name = "PERCENT", default_value_t = 0, value_parser = clap::value_parser!(u8).range(..=100))]
     memory_mode: u8,
-    /// Carry the plan out, on an emulated machine
-    #[arg(long, conflicts_with = "commands")]
-    apply: bool,
-    /// Print commands that carry the plan out on a real machine
-    #[arg(long)]
-    commands: bool,
     #[command(flatten)]
-    location: MachineLocation,
+    execution: Execution,
 }
 
 /// The value of `--size`.
@@ -92,7 +86,7 @@ fn size_or_max(word: &str) -> Result<Growth, String> {
 const WHAT: &str = "extending a machine";
 
 pub(crate) fn run(extend: &Extend) -> Result<Output, Failure> {
-    if extend.location.is_real() {
+    if extend.execution.location.is_real() {
         return Err(Failure::usage_error(
             "only for emulated machines: rehearse it on one, `lode platform init --from-sysfs --state DIR`, where --commands prints \
              the commands for the real one",
@@ -116,8 +110,7 @@ pub(super) fn described(path: &Path) -> Result<Vec<Module>, Failure> {
 
 fn add_modules(extend: &Extend) -> Result<Output, Failure> {
     let new = extend.with.as_deref().map_or(Ok(Vec::new()), described)?;
-    let purpose = if extend.apply { Purpose::Change } else { Purpose::ReadOnly };
-    let mut directory = extend.location.open(purpose)?;
+    let mut directory = extend.execution.open()?;
     let kind = if extend.not_interleaved {
         PersistentKind::AppDirectNotInterleaved
     } else {
@@ -137,12 +130,12 @@ fn add_modules(extend: &Extend) -> Result<Output, Failure> {
     let mut steps: Vec<String> = plan.new.iter().map(place).collect();
     steps.extend([goal.describe(), Step::Reboot.describe()]);
     let script = extension_script(&plan);
-    let mut text = if extend.commands {
+    let mut text = if extend.execution.commands {
         script.clone()
     } else {
         moves::plan_text("", &steps, &[], directory.platform(), &plan.after)
     };
-    if extend.apply {
+    if extend.execution.apply {
         directory.extend(&plan).map_err(failed(WHAT))?;
         text += "\nDone, as one change.\n";
     }
@@ -154,16 +147,14 @@ fn add_modules(extend: &Extend) -> Result<Output, Failure> {
         .with("new", plan.new.iter().map(new).collect::<Vec<Value>>())
         .with("goal", goal.command())
         .with("steps", steps)
-        .with("table", table_json(&plan.after))
-        .with("applied", extend.apply);
-    Ok(if extend.commands { output.with("script", lines(&script)) } else { output })
+        .with("table", table_json(&plan.after));
+    Ok(extend.execution.add_to(output, extend.execution.apply, &script))
 }
 
 fn grow(extend: &Extend, name: &str, growth: Growth) -> Result<Output, Failure> {
     let what = "growing a namespace";
-    let purpose = if extend.apply { Purpose::Change } else { Purpose::ReadOnly };
-    let mut directory = extend.location.open(purpose)?;
-    if extend.apply {
+    let mut directory = extend.execution.open()?;
+    if extend.execution.apply {
         directory.settle_moves().map_err(failed(what))?;
     }
     let size = match growth {
@@ -184,12 +175,12 @@ fn grow(extend: &Extend, name: &str, growth: Growth) -> Result<Output, Failure> 
     let region =
         directory.platform().namespace(name).map_or(plan.step.relocation.region(), |found| found.0.number);
     let script = growth_script(&plan, region, &extend.file);
-    let mut text = if extend.commands {
+    let mut text = if extend.execution.commands {
         script.clone()
     } else {
         moves::plan_text("", &steps, &[], directory.platform(), &plan.after)
     };
-    if extend.apply {
+    if extend.execution.apply {
         let len = plan.step.relocation.usable.saturating_mul(6);
         moves::carried_out(what, len, |progress, uuids| directory.grow(&plan, uuids, progress))?;
         text += &format!("\nDone: {name} has {}.\n", moves::bytes(plan.size));
@@ -198,9 +189,8 @@ fn grow(extend: &Extend, name: &str, growth: Growth) -> Result<Output, Failure> 
         .with("namespace", name)
         .with("size", plan.size)
         .with("steps", steps)
-        .with("table", table_json(&plan.after))
-        .with("applied", extend.apply);
-    Ok(if extend.commands { output.with("script", lines(&script)) } else { output })
+        .with("table", table_json(&plan.after));
+    Ok(extend.execution.add_to(output, extend.execution.apply, &script))
 }
 
 fn grow_tool(found: &FileSystem) -> &'static str {

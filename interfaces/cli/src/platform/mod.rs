@@ -3,6 +3,7 @@
 mod df;
 mod e820;
 mod evacuate;
+mod execution;
 mod extend;
 mod image;
 mod init;

@@ -1,15 +1,15 @@
 //! `lode platform replace`.
 
-use super::evacuate::{all_must_move, lines};
+use super::evacuate::all_must_move;
+use super::execution::Execution;
+use super::failed;
 use super::moves::{self, ModuleName};
 use super::plan::table_json;
-use super::{MachineLocation, failed};
 use crate::failure::Failure;
 use crate::fields;
 use crate::output::Output;
 use crate::size;
 use clap::Args;
-use lode_platform::Purpose;
 use lode_platform::machine::{Handle, Module};
 use lode_platform::plan::Step;
 use lode_platform::relocate::{Destination, Exchange, ExchangeRequest, RelocateError, exchange_script};
@@ -67,33 +67,26 @@ pub(crate) struct Replace {
     /// A region, or a folder for files, meanwhile; repeat it for others that are tried in this order
     #[arg(long, value_name = "REGION|FOLDER", value_parser = moves::destination)]
     to: Vec<Destination>,
-    /// Carry the plan out, on an emulated machine
-    #[arg(long, conflicts_with = "commands")]
-    apply: bool,
-    /// Print a script that carries the plan out on a real machine
-    #[arg(long)]
-    commands: bool,
     /// Give up what can't be read, is gone or has no labels, and what the labels of the new module describe; take what has
     /// changed as it is
     #[arg(short, long)]
     force: bool,
     #[command(flatten)]
-    location: MachineLocation,
+    execution: Execution,
 }
 
 const WHAT: &str = "replacing a module";
 
 pub(crate) fn run(replace: &Replace) -> Result<Output, Failure> {
-    if replace.location.is_real() {
+    if replace.execution.location.is_real() {
         return Err(Failure::usage_error(
             "kernels don't show how firmware provisions modules: describe this machine in a file, `lode platform init --from-sysfs \
              --state DIR`, and rehearse the exchange there with --commands; `lode platform evacuate --commands` prints \
              the script of the first part for this one",
         ));
     }
-    let purpose = if replace.apply { Purpose::Change } else { Purpose::ReadOnly };
-    let mut directory = replace.location.open(purpose)?;
-    if replace.apply {
+    let mut directory = replace.execution.open()?;
+    if replace.execution.apply {
         directory.settle_moves().map_err(failed(WHAT))?;
     }
     let module = replace.module.find(directory.platform())?;
@@ -115,7 +108,7 @@ pub(crate) fn run(replace: &Replace) -> Result<Output, Failure> {
     let steps = steps(&plan);
     let remark = remark(&plan);
     let script = exchange_script(remark.as_slice(), &plan);
-    let mut text = if replace.commands {
+    let mut text = if replace.execution.commands {
         script.clone()
     } else {
         let mut head = String::new();
@@ -136,9 +129,8 @@ pub(crate) fn run(replace: &Replace) -> Result<Output, Failure> {
         .with("back", plan.back.iter().map(|one| one.device.clone()).collect::<Vec<_>>())
         .with("lost", plan.evacuation.lost.clone())
         .with("steps", steps)
-        .with("table", table_json(&plan.after))
-        .with("applied", replace.apply);
-    if replace.apply {
+        .with("table", table_json(&plan.after));
+    if replace.execution.apply {
         let len = moves::copied_len(&plan.evacuation.moves, &plan.back);
         moves::carried_out(WHAT, len, |progress, uuids| {
             directory.replace(&plan, uuids, progress, &mut |_, _| {})
@@ -149,8 +141,7 @@ pub(crate) fn run(replace: &Replace) -> Result<Output, Failure> {
             plan.back.len()
         );
     }
-    let output = output.with_text(text);
-    Ok(if replace.commands { output.with("script", lines(&script)) } else { output })
+    Ok(replace.execution.add_to(output.with_text(text), replace.execution.apply, &script))
 }
 
 /// Reads the description of the new module.
