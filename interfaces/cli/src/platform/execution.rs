@@ -1,4 +1,4 @@
-//! What is done with a plan: it is printed, carried out, or printed as a script.
+//! A plan is printed, carried out, or printed as a script.
 
 use super::MachineLocation;
 use super::real::tool_commands_output;

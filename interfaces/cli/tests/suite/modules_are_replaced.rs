@@ -140,7 +140,7 @@ fn interrupted(machine: &Emulated, words: &[&str], micros_max: u64, stops: u64) 
 #[test]
 fn killed_replacement_loses_nothing() {
     let mut kills = 0;
-    while kills < scaled(10) {
+    while kills < scaled(6) {
         let machine = machine();
         let before = contents(&machine);
         let started = Instant::now();
@@ -148,7 +148,7 @@ fn killed_replacement_loses_nothing() {
         platform(&trial, "replace 0x0101 --apply").success();
         let micros = started.elapsed().as_micros() as u64;
         kills +=
-            interrupted(&machine, &["replace", "SLOT2", "--apply"], micros / 4, scaled(10) - kills).max(1);
+            interrupted(&machine, &["replace", "SLOT2", "--apply"], micros / 4, scaled(6) - kills).max(1);
         assert_eq!(contents(&machine), before);
         let directory = Directory::open(&machine.state, Purpose::ReadOnly).unwrap();
         assert!(directory.platform().state.relocations.is_empty());
@@ -159,7 +159,7 @@ fn killed_replacement_loses_nothing() {
 #[test]
 fn killed_growth_loses_nothing() {
     let machine = machine();
-    interrupted(&machine, &["extend", "namespace0.1", "--size", "128M", "--apply"], 150_000, scaled(4));
+    interrupted(&machine, &["extend", "namespace0.1", "--size", "128M", "--apply"], 150_000, scaled(3));
     let listed: Value = serde_json::from_str(&machine.ndctl("list -n namespace0.1").success()).unwrap();
     let listed = &listed[0];
     assert_eq!(listed["name"], "log");
