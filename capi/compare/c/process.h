@@ -1,5 +1,6 @@
 /* The parts of the programs that load a library again and again: what a process has. */
 #include <dirent.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -76,5 +77,23 @@ static int check_process(void)
     if (sigaction(SIGBUS, NULL, &action) != 0 || action.sa_handler != SIG_DFL || sigaction(SIGSEGV, NULL, &action) != 0
         || action.sa_handler != SIG_DFL)
         return fail("a signal handler is left");
+    return 0;
+}
+
+/* What a thread that is cancelled in a call has done: the call returned well, and code after it ran on. */
+static int has_returned, has_gone_on;
+
+/* Runs a thread that cancels itself, makes a call of the library, and ends at the next cancellation point. */
+static int run_cancelled(void *(*body)(void *))
+{
+    pthread_t thread;
+    void *result = NULL;
+    if (pthread_create(&thread, NULL, body, NULL) != 0 || pthread_join(thread, &result) != 0)
+        return fail("no thread");
+    if (!has_returned)
+        return fail("the call did not return");
+    if (has_gone_on || result != PTHREAD_CANCELED)
+        return fail("the thread was not cancelled after the call");
+    printf("the call returned\n");
     return 0;
 }

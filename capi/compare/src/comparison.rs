@@ -1,29 +1,47 @@
 //! Sequences on both libraries, and the shortest one that differs.
 
 use crate::wanted::{WANTED, WantedKind};
-use crate::{Program, Wanted};
+use crate::{Library, Program, Wanted};
 use std::fmt;
 
 /// Separates a step's answer from the message, which may be longer on ours.
 const MESSAGE: &str = " message ";
 
+/// Sequences of a test.
+const SEQUENCES: u64 = 12_500;
 /// Sequences of a process.
 const BATCH: usize = 500;
 
 /// A comparison of one program on both libraries.
 #[derive(Clone, Copy, Debug)]
-pub struct Comparison<'a> {
+struct Comparison<'a> {
     /// The program: it takes a seed, the first sequence, their count, and steps.
-    pub program: &'a Program,
+    program: &'a Program,
     /// The seed.
-    pub seed: u64,
+    seed: u64,
     /// Environment variables of both processes.
-    pub variables: &'a [(&'a str, &'a str)],
+    variables: &'a [(&'a str, &'a str)],
+}
+
+/// Compares the answers of the program `name` on both libraries, in processes with these environment variables. Each `test`
+/// has other sequences.
+///
+/// # Panics
+/// Panics with the difference if there is one.
+pub fn assert_same_answers(name: &str, library: Library, test: &str, variables: &[(&str, &str)]) {
+    let Some(program) = Program::compile(name, library) else { return };
+    let seed = test
+        .bytes()
+        .fold(lode_testing::seed(1), |seed, byte| seed.wrapping_mul(31).wrapping_add(byte.into()));
+    let comparison = Comparison { program: &program, seed, variables };
+    if let Err(difference) = comparison.run(0, lode_testing::scaled(SEQUENCES)) {
+        panic!("{difference}");
+    }
 }
 
 /// A difference: the steps that show it, as few as were found, and their answers.
 #[derive(Debug)]
-pub struct Difference {
+struct Difference {
     seed: u64,
     sequence: u64,
     steps: Vec<u64>,
@@ -38,7 +56,7 @@ impl Comparison<'_> {
     ///
     /// # Errors
     /// The first difference that is not wanted.
-    pub fn run(&self, first: u64, count: u64) -> Result<(), Box<Difference>> {
+    fn run(&self, first: u64, count: u64) -> Result<(), Box<Difference>> {
         let end = first + count;
         (first..end)
             .step_by(BATCH)

@@ -19,7 +19,7 @@ mod program;
 mod symbols;
 mod wanted;
 
-pub use comparison::{Comparison, Difference};
+pub use comparison::assert_same_answers;
 pub use library::Library;
 pub use program::{Program, in_memory, on_library};
 pub use symbols::{Symbols, symbols};

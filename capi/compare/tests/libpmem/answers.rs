@@ -1,24 +1,13 @@
 //! Sequences of calls have the same results, errno, messages, buffers and files on both libraries.
 
-use lode_capi_compare::{Comparison, Library, Program};
-
-/// Sequences of a test. There are eight tests.
-const SEQUENCES: u64 = 12_500;
+use lode_capi_compare::{Library, assert_same_answers};
 
 /// Defines a test for each environment of the processes: each variable of libpmem(7) that changes what calls do.
 macro_rules! environments {
     ($($name:ident: $variables:expr;)+) => {$(
         #[test]
         fn $name() {
-            let Some(program) = Program::compile("pmem", Library::PMEM) else { return };
-            // Each test has other sequences.
-            let seed = stringify!($name).bytes().fold(lode_testing::seed(1), |seed, byte| {
-                seed.wrapping_mul(31).wrapping_add(byte.into())
-            });
-            let comparison = Comparison { program: &program, seed, variables: &$variables };
-            if let Err(difference) = comparison.run(0, lode_testing::scaled(SEQUENCES)) {
-                panic!("{difference}");
-            }
+            assert_same_answers("pmem", Library::PMEM, stringify!($name), &$variables);
         }
     )+};
 }
