@@ -262,9 +262,9 @@ floor_close(struct floor *f)
 	free(f);
 }
 
-/* An area in a new file, its pages touched; a null pointer and errno if that fails. */
+/* An area in a new file; `touched` brings its pages in. A null pointer and errno if that fails. */
 struct floor *
-floor_create(const char *path, size_t words, size_t slots)
+floor_create(const char *path, size_t words, size_t slots, int touched)
 {
 	struct floor *f = calloc(1, sizeof(*f));
 	if (!f)
@@ -288,7 +288,8 @@ floor_create(const char *path, size_t words, size_t slots)
 		floor_close(f);
 		return NULL;
 	}
-	memset(f->base, 0, f->len);
+	if (touched)
+		memset(f->base, 0, f->len);
 	f->checkpoint = (uint64_t *)f->base;
 	f->ring = (uint64_t *)(f->base + ring_at);
 	f->words = (uint64_t *)(f->base + words_at);

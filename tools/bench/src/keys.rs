@@ -9,6 +9,9 @@ use std::fs;
 /// The word list of Debian's `wamerican-insane`.
 pub(crate) const WORDS: &str = "/usr/share/dict/american-english-insane";
 
+/// The low bits of an id that count up.
+const NUMBER_BITS: u32 = 24;
+
 /// The kind of keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum KeySet {
@@ -30,7 +33,13 @@ pub(crate) struct Keys {
 impl Keys {
     /// Keys with ids that say which key they belong to, and count up.
     fn number<'a>(list: impl Iterator<Item = &'a [u8]>) -> Result<Keys> {
-        Keys::build(list.zip(0..).map(|(key, number)| (key, u64::from(crc32c::crc32c(key)) << 24 | number)))
+        let id = |key, number| u64::from(crc32c::crc32c(key)) << NUMBER_BITS | number;
+        Keys::build(list.zip(0..).map(|(key, number)| (key, id(key, number))))
+    }
+
+    /// Returns the number of the key that an id belongs to: different for all keys of a list.
+    pub(crate) fn number_of(id: u64) -> u32 {
+        (id & ((1 << NUMBER_BITS) - 1)) as u32
     }
 
     fn build<'a>(list: impl Iterator<Item = (&'a [u8], u64)>) -> Result<Keys> {

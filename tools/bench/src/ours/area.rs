@@ -2,8 +2,8 @@
 
 use super::pool::{self, Mapped};
 use crate::engine::{AREA_WORDS, BLOCK_WORDS, SLOTS, Transactions};
-use anyhow::{Result, ensure};
-use lode_heap::{Heap, HeapError, Pool};
+use anyhow::{Result, bail, ensure};
+use lode_heap::{Heap, HeapError, Pool, Tx};
 use lode_layout::{PoolOffset, WORD};
 use lode_pmem::{Durability, Medium, Readable};
 use std::array;
@@ -59,21 +59,92 @@ impl<M: Medium> Area<M> {
 
     /// Allocates a block and links it at `link`, then unlinks and frees it.
     fn alloc_free_linked(&self, link: PoolOffset) -> Result<()> {
-        let heap = self.pool.heap();
-        let block = heap.run(|tx| {
-            let block = tx.alloc(u64::from(BLOCK_WORDS) * WORD, ALIGN, BLOCK)?;
-            tx.store8(link, block.get());
-            Ok::<_, HeapError>(block)
-        })?;
-        Ok(heap.run(|tx| {
-            tx.store8(link, PoolOffset::NULL.get());
-            tx.free(block)
-        })?)
+        let block = self.heap().run(|tx| alloc_in(tx, link))?;
+        Ok(self.heap().run(|tx| free_in(tx, link, block))?)
     }
 
     /// The heap.
     pub(super) fn heap(&self) -> &Heap<M> {
         self.pool.heap()
+    }
+
+    /// The closures of [`change`](Transactions::change), each of which fails at its end.
+    pub(super) fn abandon_change(&self, places: &[u32], ranges: usize) -> Result<()> {
+        places.chunks_exact(ranges).try_for_each(|places| {
+            abandoned(self.heap().run(|tx| {
+                self.store_at(tx, places);
+                failed()
+            }))
+        })
+    }
+
+    /// The closures of [`replace`](Transactions::replace), each of which fails at its end.
+    pub(super) fn abandon_replace(&self, slots: &[u32]) -> Result<()> {
+        slots.iter().try_for_each(|slot| {
+            abandoned(self.heap().run(|tx| {
+                self.replace_in(tx, *slot)?;
+                failed()
+            }))
+        })
+    }
+
+    /// The closures of [`alloc_free`](Transactions::alloc_free), each of which fails at its end.
+    pub(super) fn abandon_alloc_free(&self, times: usize) -> Result<()> {
+        let heap = self.heap();
+        let block = heap.run(|tx| alloc_in(tx, self.single))?;
+        for _ in 0..times {
+            abandoned(heap.run(|tx| {
+                alloc_in(tx, self.single)?;
+                failed()
+            }))?;
+            abandoned(heap.run(|tx| {
+                free_in(tx, self.single, block)?;
+                failed()
+            }))?;
+        }
+        Ok(heap.run(|tx| free_in(tx, self.single, block))?)
+    }
+
+    fn store_at(&self, tx: &Tx<'_, M>, places: &[u32]) {
+        for (place, value) in places.iter().zip(self.stamp..) {
+            tx.store8(self.words.plus(u64::from(*place) * WORD), value);
+        }
+    }
+
+    fn replace_in(&self, tx: &Tx<'_, M>, slot: u32) -> Result<(), HeapError> {
+        let slot = self.slots.plus(u64::from(slot) * WORD);
+        let content: [u64; BLOCK_WORDS as usize] = array::from_fn(|index| self.stamp + index as u64);
+        let block = tx.alloc(u64::from(BLOCK_WORDS) * WORD, ALIGN, BLOCK)?;
+        tx.store_words(block, &content);
+        let old = PoolOffset::new(tx.load8(slot));
+        tx.store8(slot, block.get());
+        if old.is_null() { Ok(()) } else { tx.free(old) }
+    }
+}
+
+/// Allocates a block and links it at `link`.
+fn alloc_in<M: Medium>(tx: &Tx<'_, M>, link: PoolOffset) -> Result<PoolOffset, HeapError> {
+    let block = tx.alloc(u64::from(BLOCK_WORDS) * WORD, ALIGN, BLOCK)?;
+    tx.store8(link, block.get());
+    Ok(block)
+}
+
+/// Unlinks a block and frees it.
+fn free_in<M: Medium>(tx: &Tx<'_, M>, link: PoolOffset, block: PoolOffset) -> Result<(), HeapError> {
+    tx.store8(link, PoolOffset::NULL.get());
+    tx.free(block)
+}
+
+/// The end of a closure whose transaction is to be rolled back.
+fn failed() -> Result<(), HeapError> {
+    Err(HeapError::NestedFailed)
+}
+
+/// Checks that a transaction was rolled back as [`failed`] wanted.
+fn abandoned(result: Result<(), HeapError>) -> Result<()> {
+    match result {
+        Err(HeapError::NestedFailed) => Ok(()),
+        other => bail!("a closure that fails ends with {other:?}"),
     }
 }
 
@@ -81,10 +152,8 @@ impl<M: Medium> Transactions for Area<M> {
     fn change(&mut self, places: &[u32], ranges: usize) -> Result<()> {
         ensure!(places.iter().all(|place| *place < AREA_WORDS));
         for places in places.chunks_exact(ranges) {
-            self.pool.heap().run(|tx| {
-                for (place, value) in places.iter().zip(self.stamp..) {
-                    tx.store8(self.words.plus(u64::from(*place) * WORD), value);
-                }
+            self.heap().run(|tx| {
+                self.store_at(tx, places);
                 Ok::<_, HeapError>(())
             })?;
             self.stamp += ranges as u64;
@@ -95,15 +164,7 @@ impl<M: Medium> Transactions for Area<M> {
     fn replace(&mut self, slots: &[u32]) -> Result<()> {
         ensure!(slots.iter().all(|slot| *slot < SLOTS));
         for slot in slots {
-            let slot = self.slots.plus(u64::from(*slot) * WORD);
-            let content: [u64; BLOCK_WORDS as usize] = array::from_fn(|index| self.stamp + index as u64);
-            self.pool.heap().run(|tx| {
-                let block = tx.alloc(u64::from(BLOCK_WORDS) * WORD, ALIGN, BLOCK)?;
-                tx.store_words(block, &content);
-                let old = PoolOffset::new(tx.load8(slot));
-                tx.store8(slot, block.get());
-                if old.is_null() { Ok(()) } else { tx.free(old) }
-            })?;
+            self.heap().run(|tx| self.replace_in(tx, *slot))?;
             self.stamp += u64::from(BLOCK_WORDS);
         }
         Ok(())

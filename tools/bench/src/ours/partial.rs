@@ -13,8 +13,19 @@ pub(super) struct Parts {
     pub(super) log: bool,
     /// True if lines are flushed, and waited for.
     pub(super) flushes: bool,
-    /// True if stores in place are timed, each on its own.
-    pub(super) timing: bool,
+    /// The treatment of stores in place.
+    pub(super) home: HomeStores,
+}
+
+/// The treatment of stores in place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum HomeStores {
+    /// Carried out.
+    Done,
+    /// Carried out, and timed, each on its own.
+    Timed,
+    /// Words are not stored. For transactions that read none of them again.
+    LeftOut,
 }
 
 /// A medium that carries out only some operations. No store on it is durable. For one thread.
@@ -48,7 +59,7 @@ impl Partial {
 
     #[inline]
     fn home<T>(&self, store: impl FnOnce(&Mapping) -> T) -> T {
-        if !self.parts.timing {
+        if self.parts.home != HomeStores::Timed {
             return store(&self.medium);
         }
         let began = ticks();
@@ -80,7 +91,9 @@ impl lode_pmem::Layer for Partial {
     }
     #[inline]
     fn store8(&self, at: PoolOffset, value: u64) {
-        self.home(|medium| medium.store8(at, value));
+        if self.parts.home != HomeStores::LeftOut {
+            self.home(|medium| medium.store8(at, value));
+        }
     }
     #[inline]
     fn store(&self, at: PoolOffset, bytes: &[u8]) {

@@ -10,7 +10,7 @@ use std::ptr::NonNull;
 
 // As declared in c/floor.c; opaque types are c_void.
 unsafe extern "C" {
-    fn floor_create(path: *const c_char, words: usize, slots: usize) -> *mut c_void;
+    fn floor_create(path: *const c_char, words: usize, slots: usize, touched: c_int) -> *mut c_void;
     fn floor_change(area: *mut c_void, places: *const u32, count: usize, ranges: usize) -> c_int;
     fn floor_replace(area: *mut c_void, slots: *const u32, count: usize) -> c_int;
     fn floor_alloc_free(area: *mut c_void, places: *const u32, count: usize) -> c_int;
@@ -36,15 +36,22 @@ fn check(failed: c_int) -> Result<()> {
 /// An area of words, and slots that hold blocks.
 pub(crate) struct Floor {
     handle: NonNull<c_void>,
+    slots: u32,
 }
 
 impl Floor {
     /// An area in a new file on tmpfs, its pages touched.
     pub(crate) fn create(path: &Path) -> Result<Floor> {
+        Floor::with_slots(path, SLOTS, true)
+    }
+
+    /// The same with so many slots; `touched` brings its pages in.
+    pub(crate) fn with_slots(path: &Path, slots: u32, touched: bool) -> Result<Floor> {
         let path = CString::new(path.as_os_str().as_bytes())?;
+        let (words, touched) = (AREA_WORDS as usize, c_int::from(touched));
         // SAFETY: - the path ends with a NUL.
-        let handle = unsafe { floor_create(path.as_ptr(), AREA_WORDS as usize, SLOTS as usize) };
-        Ok(Floor { handle: NonNull::new(handle).context("the floor has no memory")? })
+        let handle = unsafe { floor_create(path.as_ptr(), words, slots as usize, touched) };
+        Ok(Floor { handle: NonNull::new(handle).context("the floor has no memory")?, slots })
     }
 }
 
@@ -56,7 +63,7 @@ impl Transactions for Floor {
     }
 
     fn replace(&mut self, slots: &[u32]) -> Result<()> {
-        ensure!(slots.iter().all(|slot| *slot < SLOTS));
+        ensure!(slots.iter().all(|slot| *slot < self.slots));
         // SAFETY: - the area is open; all slots exist, by the line above. There is a block more than there are slots.
         check(unsafe { floor_replace(self.handle.as_ptr(), slots.as_ptr(), slots.len()) })
     }
@@ -76,7 +83,7 @@ impl Transactions for Floor {
         let area = self.handle.as_ptr();
         // SAFETY: - the area is open, and the place is inside of it.
         let words = (0..AREA_WORDS).map(|place| unsafe { floor_word(area, place) });
-        let blocks = (0..SLOTS * BLOCK_WORDS).map(|word| {
+        let blocks = (0..self.slots * BLOCK_WORDS).map(|word| {
             // SAFETY: - the area is open, the slot exists, and the word is inside of a block.
             unsafe { floor_block_word(area, word / BLOCK_WORDS, word % BLOCK_WORDS) }
         });

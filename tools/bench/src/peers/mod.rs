@@ -28,4 +28,4 @@ pub(crate) use pmemobj::{PmemobjArea, PmemobjTable, PmemobjTree};
 pub(crate) use redb::Redb;
 pub(crate) use rocksdb::Rocksdb;
 pub(crate) use sqlite::Sqlite;
-pub(crate) use volatile_art::{Blart, Congee};
+pub(crate) use volatile_art::{Blart, Congee, FlooredBlart};

@@ -23,8 +23,6 @@ use std::process::{Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Size of the pool: the smallest power of two that has room for all words.
-const POOL_SIZE: &str = "64MiB";
 /// Times the limit of one transaction that a load of ours may take.
 const LIMIT: u32 = 3;
 /// Bytes of a block of `st_blocks`.
@@ -83,7 +81,7 @@ pub(super) fn run(selection: &Selection, size: &Size, folder: &Path) -> Result<F
     }
     let sizes: Vec<String> = sizes.iter().map(|(engine, bytes)| format!("{engine} {bytes}")).collect();
     findings.notes.push(format!(
-        "file-bytes: bytes on disk after {} words: {}; the pool was made with --size {POOL_SIZE}",
+        "file-bytes: bytes on disk after {} words: {}",
         lines.len(),
         sizes.join(", ")
     ));
@@ -99,7 +97,7 @@ impl Loader {
         match self.engine {
             Engine::Ours => {
                 let mut create = Command::new(lode);
-                create.args(["pool", "create", "--size", POOL_SIZE]).arg(&self.path);
+                create.args(["pool", "create"]).arg(&self.path);
                 run_for(limit, &mut create)?;
                 let mut load = Command::new(lode);
                 load.args(["kv", "load", "--format", "keys"]).arg(&self.path).arg(words);

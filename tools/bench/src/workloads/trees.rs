@@ -11,7 +11,7 @@ use crate::engine::{Engine, Tree};
 use crate::group::Durability;
 use crate::keys::{KeySet, Keys};
 use crate::ours;
-use crate::peers::{Blart, Congee, PmemobjTree};
+use crate::peers::{Blart, Congee, FlooredBlart, PmemobjTree};
 use crate::plan::Size;
 use crate::rounds::{Comparison, common_digest, run_interleaved};
 use anyhow::{Result, bail, ensure};
@@ -24,14 +24,15 @@ pub(super) fn random(size: &Size, seed: u64, folder: &Path) -> Result<Vec<Compar
     let workloads =
         ["art-insert-random", "art-reinsert-random", "art-lookup-random", "lookup-checked-random"];
     let keys = Keys::new(KeySet::Random, size.keys, &mut Rng::with_seed(seed))?;
-    line(&workloads, &keys, &[Engine::Libpmemobj, Engine::Blart, Engine::Congee], size, seed, folder)
+    let peers = [Engine::Libpmemobj, Engine::Blart, Engine::Congee, Engine::Floor];
+    line(&workloads, &keys, &peers, size, seed, folder)
 }
 
 /// The workloads on English words.
 pub(super) fn words(size: &Size, seed: u64, folder: &Path) -> Result<Vec<Comparison>> {
     let workloads = ["art-insert-words", "art-reinsert-words", "art-lookup-words", "lookup-checked-words"];
     let keys = Keys::new(KeySet::Words, size.words, &mut Rng::with_seed(seed))?;
-    line(&workloads, &keys, &[Engine::Libpmemobj, Engine::Blart], size, seed, folder)
+    line(&workloads, &keys, &[Engine::Libpmemobj, Engine::Blart, Engine::Floor], size, seed, folder)
 }
 
 /// An engine's empty tree.
@@ -47,6 +48,7 @@ fn create_tree(
         Engine::Libpmemobj => Box::new(PmemobjTree::create(&folder.join("pmemobj-tree"), keys, touched)?),
         Engine::Blart => Box::new(Blart::default()),
         Engine::Congee => Box::new(Congee::default()),
+        Engine::Floor => Box::new(FlooredBlart::create(&folder.join("floor-tree"), keys, touched)?),
         other => bail!("{other} is not a tree"),
     })
 }
