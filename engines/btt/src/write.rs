@@ -63,6 +63,7 @@ struct BlockWrite<'a> {
 impl<'a> Staged<'a> {
     /// Reads the map entry that the write replaces. The caller holds the stripe, and does so until the new entry is stored: no
     /// other write of the block may read the same old entry.
+    #[inline]
     fn begin<M: Medium>(self, medium: &M, stripe: usize) -> Result<BlockWrite<'a>, BttError> {
         let Staged { arena, lba, lane } = self;
         let old = arena.entry_to_replace(medium, lba)?;

@@ -23,7 +23,7 @@ pub(crate) struct WordBlocks {
 impl WordBlocks {
     /// Returns the set that has only `block`.
     pub(crate) fn of(key: Key, block: Block) -> WordBlocks {
-        let before = u64::from(block.bit) * key.class.block_size();
+        let before = block.bit * key.class.block_size();
         let first = PoolOffset::new(block.at.get() - before);
         WordBlocks { key, word: block.word, first, mask: block.mask() }
     }
@@ -42,7 +42,7 @@ impl WordBlocks {
             let bit = (rest != 0).then(|| rest.trailing_zeros())?;
             rest &= rest - 1;
             let at = self.first.plus(u64::from(bit) * self.key.class.block_size());
-            Some(Block { at, word: self.word, bit: bit as u8 })
+            Some(Block { at, word: self.word, bit: u64::from(bit) })
         })
     }
 }

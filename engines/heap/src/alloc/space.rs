@@ -32,8 +32,9 @@ pub(crate) struct Block {
     pub(crate) at: PoolOffset,
     /// Offset of its bitmap word.
     pub(crate) word: PoolOffset,
-    /// Number of its bit in that word.
-    pub(crate) bit: u8,
+    /// Number of its bit in that word. As wide as the other fields: a copy of a block then loads whole words as they were stored,
+    /// and no such load waits for the stores before it, which the CPU can't forward to a load of padding.
+    pub(crate) bit: u64,
 }
 
 impl Block {
@@ -42,7 +43,7 @@ impl Block {
         Block {
             at: span.plus(shape.data_off + index * shape.block_size),
             word: span.plus(SPAN_HEADER + index / u64::from(CHECKED_BITS) * WORD),
-            bit: (index % u64::from(CHECKED_BITS)) as u8,
+            bit: index % u64::from(CHECKED_BITS),
         }
     }
 
