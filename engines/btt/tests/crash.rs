@@ -4,6 +4,7 @@ use lode_btt::explore::BttSubject;
 use lode_nvdimm::BttDialect;
 use lode_pmem::Durability;
 use lode_sim::{Machine, Setup, WriteCache, explore, explore_poison, scaled_images};
+use lode_testing::seed;
 
 const TABLE: BttSubject = BttSubject::SMALL;
 
@@ -15,8 +16,15 @@ fn survives_power_cuts(subject: BttSubject, images: u64) {
             let subject = BttSubject { cache, ..subject };
             let images = scaled_images(images);
             let operations = if subject.is_lazy { 4 } else { 36 / threads as u64 };
-            let setup =
-                Setup { machine, threads, operations, images, failing_drains: is_cached, ..Setup::default() };
+            let setup = Setup {
+                machine,
+                threads,
+                operations,
+                seed: seed(1),
+                images,
+                failing_drains: is_cached,
+                ..Setup::default()
+            };
             let report = explore(&subject, &setup);
             println!("{subject:?}, {machine}, {threads} threads: {report}");
             assert!(report.violation.is_none(), "{}", report.violation.expect("just seen"));

@@ -24,8 +24,15 @@ fn log_survives_power_cuts() {
                 let images = scaled_images(4_000);
                 let failing_drains = machine.durability == lode_pmem::Durability::Commit;
                 let operations = 150 / threads as u64;
-                let setup =
-                    Setup { machine, threads, operations, images, failing_drains, ..Setup::default() };
+                let setup = Setup {
+                    machine,
+                    threads,
+                    operations,
+                    seed: seed(1),
+                    images,
+                    failing_drains,
+                    ..Setup::default()
+                };
                 clean("log", &LogSubject { size, log_len }, setup);
             }
         }
@@ -40,8 +47,15 @@ fn heap_survives_power_cuts() {
                 let images = scaled_images(count);
                 let failing_drains = machine.durability == lode_pmem::Durability::Commit;
                 let operations = 120 / threads as u64;
-                let setup =
-                    Setup { machine, threads, operations, images, failing_drains, ..Setup::default() };
+                let setup = Setup {
+                    machine,
+                    threads,
+                    operations,
+                    seed: seed(1),
+                    images,
+                    failing_drains,
+                    ..Setup::default()
+                };
                 clean("heap", &HeapSubject { size, sizes, later: false }, setup);
             }
         }
@@ -58,8 +72,15 @@ fn growing_heap_survives_power_cuts() {
                 let images = scaled_images(1_000);
                 let failing_drains = machine.durability == lode_pmem::Durability::Commit;
                 let operations = 120 / threads as u64;
-                let setup =
-                    Setup { machine, threads, operations, images, failing_drains, ..Setup::default() };
+                let setup = Setup {
+                    machine,
+                    threads,
+                    operations,
+                    seed: seed(1),
+                    images,
+                    failing_drains,
+                    ..Setup::default()
+                };
                 clean("growing heap", &GrowingSubject { heap, size_max: 0x90000 }, setup);
             }
         }
@@ -126,7 +147,15 @@ fn containers_survive_power_cuts() {
             let failing_drains = machine.durability == lode_pmem::Durability::Commit;
             let images = scaled_images(1_500);
             let operations = 60 / threads as u64;
-            let setup = Setup { machine, threads, operations, images, failing_drains, ..Setup::default() };
+            let setup = Setup {
+                machine,
+                threads,
+                operations,
+                seed: seed(1),
+                images,
+                failing_drains,
+                ..Setup::default()
+            };
             clean("containers", &ContainersSubject { size: 0x60000 }, setup);
         }
     }

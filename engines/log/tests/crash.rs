@@ -4,6 +4,7 @@ use lode_log::explore::LogSubject;
 use lode_log::pmdk::explore::PmemLogSubject;
 use lode_pmem::Durability;
 use lode_sim::{Machine, Setup, explore, explore_poison, scaled_images};
+use lode_testing::seed;
 
 /// Length of an area that holds about ten records.
 const SMALL: u64 = 2048;
@@ -15,7 +16,15 @@ fn survives_power_cuts(area_len: u64, operations: u64, images: u64) {
             let images = scaled_images(images);
             let operations = operations / threads as u64;
             let failing_drains = machine.durability == Durability::Commit;
-            let setup = Setup { machine, threads, operations, images, failing_drains, ..Setup::default() };
+            let setup = Setup {
+                machine,
+                threads,
+                operations,
+                seed: seed(1),
+                images,
+                failing_drains,
+                ..Setup::default()
+            };
             let report = explore(&subject, &setup);
             println!("{subject:?}, {machine}, {threads} threads: {report}");
             assert!(report.violation.is_none(), "{}", report.violation.expect("just seen"));
@@ -41,7 +50,15 @@ fn appends_of_pmdk_are_never_torn_or_lost() {
             let images = scaled_images(1_000);
             let operations = 40 / threads as u64;
             let failing_drains = machine.durability == Durability::Commit;
-            let setup = Setup { machine, threads, operations, images, failing_drains, ..Setup::default() };
+            let setup = Setup {
+                machine,
+                threads,
+                operations,
+                seed: seed(1),
+                images,
+                failing_drains,
+                ..Setup::default()
+            };
             let report = explore(&subject, &setup);
             println!("{subject:?}, {machine}, {threads} threads: {report}");
             assert!(report.violation.is_none(), "{}", report.violation.expect("just seen"));

@@ -33,7 +33,7 @@ pub use error::{Error, Result};
 pub use fixed::Fixed;
 pub use follower::Follower;
 pub use later::Ticket;
-pub use lode_heap::CellValue;
+pub use lode_heap::{CellValue, SnapshotStats};
 pub use lode_index::{KeyBounds, KeyRange};
 pub use lode_layout::{AsKey, AsPrefix, Key, Malformed, Place};
 pub use lode_pmem::Durability;

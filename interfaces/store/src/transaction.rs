@@ -5,6 +5,7 @@ use crate::engine::Medium;
 use crate::error::Result;
 use crate::later::Ticket;
 use crate::shared::Shared;
+use crate::span::span;
 use crate::tree_def::TreeDef;
 use crate::value::Value;
 use crate::write_tree::WriteTree;
@@ -141,6 +142,7 @@ impl<'s> Transaction<'s> {
     /// # Durability
     /// Durable on return.
     pub fn commit(self) -> Result<()> {
+        let _span = span!("commit");
         self.changes.apply_deferred()?;
         let (shared, has_dropped) = (self.shared, self.changes.has_dropped());
         match self.changes.into_engine() {
@@ -163,6 +165,7 @@ impl<'s> Transaction<'s> {
     /// # Cost
     /// That of [`Store::write_later`](crate::Store::write_later).
     pub fn commit_later(self) -> Result<Ticket> {
+        let _span = span!("commit_later");
         self.changes.apply_deferred()?;
         let (shared, has_dropped) = (self.shared, self.changes.has_dropped());
         let position = match self.changes.into_engine() {

@@ -9,6 +9,10 @@ pub(crate) fn network_file_system(magic: u32) -> Option<&'static str> {
         0x00c3_6400 => Some("CephFS"),
         0x5346_414f | 0x6b41_4653 => Some("AFS"),
         0x7375_7245 => Some("Coda"),
+        0x0102_1997 => Some("9P"),
+        0x7461_636f => Some("OCFS2"),
+        0x0116_1970 => Some("GFS2"),
+        0x0bd0_0bd0 => Some("Lustre"),
         _ => None,
     }
 }
@@ -19,9 +23,13 @@ mod test {
 
     #[test]
     fn network_file_systems_are_told_apart() {
-        for (magic, name) in
-            [(0x6969, "NFS"), (0xff53_4d42, "SMB"), (0xfe53_4d42, "SMB"), (0x00c3_6400, "CephFS")]
-        {
+        for (magic, name) in [
+            (0x6969, "NFS"),
+            (0xff53_4d42, "SMB"),
+            (0xfe53_4d42, "SMB"),
+            (0x00c3_6400, "CephFS"),
+            (0x0102_1997, "9P"),
+        ] {
             assert_eq!(network_file_system(magic), Some(name));
         }
         // ext4, XFS, Btrfs, tmpfs, FUSE.

@@ -164,6 +164,10 @@ pub struct PoolInfo {
     pub replayed: u64,
     /// Open snapshots, the one of this connection included.
     pub snapshots: u64,
+    /// Private memory of the writer that keeps replaced words for them, in bytes.
+    pub snapshot_memory: u64,
+    /// Bytes of the pool that were freed and wait for them.
+    pub snapshot_space: u64,
 }
 
 /// The fill level of a pool.
@@ -203,6 +207,7 @@ impl PoolInfo {
     pub fn of(pool: &Pool) -> PoolInfo {
         let (report, recovery) = (pool.report(), pool.recovery());
         let damage = pool.file().damage();
+        let snapshots = pool.heap().snapshot_stats();
         PoolInfo {
             header: pool.header(),
             medium: report.to_string(),
@@ -210,7 +215,9 @@ impl PoolInfo {
             damaged_header: damage.map(|(copy, fault)| format!("copy {copy}: {fault}")),
             was_closed: recovery.was_closed,
             replayed: recovery.replayed,
-            snapshots: pool.heap().snapshot_stats().open as u64,
+            snapshots: snapshots.open as u64,
+            snapshot_memory: snapshots.memory,
+            snapshot_space: snapshots.space,
         }
     }
 }

@@ -73,6 +73,8 @@ pub fn seeds() -> Vec<(&'static str, Vec<u8>)> {
             was_closed: true,
             replayed: 0,
             snapshots: 1,
+            snapshot_memory: 4096,
+            snapshot_space: 512,
         };
         responses.push(("response_info", Response::Info(Box::new(info))));
     }

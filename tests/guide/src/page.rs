@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 /// The pages, from the root of the workspace.
-pub const PAGES: [&str; 7] = [
+pub const PAGES: [&str; 8] = [
     "README.md",
     "docs/guide/README.md",
     "docs/guide/store.md",
@@ -18,6 +18,7 @@ pub const PAGES: [&str; 7] = [
     "docs/guide/changing-types.md",
     "docs/guide/crash-testing-your-engine.md",
     "docs/guide/from-module-to-pool.md",
+    "interfaces/store/README.md",
 ];
 
 /// A page that tests run from top to bottom, in one folder.
@@ -84,7 +85,7 @@ fn blocks(text: &str) -> Result<Vec<Block>, usize> {
             lines.by_ref().map(|(_, line)| line).take_while(|line| *line != "```").collect();
         let text: String = inside.iter().map(|line| format!("{line}\n")).collect();
         match kind {
-            "rust" => {
+            "rust" | "rust,no_run" => {
                 let programs = blocks.iter().filter(|block| matches!(block, Block::Program { .. }));
                 blocks.push(Block::Program { number: programs.count() + 1, text, output: None });
             }

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 const SIZE: u64 = 20 << 20;
-const BLOCK_SIZES: [u32; 3] = [512, 520, 4096];
+const BLOCK_SIZES: [u32; 7] = [512, 520, 528, 4096, 4104, 4160, 4224];
 
 /// Returns a folder on a disk, and the path of a pool in it.
 fn place() -> (TempDir, PathBuf) {

@@ -34,6 +34,8 @@ pub(crate) const FIELDS: &[(&str, &str)] = &[
     ("closed", "whether the last writer closed it; otherwise the next one replays its log"),
     ("replayed", "records of the log that this reader replayed into its private view"),
     ("snapshots", "open snapshots, that of this command included, if another process has it open; or null"),
+    ("snapshot_memory", "bytes of that process's memory that keep replaced words for them, or null"),
+    ("snapshot_space", "bytes of the pool that were freed and wait for them, or null"),
     ("damaged_header", "which copy of the header is damaged, and how, or null"),
 ];
 
@@ -54,7 +56,12 @@ pub(crate) fn run(path: &Path) -> Result<Output, Failure> {
         }
     };
     let state = match (in_use, info.was_closed) {
-        (true, _) => format!("open for writing in another process; open snapshots: {}", info.snapshots),
+        (true, _) => format!(
+            "open for writing in another process; open snapshots: {}, which keep back {} of memory and {} of the pool",
+            info.snapshots,
+            size(info.snapshot_memory),
+            size(info.snapshot_space)
+        ),
         (false, true) => "closed".to_owned(),
         (false, false) => {
             format!("not closed; {} records of its log replayed, in this view only", info.replayed)
@@ -98,6 +105,8 @@ pub(crate) fn run(path: &Path) -> Result<Output, Failure> {
         .with("closed", !in_use && info.was_closed)
         .with("replayed", if in_use { 0 } else { info.replayed })
         .with("snapshots", in_use.then_some(info.snapshots))
+        .with("snapshot_memory", in_use.then_some(info.snapshot_memory))
+        .with("snapshot_space", in_use.then_some(info.snapshot_space))
         .with("damaged_header", damage.as_deref()))
 }
 

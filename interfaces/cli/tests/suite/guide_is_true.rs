@@ -146,6 +146,11 @@ fn module_to_pool_page_is_true() {
     run_page("docs/guide/from-module-to-pool.md");
 }
 
+#[test]
+fn page_of_the_library_is_true() {
+    run_page("interfaces/store/README.md");
+}
+
 /// A page that no test runs would go unnoticed.
 #[test]
 fn all_pages_are_listed() {

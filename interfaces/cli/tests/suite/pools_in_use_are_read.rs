@@ -45,7 +45,12 @@ fn commands_read_while_a_load_writes() {
         (&info["layout"], &info["closed"], &info["snapshots"]),
         (&"kv".into(), &false.into(), &1.into())
     );
-    assert!(lode(["pool", "info", pool]).success().contains("open for writing in another process"));
+    assert!(info["snapshot_memory"].is_u64() && info["snapshot_space"].is_u64(), "{info}");
+    let text = lode(["pool", "info", pool]).success();
+    assert!(
+        text.contains("open for writing in another process; open snapshots: 1, which keep back"),
+        "{text}"
+    );
     let stats = lode(["pool", "stats", pool, "--json"]).json();
     assert_eq!((&stats["keys"], &stats["size"]), (&4.into(), &info["size"]));
     assert!(stats["load"]["lines"].is_u64(), "{stats}");

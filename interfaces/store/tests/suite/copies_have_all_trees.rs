@@ -2,6 +2,7 @@
 
 use crate::at_end::AtEnd;
 use crate::place::Place;
+use lode_testing::SmallDisk;
 use lodestone::{Durability, Error, Result, Store, TreeDef};
 use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -83,6 +84,24 @@ fn copy_takes_what_is_used_and_a_step() -> Result<()> {
     assert!(after <= 2 << 20 && after < before / 4, "{before} bytes are copied to {after}");
     Place::options().open_existing(&path)?.close()?;
     place.check_at(&path, 2_000);
+    Ok(())
+}
+
+#[test]
+fn copy_of_store_to_full_disk_leaves_nothing() -> Result<()> {
+    let Some(disk) = SmallDisk::mount("copy_of_store_to_full_disk_leaves_nothing", 4 << 20) else {
+        return Ok(());
+    };
+    let place = Place::new();
+    let store = place.open();
+    store.write(|tx| tx.tree(RIGHT)?.append((0..20_000).map(|key| (format!("{key:08}"), vec![7; 500]))))?;
+    let path = disk.folder().join("copy");
+    let full = store.copy_to(&path, Store::options().durability(Durability::Commit)).unwrap_err();
+    assert!(full.is_out_of_space(), "{full}");
+    let left: Vec<_> = fs::read_dir(disk.folder()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert!(left.iter().all(|name| name == "lost+found"), "{left:?}");
+    store.close()?;
+    place.check(20_000);
     Ok(())
 }
 

@@ -117,6 +117,27 @@ fn ended_snapshot_is_reported() {
     assert!(entries.next().is_none());
 }
 
+/// What a snapshot keeps back is counted, and free again when it is closed.
+#[test]
+fn kept_memory_of_snapshots_is_counted() {
+    let place = Place::new();
+    let store = place.open();
+    let change = |value: u64| {
+        store.write(|tx| {
+            (0..1_000u32).try_for_each(|key| tx.tree(WORDS)?.put(key.to_string(), value).map(drop))
+        })
+    };
+    change(1).unwrap();
+    let nothing = store.snapshot_stats();
+    assert_eq!((nothing.open, nothing.memory, nothing.space), (0, 0, 0));
+    let (first, second) = (store.snapshot().unwrap(), store.snapshot().unwrap());
+    change(2).unwrap();
+    let kept = store.snapshot_stats();
+    assert!(kept.open == 2 && kept.memory > 1_000 * 8 && kept.space > 1_000 * 8, "{kept:?}");
+    drop((first, second));
+    assert_eq!(store.snapshot_stats(), nothing);
+}
+
 #[test]
 fn errors_of_callers_pass_through() {
     #[derive(Debug, PartialEq)]

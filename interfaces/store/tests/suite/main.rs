@@ -18,6 +18,7 @@ mod place;
 mod savepoints_take_back;
 mod shrunk_store_keeps_trees;
 mod small_store_grows;
+mod spans_are_entered;
 mod store_matches_model;
 mod stored_stores_open;
 mod threads_share_a_store;
