@@ -1,0 +1,36 @@
+//! Lost memory below the parts, for pools that look for it at open.
+
+use crate::error::PmdkError;
+use crate::locked_part::LockedPart;
+use lode_pmem::{ProgramBacking, Sysfs};
+use std::os::fd::AsFd;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+/// Refuses a part that has lost ranges. Needs no root and no library, unless the kernel hides the addresses of a region
+/// that has some.
+pub(crate) fn check(part: &LockedPart, is_new: bool, sysfs: &Sysfs) -> Result<(), PmdkError> {
+    let path = part.path();
+    let metadata = part.file().metadata().map_err(PmdkError::io("fstat", path))?;
+    let backing = match metadata.file_type().is_char_device() {
+        true => ProgramBacking::of_node(sysfs, metadata.rdev()),
+        false => ProgramBacking::of_file(sysfs, metadata.dev()),
+    };
+    let lost =
+        backing.lost_ranges(part.file().as_fd()).map_err(PmdkError::io("read the bad blocks", path))?;
+    match lost.first() {
+        None => Ok(()),
+        Some(first) => {
+            let (path, count, first) = (path.to_owned(), lost.len(), first.start);
+            Err(PmdkError::BadBlocks { path, count, first, is_new })
+        }
+    }
+}
+
+/// Refuses a set of which a repair by pmempool-sync(1) was stopped.
+pub(crate) fn check_recovery_file(set: &Path, replica: usize, part: usize) -> Result<(), PmdkError> {
+    let mut name = set.as_os_str().to_owned();
+    name.push(format!("_r{replica}_p{part}_badblocks.txt"));
+    let path = PathBuf::from(name);
+    if path.symlink_metadata().is_ok() { Err(PmdkError::RecoveryFile { path }) } else { Ok(()) }
+}
