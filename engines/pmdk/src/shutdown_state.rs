@@ -1,8 +1,8 @@
 //! The shutdown state: how PMDK finds that modules lost stores in flight while a pool was open.
 //!
 //! The header of each replica's first part holds two sums over the devices of its parts, the unsafe shutdowns that
-//! their modules have counted and the checksums of their names, and whether the pool is open. Where no module is, as below an
-//! ordinary file, both sums are 0.
+//! their modules have counted and the checksums of their names, and whether the pool is open. Both sums are 0 without a module, as
+//! below an ordinary file.
 //!
 //! | stored at open                            | verdict                                            |
 //! |-------------------------------------------|----------------------------------------------------|

@@ -397,7 +397,7 @@ impl MappingOptions {
         })
     }
 
-    /// Returns what the pages of a file are.
+    /// Returns the kind of the pages of a file.
     fn content(&self) -> Content {
         if self.private { Content::PrivateView } else { Content::Shared { in_children: self.in_children } }
     }

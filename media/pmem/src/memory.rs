@@ -37,7 +37,7 @@ pub struct Memory {
     reservation: Reservation,
 }
 
-/// What the pages of a memory are.
+/// The kind of the pages of a memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Content {
     /// Memory of this process.
@@ -181,7 +181,7 @@ impl Memory {
         self.content == Content::PrivateView
     }
 
-    /// Returns what the pages are.
+    /// Returns the kind of the pages.
     pub(crate) fn content(&self) -> Content {
         self.content
     }
