@@ -55,18 +55,21 @@ fn stopped_creation_is_before_or_after() {
                     assert!(before > 4 && after > 1, "{case:?}: {before} stops before, {after} after");
                     break 'steps;
                 }
-                if opens_first && let Ok(pool) = PmdkPool::open(&path, &options(kind)) {
-                    pool.close().unwrap();
-                }
-                match create(kind, &path, None) {
+                let opened = opens_first.then(|| PmdkPool::open(&path, &options(kind)));
+                let is_there = opened.as_ref().map(|opened| opened.is_ok());
+                drop(opened.map(|opened| opened.map(PmdkPool::close)));
+                let made = create(kind, &path, None);
+                let (is_made, place) = (made.is_ok(), format!("{case:?}, step {steps}"));
+                match made {
                     Ok(pool) => {
                         before += 1;
-                        assert_eq!(after, 0, "{case:?}, step {steps}: no pool after there was one");
+                        assert_eq!(after, 0, "{place}: no pool after there was one");
                         pool.close().unwrap();
                     }
                     Err(PmdkError::NotEmpty { .. }) => after += 1,
-                    Err(error) => panic!("{case:?}, step {steps}: {error}"),
+                    Err(error) => panic!("{place}: {error}"),
                 }
+                assert!(is_there.is_none_or(|is_there| is_there != is_made), "{place}: open, then create");
                 open(kind, &path).close().unwrap();
                 assert_eq!(hidden(folder.path()), 0, "{case:?}, step {steps}");
                 if let Some(pmdk) = pmdk.filter(|_| steps % 3 == 0) {
