@@ -47,6 +47,7 @@ pub use error::{ChainFault, PmdkError, SetError};
 pub use locked_part::PmdkAccess;
 pub use pool::{OpenOptions, PmdkPool};
 pub use pool_medium::PoolMedium;
+pub use pool_set::{Part, PoolSet, Replica};
 pub use set_file::{SetFault, SetFile, SetFileError, SetPart};
 pub use set_size::parse_size;
 #[cfg(feature = "explore")]

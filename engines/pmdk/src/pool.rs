@@ -192,7 +192,7 @@ fn lock_parts(set: &PoolSet, options: &OpenOptions) -> Result<Vec<Vec<Arc<Locked
     let mut master = complete_creation(set, options)?;
     let mut locks = Vec::new();
     for replica in &set.replicas {
-        if let (true, Some(directory)) = (replica.parts.is_empty(), replica.directory()) {
+        if let (true, Some(directory)) = (replica.parts.is_empty(), replica.directories().next()) {
             return Err(PmdkError::set(&set.path)(SetError::Empty(directory.to_owned())));
         }
         let mut of_replica = Vec::new();

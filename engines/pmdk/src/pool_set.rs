@@ -16,9 +16,9 @@ pub(crate) const PART_SIZE_MIN: u64 = 2 << 20;
 const NAME_DIGITS: usize = 6;
 const EXTENSION: &str = "pmem";
 
-/// A pool as its set file describes it, or a pool of a single file.
+/// A pool as its set file describes it, or a pool of a single file. No part has been opened.
 #[derive(Clone, Debug)]
-pub(crate) struct PoolSet {
+pub struct PoolSet {
     /// The set file, or the only part.
     pub(crate) path: PathBuf,
     /// True if there is a set file.
@@ -33,7 +33,7 @@ pub(crate) struct PoolSet {
 
 /// A replica: parts back to back.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Replica {
+pub struct Replica {
     pub(crate) parts: Vec<Part>,
     /// The folders of its parts, and the bytes that are reserved for each.
     directories: Vec<(PathBuf, u64)>,
@@ -41,7 +41,7 @@ pub(crate) struct Replica {
 
 /// A part of a replica.
 #[derive(Clone, Debug)]
-pub(crate) struct Part {
+pub struct Part {
     pub(crate) path: PathBuf,
     /// Bytes of the file or node.
     pub(crate) size: u64,
@@ -61,8 +61,12 @@ impl PoolSet {
         PoolSet { path, is_set: false, has_single_header: false, is_in_directories: false, replicas }
     }
 
-    /// Reads what is at `path`: a set file, or else the only part of a pool.
-    pub(crate) fn read(path: &Path, sysfs: &Sysfs) -> Result<PoolSet, PmdkError> {
+    /// Reads what is at `path`: a set file, or else the only part of a pool. Finds the parts in folders.
+    ///
+    /// # Errors
+    /// [`PmdkError::SetFile`] and [`PmdkError::Set`]; [`PmdkError::NotAFile`]; [`PmdkError::Io`] if the file or a folder can't be
+    /// read. A part that is missing is no error.
+    pub fn read(path: &Path, sysfs: &Sysfs) -> Result<PoolSet, PmdkError> {
         let metadata = fs::metadata(path).map_err(PmdkError::io("open", path))?;
         if metadata.file_type().is_char_device() {
             let (size, align) = device(&metadata, path, sysfs)?;
@@ -79,6 +83,26 @@ impl PoolSet {
                 PoolSet::of_file(path, file, sysfs)
             }
         }
+    }
+
+    /// Returns the set file, or the only part.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Returns true if there is a set file.
+    pub fn is_set(&self) -> bool {
+        self.is_set
+    }
+
+    /// Returns true if only the first part of each replica has a header.
+    pub fn has_single_header(&self) -> bool {
+        self.has_single_header
+    }
+
+    /// Returns the replicas, the master first.
+    pub fn replicas(&self) -> &[Replica] {
+        &self.replicas
     }
 
     fn of_file(path: &Path, file: SetFile, sysfs: &Sysfs) -> Result<PoolSet, PmdkError> {
@@ -190,7 +214,10 @@ impl PoolSet {
     }
 
     /// Returns the bytes that a pool in these parts has: those of the smallest replica.
-    pub(crate) fn net_size(&self) -> Result<u64, PmdkError> {
+    ///
+    /// # Errors
+    /// [`PmdkError::Set`] if the parts are too large together.
+    pub fn net_size(&self) -> Result<u64, PmdkError> {
         let sizes = self.replicas.iter().map(|replica| replica.net_size(self.has_single_header));
         let sizes: Option<Vec<u64>> = sizes.collect();
         let least = sizes.and_then(|sizes| sizes.into_iter().min());
@@ -232,7 +259,34 @@ impl PoolSet {
     }
 }
 
+impl Part {
+    /// Returns the file or device-DAX node.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Returns its bytes, as the set file says, or as the kernel says of a node with AUTO and of a file in a folder.
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// Returns true for a device-DAX node.
+    pub fn is_device(&self) -> bool {
+        self.device_align.is_some()
+    }
+}
+
 impl Replica {
+    /// Returns the parts in their order.
+    pub fn parts(&self) -> &[Part] {
+        &self.parts
+    }
+
+    /// Returns the folders of the parts.
+    pub fn directories(&self) -> impl Iterator<Item = &Path> {
+        self.directories.iter().map(|(path, _)| &**path)
+    }
+
     /// Returns the bytes of the parts, in whole pages, without the headers that lie between them.
     fn net_size(&self, has_single_header: bool) -> Option<u64> {
         let whole = |part: &Part| align_down(part.size, BLOCK);
@@ -269,11 +323,6 @@ impl Replica {
             self.parts.push(part);
         }
         Ok(())
-    }
-
-    /// Returns the first folder.
-    pub(crate) fn directory(&self) -> Option<&Path> {
-        self.directories.first().map(|(path, _)| &**path)
     }
 }
 
@@ -320,6 +369,62 @@ fn read_set_text(path: &Path) -> Result<Option<Vec<u8>>, PmdkError> {
 #[cfg(test)]
 mod test {
     use super::*;
+    use std::os::unix::fs::symlink;
+
+    /// Returns a sysfs in which /dev/null and /dev/zero are device-DAX nodes of 4 MiB with these alignments.
+    fn nodes(aligns: [&str; 2]) -> (tempfile::TempDir, Sysfs) {
+        let root = tempfile::tempdir().unwrap();
+        fs::create_dir_all(root.path().join("dev/char")).unwrap();
+        for (node, align) in ["/dev/null", "/dev/zero"].into_iter().zip(aligns) {
+            let device = fs::metadata(node).unwrap().rdev();
+            let number = format!("{}:{}", rustix::fs::major(device), rustix::fs::minor(device));
+            let folder = root.path().join("devices/ndbus0/region0/dax").join(&number);
+            fs::create_dir_all(&folder).unwrap();
+            fs::write(folder.join("size"), "4194304\n").unwrap();
+            fs::write(folder.join("align"), format!("{align}\n")).unwrap();
+            symlink("../../bus/dax", folder.join("subsystem")).unwrap();
+            symlink(&folder, root.path().join("dev/char").join(&number)).unwrap();
+        }
+        let sysfs = Sysfs::at(root.path());
+        (root, sysfs)
+    }
+
+    /// Reads a set file with these lines.
+    fn read(lines: &str, sysfs: &Sysfs) -> Result<PoolSet, PmdkError> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("set");
+        fs::write(&path, format!("PMEMPOOLSET\n{lines}")).unwrap();
+        PoolSet::read(&path, sysfs)
+    }
+
+    #[test]
+    fn nodes_have_their_size_and_alignment() {
+        let (_root, sysfs) = nodes(["4096", "4096"]);
+        let set = read("AUTO /dev/null\n2M /dev/zero\n", &sysfs).unwrap();
+        let parts: Vec<(u64, bool)> =
+            set.replicas()[0].parts().iter().map(|part| (part.size(), part.is_device())).collect();
+        assert_eq!(parts, [(4 << 20, true), (2 << 20, true)]);
+        assert_eq!(set.net_size().unwrap(), (6 << 20) - 4096);
+        let single = PoolSet::read(Path::new("/dev/zero"), &sysfs).unwrap();
+        assert_eq!((single.is_set(), single.net_size().unwrap()), (false, 4 << 20));
+        let error = PoolSet::read(Path::new("/dev/full"), &sysfs).unwrap_err();
+        assert!(matches!(error, PmdkError::NotAFile { .. }), "{error}");
+    }
+
+    #[test]
+    fn nodes_are_not_mixed_and_have_small_pages_or_a_single_header() {
+        let fault = |lines: &str, sysfs: &Sysfs| match read(lines, sysfs).unwrap_err() {
+            PmdkError::Set { error, .. } => error,
+            other => panic!("{other}"),
+        };
+        let (_root, sysfs) = nodes(["4096", "2097152"]);
+        let two = "AUTO /dev/null\nAUTO /dev/zero\n";
+        assert_eq!(fault(two, &sysfs), SetError::DeviceAlignment);
+        read(&format!("OPTION SINGLEHDR\n{two}"), &sysfs).unwrap();
+        read("AUTO /dev/zero\n", &sysfs).unwrap();
+        assert_eq!(fault("AUTO /dev/null\n2M /none\n", &sysfs), SetError::DevicesMixed);
+        assert_eq!(fault("AUTO /none\n", &sysfs), SetError::AutoSize("/none".into()));
+    }
 
     fn set(single: bool, sizes: &[&[u64]]) -> PoolSet {
         let part = |size: &u64| Part { path: PathBuf::from("/none"), size: *size, device_align: None };

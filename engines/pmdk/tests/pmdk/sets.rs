@@ -3,7 +3,7 @@
 use crate::judge::{Pmdk, hash};
 use crate::{create, folder, get, names, open, options, put, write_set};
 use lode_layout::{PmdkFeatures, PmdkKind, PmdkLog, PoolOffset};
-use lode_pmdk::{CreateOptions, OpenOptions, PmdkAccess, PmdkError, PmdkPool};
+use lode_pmdk::{CreateOptions, OpenOptions, PmdkAccess, PmdkError, PmdkPool, SetError};
 use lode_pmem::{FaultScope, Medium};
 use std::fs;
 use std::path::Path;
@@ -216,4 +216,34 @@ fn child_of_a_fork_uses_the_pool() {
         assert_eq!(get(&**pool.medium(), 3 << 20, 1), [if is_in_children { 5 } else { 0 }]);
         pool.close().unwrap();
     }
+}
+
+/// Parts in a folder are those with numbers, in their order.
+#[test]
+fn folders_are_sets_of_their_files() {
+    let Some(pmdk) = Pmdk::find() else { return };
+    let folder = folder();
+    let parts = folder.path().join("folder");
+    fs::create_dir(&parts).unwrap();
+    let lines =
+        "OPTION SINGLEHDR\n2M @/folder/000000.pmem\n3M @/folder/000001.pmem\n4M @/folder/000002.pmem\n";
+    let path = write_set(folder.path(), lines);
+    create(PmdkKind::Log, &path, None).unwrap().close().unwrap();
+    fs::write(parts.join("other"), "no part").unwrap();
+    write_set(folder.path(), "OPTION SINGLEHDR\n64M @/folder\n");
+    exchange(pmdk, &path, 9 << 20);
+    let refused = |want: fn(&SetError) -> bool| {
+        let error = PmdkPool::open(&path, &options(PmdkKind::Log)).unwrap_err();
+        assert!(matches!(&error, PmdkError::Set { error, .. } if want(error)), "{error}");
+    };
+    // The set file reserves too little, and no address may be missing.
+    write_set(folder.path(), "OPTION SINGLEHDR\n8M @/folder\n");
+    refused(|error| matches!(error, SetError::Reservation { need: 0x90_0000, reserved: 0x80_0000 }));
+    write_set(folder.path(), "OPTION SINGLEHDR\n64M @/folder\n");
+    fs::rename(parts.join("000001.pmem"), parts.join("000003.pmem")).unwrap();
+    refused(|error| matches!(error, SetError::Missing { index: 1, .. }));
+    for name in ["000000.pmem", "000002.pmem", "000003.pmem"] {
+        fs::remove_file(parts.join(name)).unwrap();
+    }
+    refused(|error| matches!(error, SetError::Empty(_)));
 }
