@@ -298,6 +298,33 @@ mod test {
         assert_eq!(decoded(&bytes), PmdkShutdownRecord::Empty);
     }
 
+    /// A power cut keeps any of the words of a state that was being stored: then it is the old one, the new one, or torn.
+    #[test]
+    fn half_stored_states_are_torn() {
+        let old = PmdkShutdown { shutdowns: 3, devices: 4, is_dirty: false };
+        for new in [
+            PmdkShutdown { is_dirty: true, ..old },
+            PmdkShutdown { shutdowns: 5, devices: 6, is_dirty: true },
+        ] {
+            for kept in 0_u32..1 << 8 {
+                let mut state = old.encode();
+                for word in (0..8).filter(|word| kept >> word & 1 == 1) {
+                    let range = word * 8..word * 8 + 8;
+                    state[range.clone()].copy_from_slice(&new.encode()[range]);
+                }
+                let mut bytes = sample().encode();
+                let at = PmdkShutdown::OFF as usize;
+                bytes[at..at + PmdkShutdown::LEN].copy_from_slice(&state);
+                let want = match state {
+                    state if state == old.encode() => PmdkShutdownRecord::Stored(old),
+                    state if state == new.encode() => PmdkShutdownRecord::Stored(new),
+                    _ => PmdkShutdownRecord::Torn,
+                };
+                assert_eq!(PmdkPartHeader::decode(&bytes).unwrap().shutdown, want, "{kept:#010b}");
+            }
+        }
+    }
+
     /// Any of its words may be missing; any other byte makes it a file of somebody else.
     #[test]
     fn unsigned_headers_are_known_word_by_word() {

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use lode_layout::{Durability, PoolOffset};
-use lode_pmem::{MappedPart, Mapping, Medium, PmemError};
+use lode_pmem::{FaultKind, MappedPart, Mapping, Medium, PmemError};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
@@ -89,10 +89,12 @@ fn parts_that_cannot_be_mapped_are_refused() {
 fn part_that_is_cut_short_is_an_error() {
     let (files, parts) = parts();
     let medium = Mapping::options().durability(Durability::Line).map_parts(parts).unwrap();
+    // The first file has bytes at the offset in the medium, which are not those of the part.
+    files[0].set_len(16 * PAGE).unwrap();
     files[1].set_len(PAGE).unwrap();
     let load = |at: u64| medium.memory().reading(|memory| memory.load8(PoolOffset::new(at)));
     let fault = load(4 * PAGE).unwrap_err();
-    assert_eq!(fault.at, PoolOffset::new(4 * PAGE));
+    assert_eq!((fault.at, fault.kind), (PoolOffset::new(4 * PAGE), FaultKind::Poison));
     assert_eq!(load(3 * PAGE), Ok(0));
     assert_eq!(load(7 * PAGE), Ok(0));
 }
