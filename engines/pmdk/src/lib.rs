@@ -51,4 +51,4 @@ pub use pool_set::{Part, PoolSet, Replica};
 pub use set_file::{SetFault, SetFile, SetFileError, SetPart};
 pub use set_size::parse_size;
 #[cfg(feature = "explore")]
-pub use stops::stopping_after;
+pub use stops::{NameChange, stopping_after, take_name_changes};

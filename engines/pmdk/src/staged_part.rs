@@ -59,6 +59,7 @@ impl StagedPart {
         let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW;
         let file = openat(CWD, &hidden, flags, Mode::from_raw_mode(0o666));
         let file = File::from(file.map_err(PmdkError::errno("create", &part.path))?);
+        stops::name_made(&hidden);
         StagedPart::fill(file, part, mode, Place::Hidden(hidden))
     }
 
@@ -179,6 +180,7 @@ fn rename(hidden: &Path, path: &Path) -> Result<(), PmdkError> {
         }
         renamed => renamed,
     };
+    stops::name_changed(hidden, path);
     renamed.map_err(|errno| match errno {
         Errno::EXIST => PmdkError::Exists { path: path.to_owned() },
         errno => PmdkError::errno("rename", path)(errno),
@@ -237,6 +239,7 @@ pub(crate) fn persist_names<'a>(paths: impl Iterator<Item = &'a Path>) -> Result
     for folder in folders {
         let file = File::open(folder).map_err(PmdkError::io("open the directory", folder))?;
         retry_on_intr(|| fsync(&file)).map_err(PmdkError::errno("fsync directory", folder))?;
+        stops::names_persisted(folder);
     }
     Ok(())
 }

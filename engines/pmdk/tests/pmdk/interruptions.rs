@@ -1,9 +1,9 @@
 //! Creations that stop at each step, as a kill does: before or after, never between.
 
 use crate::judge::Pmdk;
-use crate::{create, folder, names, open, options, write_set};
+use crate::{create, names, open, options, quick_folder, write_set};
 use lode_layout::PmdkKind;
-use lode_pmdk::{PmdkError, PmdkPool, stopping_after};
+use lode_pmdk::{NameChange, PmdkError, PmdkPool, stopping_after, take_name_changes};
 use lode_testing::{scaled, seed};
 use std::fs::{self, File};
 use std::path::Path;
@@ -23,7 +23,7 @@ const CASES: [Case; 6] = [
 ];
 
 fn place(case: &Case) -> (tempfile::TempDir, std::path::PathBuf) {
-    let folder = folder();
+    let folder = quick_folder();
     fs::create_dir(folder.path().join("folder")).unwrap();
     for (name, mib) in case.2 {
         File::create(folder.path().join(name)).unwrap().set_len(mib << 20).unwrap();
@@ -155,7 +155,7 @@ fn killed_creation_is_before_or_after() {
         let mut command = Command::new(std::env::current_exe().unwrap());
         command.args(["--exact", "interruptions::creates_once", "--ignored"]).env(SET, &path);
         let mut child = command.stdout(Stdio::null()).spawn().unwrap();
-        std::thread::sleep(Duration::from_micros(rng.u64(1..60_000)));
+        std::thread::sleep(Duration::from_micros(rng.u64(1..20_000)));
         child.kill().unwrap();
         child.wait().unwrap();
         match create(case.0, &path, None) {
@@ -193,5 +193,73 @@ fn stopped_completion_goes_on() {
         }
         // A pool of one part needs no completion.
         assert!(completions > 0 || case.1.contains("folder"), "{case:?}");
+    }
+}
+
+/// Returns the changes that a power cut may lose: those after which their folder was not synced.
+fn unsynced(changes: &[NameChange]) -> Vec<&NameChange> {
+    let folder_of = |change: &NameChange| match change {
+        NameChange::Made(path) | NameChange::Renamed(_, path) => path.parent().map(Path::to_owned),
+        NameChange::Persisted(_) => None,
+    };
+    let is_lost = |(index, change): &(usize, &NameChange)| {
+        let folder = folder_of(change);
+        let later = &changes[*index..];
+        let is_synced = |folder: &Path| later.contains(&NameChange::Persisted(folder.to_owned()));
+        folder.is_some_and(|folder| !is_synced(&folder))
+    };
+    changes.iter().enumerate().filter(is_lost).map(|(_, change)| change).collect()
+}
+
+/// Takes the changes back whose bit is set, the last one first. A name that a later one replaced is not there.
+fn lose(changes: &[&NameChange], lost: u32) {
+    for (index, change) in changes.iter().enumerate().rev() {
+        match change {
+            _ if lost >> index & 1 == 0 => {}
+            NameChange::Renamed(from, to) => fs::rename(to, from).unwrap(),
+            NameChange::Made(path) => drop(fs::remove_file(path)),
+            NameChange::Persisted(_) => {}
+        }
+    }
+}
+
+/// A power cut loses any of the names whose folders were not synced, in a creation and after it.
+#[test]
+fn power_cut_in_a_creation_is_before_or_after() {
+    let cases: [Case; 3] = [
+        (PmdkKind::Log, "2M @/a\n2M @/b\n2M @/c\n", &[]),
+        (PmdkKind::Log, "OPTION SINGLEHDR\n2M @/folder/a\n2M @/b\n2M @/folder/c\n", &[]),
+        (PmdkKind::Log, "2M @/b\n2M @/folder/a\n2M @/folder/c\n", &[("b", 2)]),
+    ];
+    for case in &cases {
+        let kind = case.0;
+        for steps in 0.. {
+            let (mut lost, mut count, mut was_stopped) = (0, 1, true);
+            while lost < count {
+                let (folder, path) = place(case);
+                take_name_changes();
+                let (made, stopped) = stopping_after(steps, || create(kind, &path, None));
+                let is_done = made.is_ok();
+                drop(made);
+                let changes = take_name_changes();
+                let unsynced = unsynced(&changes);
+                lose(&unsynced, lost);
+                (count, was_stopped) = (1 << unsynced.len(), stopped);
+                let found = format!("{case:?}, step {steps}, lost {lost:#b} of {unsynced:?}");
+                let is_there = PmdkPool::open(&path, &options(kind)).map(PmdkPool::close).is_ok();
+                assert!(!is_done || is_there && unsynced.is_empty(), "{found}");
+                match create(kind, &path, None) {
+                    Ok(pool) if !is_there => pool.close().unwrap(),
+                    Err(PmdkError::NotEmpty { .. }) if is_there => {}
+                    other => panic!("{found}: {is_there}, {other:?}"),
+                }
+                open(kind, &path).close().unwrap();
+                assert_eq!(hidden(folder.path()), 0, "{found}");
+                lost += 1;
+            }
+            if !was_stopped {
+                break;
+            }
+        }
     }
 }

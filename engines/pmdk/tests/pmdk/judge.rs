@@ -65,7 +65,9 @@ impl Pmdk {
 
     /// Fails unless `pmempool check` finds the pool consistent.
     pub(crate) fn assert_consistent(self, path: &Path) {
-        let output = Command::new("pmempool").args(["check", "-v"]).arg(path).output().unwrap();
+        let output =
+            Command::new("pmempool").args(["check", "-v"]).arg(path).env("PMEM_IS_PMEM_FORCE", "1").output();
+        let output = output.unwrap();
         let text = String::from_utf8_lossy(&output.stdout);
         assert!(output.status.success() && text.contains("consistent"), "{text}");
     }

@@ -20,6 +20,13 @@ pub(crate) fn folder() -> TempDir {
     tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
 }
 
+/// Returns a folder in memory if there is room, for tests of many creations that need no disk.
+pub(crate) fn quick_folder() -> TempDir {
+    let memory = Path::new("/dev/shm");
+    let has_room = rustix::fs::statvfs(memory).is_ok_and(|found| found.f_bavail * found.f_frsize > 256 << 20);
+    if has_room { tempfile::tempdir_in(memory).unwrap() } else { folder() }
+}
+
 /// Writes a set file `set` in the folder. Paths in the lines begin with `@` for the folder.
 pub(crate) fn write_set(folder: &Path, lines: &str) -> PathBuf {
     let path = folder.join("set");
