@@ -26,7 +26,6 @@ mod growth;
 mod header_copy;
 mod headers;
 mod lock;
-mod lock_holder;
 mod unchecked;
 mod zero;
 
@@ -39,5 +38,5 @@ pub use format::format;
 pub use header_copy::{HeaderCopy, HeaderCopyError};
 pub use headers::{Headers, Publish, check_heap};
 pub use lock::{Access, LockedFile};
-pub use lock_holder::LockHolder;
+pub use lode_pmem::LockHolder;
 pub use unchecked::{UncheckedPool, map_for_repair, map_unchecked};

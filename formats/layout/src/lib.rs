@@ -38,6 +38,7 @@ mod offset;
 mod pmdk_blk;
 mod pmdk_header;
 mod pmdk_log;
+mod pmdk_part_header;
 mod raw_volume;
 mod record;
 mod span;
@@ -74,6 +75,7 @@ pub use offset::{BLOCK, LINE, PoolOffset, WORD, align_down, align_up};
 pub use pmdk_blk::PmdkBlk;
 pub use pmdk_header::{PmdkHeader, PmdkHeaderError, PmdkKind, PmdkShutdown, store_pmdk_checksum};
 pub use pmdk_log::PmdkLog;
+pub use pmdk_part_header::{PmdkFeatures, PmdkPartHeader, PmdkShutdownRecord};
 pub use raw_volume::{RawVolume, RawVolumeError, VolumeClass, store_raw_volume_checksum};
 pub use record::{
     ChecksumSeed, ENTRY_WORDS_MAX, Entries, Entry, EntryError, RECORD_HEADER_WORDS, RECORD_LINE_WORDS,

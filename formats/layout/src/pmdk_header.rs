@@ -11,17 +11,17 @@ use zerocopy::byteorder::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 /// Bytes of a header.
-const LEN: usize = 4096;
+pub(crate) const LEN: usize = 4096;
 /// Offset from which a short checksum takes all bytes as zeros.
 const SHORT_LEN: usize = 2048;
 /// The feature bit of pool sets with a single header.
-const SINGLE_HEADER: u32 = 1;
+pub(crate) const SINGLE_HEADER: u32 = 1;
 /// The feature bit of a short checksum.
-const SHORT_CHECKSUM: u32 = 2;
+pub(crate) const SHORT_CHECKSUM: u32 = 2;
 /// The feature bit of the shutdown state.
-const SHUTDOWN_STATE: u32 = 4;
+pub(crate) const SHUTDOWN_STATE: u32 = 4;
 /// The feature bit of those who look for bad blocks at open.
-const CHECK_BAD_BLOCKS: u32 = 1;
+pub(crate) const CHECK_BAD_BLOCKS: u32 = 1;
 /// Alignments of the types of C on every 64-bit machine that is known here.
 const ALIGNMENTS: u64 = 0x07f7_3777_7310;
 const CLASS_64_BITS: u8 = 2;
@@ -63,32 +63,32 @@ pub(crate) const TABLE: FormatTable = format_table!(
 
 #[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
-struct PmdkHeaderBytes {
-    signature: [u8; 8],
-    major: U32,
-    compat: U32,
-    incompat: U32,
-    ro_compat: U32,
-    poolset_uuid: [u8; 16],
-    uuid: [u8; 16],
-    prev_part: [u8; 16],
-    next_part: [u8; 16],
-    prev_replica: [u8; 16],
-    next_replica: [u8; 16],
-    created: U64,
+pub(crate) struct PmdkHeaderBytes {
+    pub(crate) signature: [u8; 8],
+    pub(crate) major: U32,
+    pub(crate) compat: U32,
+    pub(crate) incompat: U32,
+    pub(crate) ro_compat: U32,
+    pub(crate) poolset_uuid: [u8; 16],
+    pub(crate) uuid: [u8; 16],
+    pub(crate) prev_part: [u8; 16],
+    pub(crate) next_part: [u8; 16],
+    pub(crate) prev_replica: [u8; 16],
+    pub(crate) next_replica: [u8; 16],
+    pub(crate) created: U64,
     alignments: U64,
     class: u8,
     data: u8,
     arch_reserved: [u8; 4],
     machine: U16,
-    unused: [u8; 1904],
-    unused_2k: [u8; 1976],
-    shutdowns: U64,
+    pub(crate) unused: [u8; 1904],
+    pub(crate) unused_2k: [u8; 1976],
+    pub(crate) shutdowns: U64,
     devices: U64,
     is_dirty: u8,
     sds_reserved: [u8; 39],
     sds_checksum: U64,
-    checksum: U64,
+    pub(crate) checksum: U64,
 }
 
 const _: () = assert!(size_of::<PmdkHeaderBytes>() == LEN);
@@ -105,9 +105,10 @@ pub enum PmdkKind {
 }
 
 impl PmdkKind {
-    const ALL: [PmdkKind; 3] = [PmdkKind::Objects, PmdkKind::Blocks, PmdkKind::Log];
+    pub(crate) const ALL: [PmdkKind; 3] = [PmdkKind::Objects, PmdkKind::Blocks, PmdkKind::Log];
 
-    const fn signature(self) -> [u8; 8] {
+    /// Returns the first bytes of a header.
+    pub const fn signature(self) -> [u8; 8] {
         match self {
             PmdkKind::Objects => *b"PMEMOBJ\0",
             PmdkKind::Blocks => *b"PMEMBLK\0",
@@ -115,7 +116,13 @@ impl PmdkKind {
         }
     }
 
-    const fn major(self) -> u32 {
+    /// Returns the kind of the pool whose header begins with these bytes; `None` if no header does.
+    pub fn of_signature(start: &[u8]) -> Option<PmdkKind> {
+        PmdkKind::ALL.into_iter().find(|kind| start.starts_with(&kind.signature()))
+    }
+
+    /// Returns the number of the format that this code knows.
+    pub const fn major(self) -> u32 {
         match self {
             PmdkKind::Objects => 6,
             PmdkKind::Blocks | PmdkKind::Log => 1,
@@ -225,18 +232,9 @@ impl PmdkHeader {
     pub fn decode(bytes: &[u8]) -> Result<PmdkHeader, PmdkHeaderError> {
         let (raw, _) = PmdkHeaderBytes::ref_from_prefix(bytes)
             .map_err(|_| PmdkHeaderError::TooShort { len: bytes.len() as u64 })?;
-        let kind = PmdkKind::ALL
-            .into_iter()
-            .find(|kind| kind.signature() == raw.signature)
-            .ok_or(PmdkHeaderError::NotAPool { found: raw.signature })?;
-        let (want, found) = (raw.checksum(), raw.checksum.get());
-        if want != found {
-            return Err(PmdkHeaderError::Checksum { want, found });
-        }
-        let (major, known) = (raw.major.get(), kind.major());
-        if major != known {
-            return Err(PmdkHeaderError::Version { major, known });
-        }
+        let kind = raw.kind()?;
+        raw.check_checksum()?;
+        raw.check_version(kind)?;
         let incompat = raw.incompat.get() & !(SINGLE_HEADER | SHORT_CHECKSUM | SHUTDOWN_STATE);
         let ro_compat = raw.ro_compat.get();
         if (incompat, ro_compat) != (0, 0) {
@@ -272,12 +270,8 @@ impl PmdkHeader {
         (raw.uuid, raw.prev_part, raw.next_part) = (uuid, uuid, uuid);
         (raw.prev_replica, raw.next_replica) = (uuid, uuid);
         raw.created = self.created.into();
-        raw.alignments = ALIGNMENTS.into();
-        (raw.class, raw.data) = (CLASS_64_BITS, DATA_LITTLE_ENDIAN);
-        raw.machine = MACHINE.into();
-        let PmdkShutdown { shutdowns, devices, is_dirty } = self.shutdown.unwrap_or_default();
-        (raw.shutdowns, raw.devices, raw.is_dirty) = (shutdowns.into(), devices.into(), is_dirty.into());
-        raw.sds_checksum = raw.shutdown_checksum().into();
+        raw.set_machine();
+        raw.set_shutdown(self.shutdown.unwrap_or_default());
         raw.checksum = raw.checksum().into();
         zerocopy::transmute!(raw)
     }
@@ -294,11 +288,44 @@ pub fn store_pmdk_checksum(bytes: &mut [u8]) {
 }
 
 impl PmdkHeaderBytes {
-    fn has(&self, feature: u32) -> bool {
+    pub(crate) fn has(&self, feature: u32) -> bool {
         self.incompat.get() & feature != 0
     }
 
-    fn checksum(&self) -> u64 {
+    /// Returns the kind of the pool.
+    pub(crate) fn kind(&self) -> Result<PmdkKind, PmdkHeaderError> {
+        let found = self.signature;
+        PmdkKind::of_signature(&found).ok_or(PmdkHeaderError::NotAPool { found })
+    }
+
+    pub(crate) fn check_checksum(&self) -> Result<(), PmdkHeaderError> {
+        let (want, found) = (self.checksum(), self.checksum.get());
+        if want == found { Ok(()) } else { Err(PmdkHeaderError::Checksum { want, found }) }
+    }
+
+    pub(crate) fn check_version(&self, kind: PmdkKind) -> Result<(), PmdkHeaderError> {
+        let (major, known) = (self.major.get(), kind.major());
+        if major == known { Ok(()) } else { Err(PmdkHeaderError::Version { major, known }) }
+    }
+
+    pub(crate) fn set_machine(&mut self) {
+        self.alignments = ALIGNMENTS.into();
+        (self.class, self.data) = (CLASS_64_BITS, DATA_LITTLE_ENDIAN);
+        self.machine = MACHINE.into();
+    }
+
+    pub(crate) fn set_shutdown(&mut self, shutdown: PmdkShutdown) {
+        let PmdkShutdown { shutdowns, devices, is_dirty } = shutdown;
+        (self.shutdowns, self.devices, self.is_dirty) = (shutdowns.into(), devices.into(), is_dirty.into());
+        self.sds_checksum = self.shutdown_checksum().into();
+    }
+
+    /// Returns the bytes of the shutdown state.
+    pub(crate) fn shutdown_bytes(&self) -> &[u8] {
+        &self.as_bytes()[offset_of!(PmdkHeaderBytes, shutdowns)..offset_of!(PmdkHeaderBytes, checksum)]
+    }
+
+    pub(crate) fn checksum(&self) -> u64 {
         let hole = offset_of!(PmdkHeaderBytes, checksum);
         if !self.has(SHORT_CHECKSUM) {
             return fletcher64_with_hole(self.as_bytes(), hole);
@@ -309,21 +336,23 @@ impl PmdkHeaderBytes {
     }
 
     fn shutdown_checksum(&self) -> u64 {
-        let (start, hole) =
-            (offset_of!(PmdkHeaderBytes, shutdowns), offset_of!(PmdkHeaderBytes, sds_checksum));
-        fletcher64_with_hole(&self.as_bytes()[start..offset_of!(PmdkHeaderBytes, checksum)], hole - start)
+        let hole = offset_of!(PmdkHeaderBytes, sds_checksum) - offset_of!(PmdkHeaderBytes, shutdowns);
+        fletcher64_with_hole(self.shutdown_bytes(), hole)
+    }
+
+    /// Returns the shutdown state; `None` if its checksum is wrong.
+    pub(crate) fn sound_shutdown(&self) -> Option<PmdkShutdown> {
+        let (shutdowns, devices) = (self.shutdowns.get(), self.devices.get());
+        let is_sound = self.shutdown_checksum() == self.sds_checksum.get();
+        is_sound.then_some(PmdkShutdown { shutdowns, devices, is_dirty: self.is_dirty != 0 })
     }
 
     /// Returns the shutdown state, or that of a pool that was never open.
     fn shutdown(&self) -> PmdkShutdown {
-        if self.shutdown_checksum() != self.sds_checksum.get() {
-            return PmdkShutdown::default();
-        }
-        let (shutdowns, devices) = (self.shutdowns.get(), self.devices.get());
-        PmdkShutdown { shutdowns, devices, is_dirty: self.is_dirty != 0 }
+        self.sound_shutdown().unwrap_or_default()
     }
 
-    fn check_machine(&self) -> Result<(), InvalidField> {
+    pub(crate) fn check_machine(&self) -> Result<(), InvalidField> {
         let rule = |field, found: u64, want: u64| Want::Exactly(want).check(field, 0, found);
         rule("alignments", self.alignments.get(), ALIGNMENTS)?;
         rule("class", self.class.into(), CLASS_64_BITS.into())?;

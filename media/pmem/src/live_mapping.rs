@@ -68,12 +68,13 @@ impl LiveMapping {
         }
     }
 
-    /// Enters the mapping of `size` bytes at `base`, and returns its entry. The file stays open until the entry is released.
+    /// Enters the mapping of `size` bytes at `base`, and returns its entry. A file has the bytes at the offsets of the mapping, and
+    /// stays open until the entry is released.
     pub(crate) fn register(
         base: usize,
         size: usize,
         shared: bool,
-        source: Option<(BorrowedFd<'_>, &Path)>,
+        source: Option<(Option<BorrowedFd<'_>>, &Path)>,
     ) -> &'static LiveMapping {
         let free = FREE.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let live = free.unwrap_or_else(|| append(Box::leak(Box::new(LiveMapping::new()))));
@@ -88,7 +89,7 @@ impl LiveMapping {
             // ORDER: as above.
             lost.end.store(0, Ordering::Relaxed);
         }
-        let file = source.map_or(NO_FILE, |(file, _)| file.as_raw_fd());
+        let file = source.and_then(|(file, _)| file).map_or(NO_FILE, |file| file.as_raw_fd());
         // ORDER: as above.
         live.file.store(file, Ordering::Relaxed);
         // ORDER: as above.

@@ -1,6 +1,7 @@
 //! Real media: a mapped file, device or anonymous memory.
 
 use crate::chunks::PrivateChunks;
+use crate::memory::Content;
 use crate::memory_limit::memory_limit;
 use crate::network::network_file_system;
 use crate::reservation::{Reservation, page};
@@ -36,6 +37,7 @@ pub struct MappingOptions {
     durability: Option<Durability>,
     reserve: Option<u64>,
     private: bool,
+    in_children: bool,
     sysfs: Sysfs,
 }
 
@@ -77,6 +79,32 @@ struct Backing {
     flags: MapFlags,
     fixed_size: bool,
     devices: Vec<Device>,
+    /// The parts after the first file, in their order; see [`MappingOptions::map_parts`].
+    others: Vec<OtherPart>,
+}
+
+/// A file or a device-DAX node that is one of several parts of a medium.
+#[derive(Debug)]
+pub struct MappedPart {
+    /// The open file.
+    pub file: File,
+    /// Its path, for messages.
+    pub path: PathBuf,
+    /// Bytes at its start that are left out, whole pages. 0 for the first part.
+    pub skip: u64,
+    /// Bytes of it that are mapped, whole pages.
+    pub len: u64,
+}
+
+/// A mapped part after the first one.
+#[derive(Debug)]
+struct OtherPart {
+    file: File,
+    /// As [`Backing::drained`].
+    drained: File,
+    /// Offset of its first mapped byte in the medium.
+    start: u64,
+    skip: u64,
 }
 
 /// Properties of a file, found before it is mapped.
@@ -111,6 +139,13 @@ impl MappingOptions {
     /// the chunk, as large as the device's alignment.
     pub fn private_view(mut self) -> MappingOptions {
         self.private = true;
+        self
+    }
+
+    /// Lets the children of a fork use the mapping, as programs of PMDK do. A fork then copies page tables. Without that, see
+    /// [`Mapping`]. A child of a thread that forks while another one waits for a sync can't sync itself.
+    pub fn in_children(mut self) -> MappingOptions {
+        self.in_children = true;
         self
     }
 
@@ -156,7 +191,9 @@ impl MappingOptions {
         let (log_lock, drain_lock) = Default::default();
         let (flags, fixed_size) = (found.flags, found.fixed_size || self.private);
         let devices = found.devices;
-        let backing = Some(Backing { file, drained, log_lock, drain_lock, flags, fixed_size, devices });
+        let others = Vec::new();
+        let backing = Backing { file, drained, log_lock, drain_lock, flags, fixed_size, devices, others };
+        let backing = Some(backing);
         let (durability, failed, path) = (report.durability, AtomicI32::new(0), path.to_owned());
         Ok(Mapping {
             memory,
@@ -169,6 +206,82 @@ impl MappingOptions {
             dirty_shutdowns,
             growing: Mutex::default(),
         })
+    }
+
+    /// Maps parts of files, or of device-DAX nodes, back to back. The medium can't grow. Its durability is that of the
+    /// weakest part.
+    ///
+    /// # Errors
+    /// As [`map_file`](MappingOptions::map_file). `NotMappable` without a part, and for a private view of a device-DAX node;
+    /// `Io` of mmap with EINVAL if a part is not of whole pages, or not of the device's alignment.
+    pub fn map_parts(self, parts: Vec<MappedPart>) -> Result<Mapping, PmemError> {
+        let cpu = Cpu::detect()?;
+        let path = parts.first().map(|part| part.path.clone()).unwrap_or_default();
+        let found = parts.iter().map(|part| self.find(&part.file, &part.path));
+        let found = found.collect::<Result<Vec<_>, _>>()?;
+        let weakest = found.iter().map(|found| &found.report).min_by_key(|report| report.durability);
+        let weakest = weakest.ok_or_else(|| PmemError::NotMappable { path: path.clone() })?.clone();
+        let report = self.decide(weakest, cpu, &path)?;
+        if report.durability == Durability::Commit && found.iter().any(|found| found.fixed_size) {
+            return Err(PmemError::FixedSize { path });
+        }
+        if let Some(at) = found.iter().position(|found| found.chunk.is_some()) {
+            return Err(PmemError::NotMappable { path: parts[at].path.clone() });
+        }
+        let memory = self.map_all(&found, &parts)?;
+        let starts = parts.iter().scan(0, |next, part| Some(std::mem::replace(next, *next + part.len)));
+        let bad = found.iter().zip(&parts).zip(starts).flat_map(|((found, part), start)| {
+            let bad = known_bad(&found.devices, found.fixed_size, found.len, &part.file).into_iter();
+            let (skip, end) = (part.skip, part.skip + part.len);
+            let inside = bad.map(move |range| range.start.max(skip)..range.end.min(end));
+            let inside = inside.filter(|range| range.start < range.end);
+            inside.map(move |range| range.start - skip + start..range.end - skip + start)
+        });
+        memory.set_bad(bad.collect());
+        let counts =
+            found.iter().flat_map(|found| &found.devices).map(|device| self.sysfs.dirty_shutdowns(device));
+        let dirty_shutdowns =
+            if found.iter().any(|found| found.devices.is_empty()) { None } else { counts.sum() };
+        let backing = Some(Backing::of_parts(parts, found)?);
+        let (durability, failed, growing) = (report.durability, AtomicI32::new(0), Mutex::default());
+        Ok(Mapping { memory, cpu, durability, failed, report, path, backing, dirty_shutdowns, growing })
+    }
+
+    /// Reserves address space, and maps all parts.
+    fn map_all(&self, found: &[FileProperties], parts: &[MappedPart]) -> Result<Memory, PmemError> {
+        let refused = |path: &Path, error: io::Error| PmemError::io("mmap", path, &error);
+        let [first, ..] = parts else { return Err(PmemError::NotMappable { path: PathBuf::new() }) };
+        let whole_pages = |part: &MappedPart| (part.skip | part.len).is_multiple_of(page() as u64);
+        if let Some(part) = parts.iter().find(|part| !whole_pages(part)) {
+            return Err(refused(&part.path, Errno::INVAL.into()));
+        }
+        let len = parts.iter().try_fold(0_u64, |sum, part| sum.checked_add(part.len));
+        let Some(len) = len.and_then(|len| usize::try_from(len).ok()) else {
+            return Err(refused(&first.path, Errno::NOMEM.into()));
+        };
+        let wide = usize::try_from(self.reserve.unwrap_or(0)).unwrap_or(usize::MAX).max(len);
+        let wide = wide.checked_next_multiple_of(page()).unwrap_or(len);
+        let align = found.iter().map(|found| found.align).max().unwrap_or(LARGE_PAGE);
+        let reservation = Reservation::inaccessible(wide, align)
+            // As for one file: without the addresses to grow, the medium can be used.
+            .or_else(|_| Reservation::inaccessible(len, align))
+            .map_err(|error| refused(&first.path, error))?;
+        let mut start = 0;
+        for (found, part) in found.iter().zip(parts) {
+            let pages = start..start + part.len as usize;
+            start = pages.end;
+            reservation
+                .open_file(pages, part.file.as_fd(), part.skip, READ_WRITE, found.flags)
+                .map_err(|error| refused(&part.path, error))?;
+        }
+        let advice = |error: io::Error| PmemError::io("madvise", &first.path, &error);
+        expect_reads(&reservation, len).map_err(advice)?;
+        if self.content().is_left_out_of_children() {
+            reservation.exclude_from_fork().map_err(advice)?;
+        }
+        // Only then a byte of the medium is at the same offset of the file.
+        let file = (parts.len() == 1 && first.skip == 0).then(|| first.file.as_fd());
+        Ok(Memory::from_reservation(reservation, len as u64, self.content(), Some((file, &first.path))))
     }
 
     /// Maps `len` bytes of zeroed anonymous memory. The caller must request a durability, `none` or another one.
@@ -284,6 +397,11 @@ impl MappingOptions {
         })
     }
 
+    /// Returns the kind of the pages of a file.
+    fn content(&self) -> Content {
+        if self.private { Content::PrivateView } else { Content::Shared { in_children: self.in_children } }
+    }
+
     /// Reserves address space, and maps the file at its start.
     fn map(&self, found: &FileProperties, file: &File, path: &Path) -> Result<Memory, PmemError> {
         let refused = |error: io::Error| PmemError::io("mmap", path, &error);
@@ -310,14 +428,13 @@ impl MappingOptions {
                 reservation,
                 found.len,
                 chunks,
-                Some((file.as_fd(), path)),
+                Some((Some(file.as_fd()), path)),
             ));
         }
-        let shared = !self.private;
-        if shared {
+        if self.content().is_left_out_of_children() {
             reservation.exclude_from_fork().map_err(|error| PmemError::io("madvise", path, &error))?;
         }
-        Ok(Memory::from_reservation(reservation, found.len, shared, Some((file.as_fd(), path))))
+        Ok(Memory::from_reservation(reservation, found.len, self.content(), Some((Some(file.as_fd()), path))))
     }
 }
 
@@ -386,7 +503,10 @@ impl Mapping {
             let end = pages.end;
             reservation.open_file(pages, backing.file.as_fd(), offset, READ_WRITE, backing.flags)?;
             expect_reads(reservation, end)?;
-            reservation.exclude_from_fork()
+            match self.memory.content().is_left_out_of_children() {
+                true => reservation.exclude_from_fork(),
+                false => Ok(()),
+            }
         });
         grown.map_err(|error| {
             // Report the first error. A file that stays longer does no harm.
@@ -417,7 +537,7 @@ impl Mapping {
             return Ok(false);
         };
         self.check_sync_allowed()?;
-        if self.memory.range_address(at, len as usize).is_none() {
+        if self.memory.range_address(at, len as usize).is_none() || !backing.others.is_empty() {
             return Ok(false);
         }
         if punch_hole(&backing.file, at.get(), len).is_err() {
@@ -438,7 +558,7 @@ impl Mapping {
     /// # Cost
     /// One or two system calls.
     pub fn hole_end(&self, at: PoolOffset) -> Option<PoolOffset> {
-        let file = &self.backing.as_ref()?.file;
+        let file = &self.backing.as_ref().filter(|backing| backing.others.is_empty())?.file;
         match rfs::seek(file, rfs::SeekFrom::Data(at.get())) {
             Ok(end) => (end > at.get()).then(|| PoolOffset::new(end)),
             // No data follows: a hole up to the end, or after the end of the file.
@@ -520,6 +640,49 @@ impl Mapping {
     }
 }
 
+impl Backing {
+    /// Takes over mapped parts, of which there is at least one.
+    fn of_parts(parts: Vec<MappedPart>, found: Vec<FileProperties>) -> Result<Backing, PmemError> {
+        let mut start = 0;
+        let mut files = Vec::new();
+        for MappedPart { file, path, skip, len } in parts {
+            let drained = reopened(&file).map_err(|error| PmemError::io("dup", &path, &error))?;
+            files.push(OtherPart { file, drained, start, skip });
+            start += len;
+        }
+        let flags = found.first().map_or(MapFlags::SHARED, |found| found.flags);
+        let devices = found.into_iter().flat_map(|found| found.devices).collect();
+        let others = files.split_off(1);
+        let OtherPart { file, drained, .. } = files.remove(0);
+        let (log_lock, drain_lock) = Default::default();
+        Ok(Backing { file, drained, log_lock, drain_lock, flags, fixed_size: true, devices, others })
+    }
+
+    /// Waits until the files are durable, of all parts.
+    fn write_back(&self) -> rustix::io::Result<()> {
+        let others = self.others.iter().map(|part| &part.drained);
+        std::iter::once(&self.drained)
+            .chain(others)
+            .try_for_each(|file| retry_on_intr(|| rfs::fdatasync(file)))
+    }
+
+    /// Writes bytes to the parts that have them. Each is durable when its call returns.
+    fn write_synced(&self, at: u64, bytes: &[u8]) -> rustix::io::Result<()> {
+        let first_end = self.others.first().map_or(u64::MAX, |part| part.start);
+        let first = std::iter::once((&self.file, 0, 0, first_end));
+        let ends = self.others.iter().skip(1).map(|part| part.start).chain([u64::MAX]);
+        let others = self.others.iter().zip(ends).map(|(part, end)| (&part.file, part.start, part.skip, end));
+        for (file, start, skip, end) in first.chain(others) {
+            let (from, to) = (at.max(start), (at + bytes.len() as u64).min(end));
+            if from < to {
+                let bytes = &bytes[(from - at) as usize..(to - at) as usize];
+                write_synced(file.as_fd(), from - start + skip, bytes)?;
+            }
+        }
+        Ok(())
+    }
+}
+
 impl Medium for Mapping {
     #[inline]
     fn memory(&self) -> &Memory {
@@ -583,9 +746,10 @@ impl Medium for Mapping {
                 Ok(())
             }
             Durability::Commit if bugs::DRAIN_NOT_SYNCED.is_active() => Ok(()),
-            Durability::Commit => self.backing.as_ref().map_or(Ok(()), |backing| {
-                self.with_lock(&backing.drain_lock, || retry_on_intr(|| rfs::fdatasync(&backing.drained)))
-            }),
+            Durability::Commit => self
+                .backing
+                .as_ref()
+                .map_or(Ok(()), |backing| self.with_lock(&backing.drain_lock, || backing.write_back())),
             Durability::None => Ok(()),
         }
     }
@@ -601,7 +765,7 @@ impl Medium for Mapping {
             Some(backing) if self.durability == Durability::Commit => {
                 self.with_lock(&backing.log_lock, || {
                     // ORDER: the log bytes are durable before the caller stores the changes that they describe.
-                    write_synced(backing.file.as_fd(), at.get(), bytes)
+                    backing.write_synced(at.get(), bytes)
                 })
             }
             _ => self.log_store(at, bytes),

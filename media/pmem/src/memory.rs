@@ -33,8 +33,26 @@ pub struct Memory {
     /// Ranges that the kernel lists as lost; `live` holds the ranges that faults have shown.
     bad: RwLock<Vec<Range<u64>>>,
     growing: Mutex<()>,
-    is_private_view: bool,
+    content: Content,
     reservation: Reservation,
+}
+
+/// The kind of the pages of a memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Content {
+    /// Memory of this process.
+    Anonymous,
+    /// A file or device, of which this process has copies of the pages that it stores to.
+    PrivateView,
+    /// The pages of a file or device. `in_children` if the children of a fork may use them, too.
+    Shared { in_children: bool },
+}
+
+impl Content {
+    /// Returns true if a child of a fork must not touch the pages.
+    pub(crate) fn is_left_out_of_children(self) -> bool {
+        self == Content::Shared { in_children: false }
+    }
 }
 
 // SAFETY: - the mapping belongs to no thread.
@@ -50,7 +68,7 @@ impl Memory {
     /// Fails with the error of mmap(2).
     pub fn anonymous(len: u64) -> io::Result<Memory> {
         let reservation = Reservation::accessible(page_len(len)?.max(page()))?;
-        Ok(Memory::from_reservation(reservation, len, false, None))
+        Ok(Memory::from_reservation(reservation, len, Content::Anonymous, None))
     }
 
     /// Maps zeroed memory of `len` bytes without a file. It can [`grow`](Memory::grow) to `reserved` bytes.
@@ -61,7 +79,7 @@ impl Memory {
         let size = page_len(len.max(reserved))?.max(page());
         let reservation = Reservation::inaccessible(size, page())?;
         reservation.open_anonymous(0..page_len(len)?)?;
-        Ok(Memory::from_reservation(reservation, len, false, None))
+        Ok(Memory::from_reservation(reservation, len, Content::Anonymous, None))
     }
 
     /// Maps zeroed memory of `len` bytes without a file. It loses what `loss_model` says. For simulators.
@@ -79,37 +97,23 @@ impl Memory {
     }
 
     /// Takes the first `len` bytes of `reservation`, which the caller has opened, from the file at a path, which stays open for
-    /// longer than the memory lives. `shared` keeps the memory from the
-    /// children of a fork.
+    /// longer than the memory lives. Bytes of the file are at the offsets of the memory, if there is one.
     pub(crate) fn from_reservation(
         reservation: Reservation,
         len: u64,
-        shared: bool,
-        source: Option<(BorrowedFd<'_>, &Path)>,
+        content: Content,
+        source: Option<(Option<BorrowedFd<'_>>, &Path)>,
     ) -> Memory {
         assert!(len <= reservation.size() as u64);
         fixup::install();
         let base = reservation.base();
-        let live =
-            LiveMapping::register(base.as_ptr().expose_provenance(), reservation.size(), shared, source);
+        let (start, is_revoked_by_fork) =
+            (base.as_ptr().expose_provenance(), content.is_left_out_of_children());
+        let live = LiveMapping::register(start, reservation.size(), is_revoked_by_fork, source);
         let (bad, growing) = Default::default();
         let [len, loadable, storable] = [len; 3].map(AtomicU64::new);
-        // A private view has a file and is not shared.
-        let is_private_view = source.is_some() && !shared;
         let (loss_model, chunks) = (None, None);
-        Memory {
-            base,
-            len,
-            loadable,
-            storable,
-            loss_model,
-            chunks,
-            live,
-            bad,
-            growing,
-            is_private_view,
-            reservation,
-        }
+        Memory { base, len, loadable, storable, loss_model, chunks, live, bad, growing, content, reservation }
     }
 
     /// Takes a shared mapping that is open for reading only. A store goes to a private copy of its chunk.
@@ -117,9 +121,9 @@ impl Memory {
         reservation: Reservation,
         len: u64,
         chunks: PrivateChunks,
-        source: Option<(BorrowedFd<'_>, &Path)>,
+        source: Option<(Option<BorrowedFd<'_>>, &Path)>,
     ) -> Memory {
-        let mut memory = Memory::from_reservation(reservation, len, false, source);
+        let mut memory = Memory::from_reservation(reservation, len, Content::PrivateView, source);
         (memory.storable, memory.chunks) = (AtomicU64::new(0), Some(chunks));
         memory
     }
@@ -174,7 +178,12 @@ impl Memory {
 
     /// Returns true for a private view of a file or device. Its stores are lost with the memory.
     pub fn is_private_view(&self) -> bool {
-        self.is_private_view
+        self.content == Content::PrivateView
+    }
+
+    /// Returns the kind of the pages.
+    pub(crate) fn content(&self) -> Content {
+        self.content
     }
 
     /// Returns the length in bytes up to which the memory can grow.

@@ -28,6 +28,7 @@ pub mod monitor_config;
 pub mod nbd_session;
 pub mod nfit;
 pub mod pmdk_header;
+pub mod pmdk_set;
 pub mod raw_volume;
 pub mod record;
 pub mod sealed_passphrase;
@@ -90,6 +91,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "nbd_session", run: nbd_session::run, seeds: nbd_session::seeds },
     Target { name: "nfit", run: nfit::run, seeds: nfit::seeds },
     Target { name: "pmdk_header", run: pmdk_header::run, seeds: pmdk_header::seeds },
+    Target { name: "pmdk_set", run: pmdk_set::run, seeds: pmdk_set::seeds },
     Target { name: "raw_volume", run: raw_volume::run, seeds: raw_volume::seeds },
     Target { name: "record", run: record::run, seeds: record::seeds },
     Target { name: "sealed_passphrase", run: sealed_passphrase::run, seeds: sealed_passphrase::seeds },

@@ -1,7 +1,10 @@
 //! The header of a pool of PMDK: any bytes decode to an error, or to a header that survives a round trip.
 
 use crate::page;
-use lode_layout::{PmdkBlk, PmdkHeader, PmdkKind, PmdkLog, PmdkShutdown, PoolOffset, store_pmdk_checksum};
+use lode_layout::{
+    PmdkBlk, PmdkHeader, PmdkKind, PmdkLog, PmdkPartHeader, PmdkShutdown, PmdkShutdownRecord, PoolOffset,
+    store_pmdk_checksum,
+};
 use uuid::Uuid;
 
 /// Reads the bytes as they are, and again with a valid checksum, as a hostile writer could leave them. Then their start
@@ -30,6 +33,25 @@ fn check(bytes: &[u8]) {
         Ok(header) => assert_eq!(PmdkHeader::decode(&header.encode()), Ok(header)),
         Err(error) => assert!(!error.to_string().is_empty()),
     }
+    match PmdkPartHeader::decode(bytes) {
+        Ok(header) => {
+            let shutdown = match header.shutdown {
+                PmdkShutdownRecord::Torn => PmdkShutdownRecord::Empty,
+                other => other,
+            };
+            let want = PmdkPartHeader { shutdown, ..header };
+            let whole = header.encode();
+            assert_eq!(PmdkPartHeader::decode(&whole), Ok(want));
+            let mut unsigned = whole;
+            unsigned[..8].fill(0);
+            // Unknown features that may be ignored, or make it read-only, are in no header that we write.
+            if header.features.compat <= 1 && header.features.ro_compat == 0 {
+                assert!(PmdkPartHeader::is_unsigned(&unsigned, header.kind));
+            }
+        }
+        // A pool of a single file is a part of itself.
+        Err(error) => assert!(!error.to_string().is_empty() && PmdkHeader::decode(bytes).is_err()),
+    }
 }
 
 /// Returns the header of a pool of each kind: a new one, one that was open in a crash, and one without features. Then the
@@ -40,6 +62,11 @@ pub fn seeds() -> Vec<(&'static str, Vec<u8>)> {
     let objects = PmdkHeader { shutdown: Some(dirty), ..new(PmdkKind::Objects) };
     let log = PmdkHeader { has_short_checksum: false, shutdown: None, ..new(PmdkKind::Log) };
     let bytes = |header: PmdkHeader| header.encode().to_vec();
+    let part = PmdkPartHeader {
+        next_part: Uuid::from_u128(3),
+        prev_replica: Uuid::from_u128(4),
+        ..PmdkPartHeader::decode(&objects.encode()).expect("a sound header")
+    };
     let size = PmdkLog::SIZE_MIN;
     let descriptor = PmdkLog { end: PoolOffset::new(size), write: PmdkLog::START.plus(5) };
     let descriptor = [&size.to_le_bytes()[..], &descriptor.encode()].concat();
@@ -48,6 +75,7 @@ pub fn seeds() -> Vec<(&'static str, Vec<u8>)> {
         ("objects", bytes(objects)),
         ("log", bytes(log)),
         ("log_descriptor", descriptor),
+        ("part", part.encode().to_vec()),
     ]
 }
 
@@ -64,11 +92,12 @@ mod test {
                 assert!(PmdkLog::decode(descriptor, u64::from_le_bytes(*size)).is_ok());
                 continue;
             }
-            assert!(PmdkHeader::decode(&bytes).is_ok(), "{name}");
+            assert!(PmdkPartHeader::decode(&bytes).is_ok(), "{name}");
+            assert_eq!(PmdkHeader::decode(&bytes).is_ok(), name != "part", "{name}");
             bytes[0x18] ^= 1;
-            assert!(PmdkHeader::decode(&bytes).is_err(), "{name}");
+            assert!(PmdkPartHeader::decode(&bytes).is_err(), "{name}");
             store_pmdk_checksum(&mut bytes);
-            assert!(PmdkHeader::decode(&bytes).is_ok(), "{name}");
+            assert!(PmdkPartHeader::decode(&bytes).is_ok(), "{name}");
         }
     }
 }

@@ -21,7 +21,7 @@ pub struct LockHolder {
 
 impl LockHolder {
     /// Finds a process that holds a lock on the inode, in /proc/locks. Prefers a writer to a reader.
-    pub(crate) fn find(device: u64, inode: u64) -> Option<LockHolder> {
+    pub fn find(device: u64, inode: u64) -> Option<LockHolder> {
         let (pid, writes) = (0..READS_MAX)
             .find_map(|_| parse_locks(&fs::read_to_string("/proc/locks").ok()?, device, inode))?;
         let command = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();

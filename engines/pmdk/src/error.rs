@@ -1,0 +1,345 @@
+//! Errors of pools of PMDK.
+
+use crate::set_file::SetFileError;
+use lode_layout::{PmdkHeaderError, PmdkKind};
+use lode_pmem::{Fault, LockHolder, PmemError, SyncError};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The reason why a pool of PMDK could not be made, opened or closed. Each names the file that it is about.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PmdkError {
+    /// The kernel refused a call.
+    #[error("{}: {op}: {}", .path.display(), io::Error::from_raw_os_error(*.errno))]
+    Io {
+        /// The system call.
+        op: &'static str,
+        /// The file of the call.
+        path: PathBuf,
+        /// The error number.
+        errno: i32,
+    },
+    /// The text of the set file breaks a rule.
+    #[error("{}: {error}", .path.display())]
+    SetFile {
+        /// The set file.
+        path: PathBuf,
+        /// The line, and its fault.
+        #[source]
+        error: SetFileError,
+    },
+    /// The set file is sound, and describes no pool that can be.
+    #[error("{}: {error}", .path.display())]
+    Set {
+        /// The set file.
+        path: PathBuf,
+        /// The rule that the set breaks.
+        #[source]
+        error: SetError,
+    },
+    /// Another handle has the part open.
+    #[error(
+        "flock \"{}\": Resource temporarily unavailable: {}; close the pool there first", .path.display(),
+        .holder.as_ref().map_or_else(|| "another process has it open".to_owned(), |holder| format!("it is open in {holder}"))
+    )]
+    InUse {
+        /// The part.
+        path: PathBuf,
+        /// The process that has it open, if it is known.
+        holder: Option<LockHolder>,
+    },
+    /// The header of a part can't be used.
+    #[error("{}: {}: {error}", .path.display(), pmdk_words(.error))]
+    Header {
+        /// The part.
+        path: PathBuf,
+        /// The reason.
+        #[source]
+        error: PmdkHeaderError,
+    },
+    /// The pool belongs to another library.
+    #[error("{}: wrong pool type: \"{}\", the pool is to be \"{}\"", .path.display(), word(*.found), word(*.want))]
+    Kind {
+        /// The part.
+        path: PathBuf,
+        /// The kind that was asked for.
+        want: PmdkKind,
+        /// The kind of the pool.
+        found: PmdkKind,
+    },
+    /// The headers of the parts do not fit together.
+    #[error("{}: {fault}", .path.display())]
+    Chain {
+        /// The first part that does not fit.
+        path: PathBuf,
+        /// The rule that it breaks.
+        fault: ChainFault,
+    },
+    /// The file has another size than the set file says.
+    #[error(
+        "file size does not match config: {}, {found} != {want}; write its size of {found} bytes into the set file, or \
+         restore the file", .path.display()
+    )]
+    PartSize {
+        /// The part.
+        path: PathBuf,
+        /// The size of the set file, in bytes.
+        want: u64,
+        /// The size of the file.
+        found: u64,
+    },
+    /// The part is too small for any pool.
+    #[error("{}: size {found} smaller than {min}, the least that a part can have", .path.display())]
+    PartTooSmall {
+        /// The part.
+        path: PathBuf,
+        /// Its size in bytes.
+        found: u64,
+        /// The least size.
+        min: u64,
+    },
+    /// The pool is too small for its kind.
+    #[error("{}: net pool size {found} smaller than {min}, the least for this kind of pool", .path.display())]
+    TooSmall {
+        /// The set file or file.
+        path: PathBuf,
+        /// The net size in bytes.
+        found: u64,
+        /// The least size.
+        min: u64,
+    },
+    /// The part is neither a regular file nor a device-DAX node.
+    #[error("{}: neither an ordinary file nor a device-DAX node; give one of these", .path.display())]
+    NotAFile {
+        /// The path.
+        path: PathBuf,
+    },
+    /// A new pool was to be made where something is.
+    #[error("file {} already exists; choose another name, or remove it", .path.display())]
+    Exists {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A new pool was to be made of a part that is in use.
+    #[error(
+        "{}: Non-empty file detected: the first 4096 bytes of a part of a new pool must be zeros; choose another file, or \
+         remove it", .path.display()
+    )]
+    NotEmpty {
+        /// The part.
+        path: PathBuf,
+    },
+    /// Memory of a part is lost.
+    #[error(
+        "{}: pool set contains bad blocks and cannot be {}: {count} ranges are lost, the first at byte {first}; restore the \
+         part from a backup or a replica", .path.display(), if *.is_new { "created" } else { "opened" }
+    )]
+    BadBlocks {
+        /// The part.
+        path: PathBuf,
+        /// Number of lost ranges.
+        count: usize,
+        /// Offset of the first in the file.
+        first: u64,
+        /// True if the pool was to be made.
+        is_new: bool,
+    },
+    /// PMDK was stopped while it repaired bad blocks.
+    #[error(
+        "a bad block recovery file exists: {}; run 'pmempool sync --bad-blocks' to finish the repair", .path.display()
+    )]
+    RecoveryFile {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The modules lost power with stores in flight while the pool was open, or the pool was moved while it was open.
+    #[error(
+        "{}: an ADR failure was detected, the pool might be corrupted: it was open when its modules lost power with stores in \
+         flight, or was moved to other modules; run 'pmempool check --repair', or restore it from a replica", .path.display()
+    )]
+    UnsafeShutdown {
+        /// The first part of the replica.
+        path: PathBuf,
+    },
+    /// The part can't be mapped.
+    #[error(transparent)]
+    Medium(#[from] PmemError),
+    /// Memory that was needed is lost.
+    #[error("{}: {fault}", .path.display())]
+    Memory {
+        /// The set file or file.
+        path: PathBuf,
+        /// The range, and the reason.
+        #[source]
+        fault: Fault,
+    },
+    /// A sync failed: what was being written is in doubt.
+    #[error("{}: {error}; look for errors of the device in the kernel's log, then open the pool again", .path.display())]
+    Drain {
+        /// The set file or file.
+        path: PathBuf,
+        /// The kernel's error.
+        #[source]
+        error: SyncError,
+    },
+    /// A test stopped the creation here, as a kill does.
+    #[cfg(feature = "explore")]
+    #[error("stopped by a test")]
+    Stopped,
+}
+
+/// Rules of pool sets that concern more than one line.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SetError {
+    /// The set has replicas, and pools of this kind have none.
+    #[error("replication not supported: only pools of objects have replicas; remove the REPLICA lines")]
+    Replication,
+    /// The option NOHDRS.
+    #[error("the NOHDRS poolset option is not supported for local poolsets; remove it")]
+    NoHeaders,
+    /// Folders and files in one set.
+    #[error("cannot mix directories and files in a set")]
+    Mixed,
+    /// A folder that is named twice.
+    #[error("cannot use the same directory twice: {}", .0.display())]
+    DirectoryTwice(PathBuf),
+    /// Folders without SINGLEHDR.
+    #[error(
+        "directory based pools are not supported for poolsets with headers (without SINGLEHDR option); add OPTION SINGLEHDR"
+    )]
+    DirectoryHeaders,
+    /// A file that is named twice, perhaps by two paths.
+    #[error("{} is a part twice: each part must be a file of its own", .0.display())]
+    PartTwice(PathBuf),
+    /// A part that is the set file itself, or another set file.
+    #[error("{} is a set file; a part must be a file of data", .0.display())]
+    PartIsSet(PathBuf),
+    /// Device-DAX nodes and files in one replica.
+    #[error("either all the parts must be Device DAX or none")]
+    DevicesMixed,
+    /// Several device-DAX nodes with pages that are too large to leave a header out.
+    #[error("Multiple DAX devices with alignment other than 4KB. Use the SINGLEHDR poolset option.")]
+    DeviceAlignment,
+    /// AUTO for a file.
+    #[error("cannot determine size of a part: {}: AUTO is for device-DAX nodes; write the size of the file", .0.display())]
+    AutoSize(PathBuf),
+    /// The folders of the set hold no part.
+    #[error("no parts in replicas: no file NNNNNN.pmem is in {}", .0.display())]
+    Empty(PathBuf),
+    /// A part in the middle is missing.
+    #[error("part {index} is missing in {}; restore it", .directory.display())]
+    Missing {
+        /// Number of the part.
+        index: usize,
+        /// A folder in which it may be.
+        directory: PathBuf,
+    },
+    /// The parts of a folder have become larger than the set file reserves.
+    #[error(
+        "address space reservation too small: {need} bytes of parts, {reserved} in the set file; write a larger size there"
+    )]
+    Reservation {
+        /// Bytes of all parts.
+        need: u64,
+        /// Bytes in the set file.
+        reserved: u64,
+    },
+    /// The sizes of the parts are more than 2^64 - 1 bytes together.
+    #[error("the parts are too large together")]
+    TooLarge,
+}
+
+/// Rules between the headers of a pool set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ChainFault {
+    /// A part of another pool.
+    #[error(
+        "wrong pool set UUID: the part belongs to another pool than the first part; give the parts of one pool"
+    )]
+    PoolSet,
+    /// The parts are in another order, or one is left out, or from another replica.
+    #[error("wrong part UUID: the parts of the set file are not those of the pool, in their order")]
+    Part,
+    /// The replicas are in another order, or one is left out.
+    #[error("wrong replica UUID: the replicas of the set file are not those of the pool, in their order")]
+    Replica,
+    /// A part whose features differ from those of the first part.
+    #[error("incompatible feature flags: they are not those of the first part")]
+    Features,
+    /// SINGLEHDR in the set file, and not in the pool, or the other way round.
+    #[error(
+        "poolset file options do not match incompat feature flags: the pool was made {} OPTION SINGLEHDR",
+        if *.has_single_header { "with" } else { "without" }
+    )]
+    SingleHeader {
+        /// True if the pool has the feature.
+        has_single_header: bool,
+    },
+}
+
+/// Returns PMDK's words for a header that can't be used: programs look for them.
+fn pmdk_words(error: &PmdkHeaderError) -> String {
+    match error {
+        PmdkHeaderError::NotAPool { found: [0, 0, 0, 0, 0, 0, 0, 0] } => {
+            "invalid major version (0)".to_owned()
+        }
+        PmdkHeaderError::NotAPool { found } => format!("wrong pool type: \"{}\"", found.escape_ascii()),
+        PmdkHeaderError::Version { major, known } => {
+            format!("pool version {major} (library expects {known})")
+        }
+        PmdkHeaderError::Features { incompat, .. } => {
+            format!("unsafe to continue due to unknown incompat features: {incompat:#x}")
+        }
+        PmdkHeaderError::Checksum { .. } => "invalid checksum of pool header".to_owned(),
+        PmdkHeaderError::Field(_) => "wrong architecture flags".to_owned(),
+        _ => "the pool can't be used".to_owned(),
+    }
+}
+
+fn word(kind: PmdkKind) -> &'static str {
+    match kind {
+        PmdkKind::Objects => "PMEMOBJ",
+        PmdkKind::Blocks => "PMEMBLK",
+        PmdkKind::Log => "PMEMLOG",
+    }
+}
+
+impl PmdkError {
+    /// Returns true if the pool is damaged, and not only used wrongly.
+    pub fn is_damage(&self) -> bool {
+        match self {
+            PmdkError::Header { error, .. } => {
+                matches!(error, PmdkHeaderError::Checksum { .. } | PmdkHeaderError::Field(_))
+            }
+            PmdkError::BadBlocks { is_new, .. } => !is_new,
+            PmdkError::UnsafeShutdown { .. } | PmdkError::Memory { .. } | PmdkError::RecoveryFile { .. } => {
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Returns a function that makes an error of a refused call.
+    pub(crate) fn io(op: &'static str, path: &Path) -> impl Fn(io::Error) -> PmdkError {
+        move |error| PmdkError::Io { op, path: path.to_owned(), errno: error.raw_os_error().unwrap_or(0) }
+    }
+
+    pub(crate) fn errno(op: &'static str, path: &Path) -> impl Fn(rustix::io::Errno) -> PmdkError {
+        move |errno| PmdkError::Io { op, path: path.to_owned(), errno: errno.raw_os_error() }
+    }
+
+    pub(crate) fn set(path: &Path) -> impl Fn(SetError) -> PmdkError {
+        move |error| PmdkError::Set { path: path.to_owned(), error }
+    }
+
+    pub(crate) fn drain(path: &Path) -> impl Fn(SyncError) -> PmdkError {
+        move |error| PmdkError::Drain { path: path.to_owned(), error }
+    }
+
+    pub(crate) fn memory(path: &Path) -> impl Fn(Fault) -> PmdkError {
+        move |fault| PmdkError::Memory { path: path.to_owned(), fault }
+    }
+}

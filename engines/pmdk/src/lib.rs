@@ -1,0 +1,54 @@
+//! Layer 3: what all pools of PMDK have in common, those of objects, of blocks and of a log.
+//!
+//! ```text
+//!   engines, libraries of C           content: what the pool holds
+//!        |  create, open, close             |  Medium: store, flush, drain
+//!   PmdkPool ----------------------------> PoolMedium       master and replicas
+//!        |  set file: SetFile, parts       |  mappings: parts back to back
+//!        |  headers: chain, features, shutdown state
+//!   lode-layout, lode-pmem           bytes; mappings, sysfs
+//! ```
+//!
+//! It does: read set files, and headers in PMDK's order of checks; make all parts of a pool or none; lock parts as PMDK does;
+//! map them back to back; keep the shutdown state; look for bad blocks; copy what is made durable to local replicas. It does
+//! not: know the content of a pool, need libndctl, let a pool grow, start a thread, or print. Replicas on other machines are
+//! refused by name.
+//!
+//! # From an open to its first store
+//!
+//! 1. [`PmdkPool::open`] reads the set file, or takes the file as its only part.
+//! 2. Each part is opened and locked. If the creation of the pool was interrupted after its first part existed, the others are
+//!    completed now: the head of `create.rs` has the table.
+//! 3. The headers are read and compared: kind, format, features, checksum, machine, then the links between parts and replicas.
+//! 4. Lost memory is looked for, if the pool asks for it. Each replica is mapped.
+//! 5. The shutdown state is compared with the modules, and the mark of an open pool is stored and drained.
+//!
+//! # Cost
+//!
+//! A flush of a pool without replicas is that of its mapping. With replicas it also copies the range, under a lock.
+#![forbid(unsafe_code)]
+
+mod bad_blocks;
+mod chain;
+mod create;
+mod error;
+mod locked_part;
+mod pool;
+mod pool_medium;
+mod pool_set;
+mod set_file;
+mod set_size;
+mod shutdown_state;
+mod staged_part;
+mod stops;
+
+pub use create::CreateOptions;
+pub use error::{ChainFault, PmdkError, SetError};
+pub use locked_part::PmdkAccess;
+pub use pool::{OpenOptions, PmdkPool};
+pub use pool_medium::PoolMedium;
+pub use pool_set::{Part, PoolSet, Replica};
+pub use set_file::{SetFault, SetFile, SetFileError, SetPart};
+pub use set_size::parse_size;
+#[cfg(feature = "explore")]
+pub use stops::{NameChange, stopping_after, take_name_changes};
