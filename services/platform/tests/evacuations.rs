@@ -707,6 +707,22 @@ fn scripts_destroy_nothing_that_was_not_copied() {
     assert_eq!(destroyed, (false, String::new()), "{script}");
 }
 
+/// Without the programs that see users of a device, a script ends before its first command.
+#[test]
+fn scripts_need_the_programs_that_see_users() {
+    let mut machine = Emulated::pairs();
+    machine.make(&wanted("data", Mode::Fsdax, 64, 0)).unwrap();
+    let to = vec![Destination::Region(1)];
+    let request = EvacuationRequest { module: Handle(1), to, exchange: false, force: false };
+    let planned = machine.open().plan_evacuation(&request, &mut machine.uuids()).unwrap();
+    let script = evacuation_script(&[], &planned.moves);
+    let empty = machine.file("empty");
+    fs::create_dir(&empty).unwrap();
+    let ended = Command::new("/bin/sh").args(["-c", &script]).env("PATH", &empty).output().unwrap();
+    let said = String::from_utf8_lossy(&ended.stderr);
+    assert!(!ended.status.success() && said == "findmnt is missing: install util-linux\n", "{said}");
+}
+
 /// A namespace without device does not hide the next one.
 #[test]
 fn scripts_find_the_device_of_the_namespace_itself() {

@@ -15,6 +15,7 @@
 pub mod blocks;
 pub mod btt;
 pub mod check;
+pub mod configuration;
 pub mod firmware_image;
 pub mod follow;
 pub mod header;
@@ -78,6 +79,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "blocks", run: blocks::run, seeds: blocks::seeds },
     Target { name: "btt", run: btt::run, seeds: btt::seeds },
     Target { name: "check", run: check::run, seeds: check::seeds },
+    Target { name: "configuration", run: configuration::run, seeds: configuration::seeds },
     Target { name: "firmware_image", run: firmware_image::run, seeds: firmware_image::seeds },
     Target { name: "follow", run: follow::run, seeds: follow::seeds },
     Target { name: "header", run: header::run, seeds: header::seeds },

@@ -29,6 +29,7 @@ fn seconds(group: Group) -> [u32; 2] {
         Group::ReadWhileWriting => [15, 1],
         Group::PastRam => [60, 2],
         Group::Alone => [120, 16],
+        Group::Platform => [120, 6],
         Group::Blocks => [30, 2],
         Group::Appends => [5, 1],
         Group::Libpmem => [20, 1],

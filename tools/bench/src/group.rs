@@ -52,6 +52,8 @@ pub(crate) enum Group {
     PastRam,
     /// Workloads without a peer.
     Alone,
+    /// platform-*.
+    Platform,
     /// blk-*, btt-* and dax-*.
     Blocks,
     /// log-*.
@@ -69,7 +71,7 @@ pub(crate) enum Group {
 /// A table of results, which has a file of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Table {
-    /// Transactions, trees and stores.
+    /// Transactions, trees, stores, and commands for machines.
     Foundation,
     /// Volumes and logs.
     Volumes,
@@ -93,7 +95,7 @@ impl Table {
 
 impl Group {
     /// All groups, in the order in which they run.
-    pub(crate) const ALL: [Group; 23] = [
+    pub(crate) const ALL: [Group; 24] = [
         Group::Transactions,
         Group::Floors,
         Group::Random,
@@ -111,6 +113,7 @@ impl Group {
         Group::ReadWhileWriting,
         Group::PastRam,
         Group::Alone,
+        Group::Platform,
         Group::Blocks,
         Group::Appends,
         Group::FileBlocks,
@@ -154,6 +157,7 @@ impl Group {
             | Group::Load
             | Group::Reopen
             | Group::PastRam
+            | Group::Platform
             | Group::Store
             | Group::FileBlocks => Durability::Commit,
         }

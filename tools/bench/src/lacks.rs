@@ -17,7 +17,7 @@ const PROGRAMS: [(Group, &str); 6] = [
     (Group::Nbd, "qemu-nbd"),
 ];
 /// The groups that run the program `lode`.
-const OF_LODE: [Group; 2] = [Group::Load, Group::Nbd];
+const OF_LODE: [Group; 3] = [Group::Load, Group::Platform, Group::Nbd];
 /// The groups that read a list of words.
 const OF_WORDS: [Group; 2] = [Group::Words, Group::Load];
 

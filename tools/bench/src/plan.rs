@@ -78,7 +78,7 @@ pub(crate) struct Size {
     pub(crate) exploration: f64,
     /// Laps of each engine in the workloads whose laps take seconds.
     pub(crate) long_rounds: usize,
-    /// Laps of each engine in `load-words` and `store-*`.
+    /// Laps of each engine in `load-words`, `store-*` and `platform-*`.
     pub(crate) load_rounds: usize,
     /// Size of `store-*`, as a part of redb's own bench.
     pub(crate) scale: f64,
@@ -100,6 +100,8 @@ pub(crate) struct Size {
     pub(crate) client_lap: Duration,
     /// Size of the pool that is opened after a crash.
     pub(crate) opened_len: u64,
+    /// Sockets of the machine of `platform-1536`.
+    pub(crate) sockets: u32,
 }
 
 impl Size {
@@ -128,6 +130,7 @@ impl Size {
             block_accesses: 100_000,
             client_lap: Duration::from_secs(2),
             opened_len: 16 << 30,
+            sockets: 64,
         }
     }
 
@@ -156,6 +159,7 @@ impl Size {
             block_accesses: 500,
             client_lap: Duration::from_millis(100),
             opened_len: 64 << 20,
+            sockets: 2,
         }
     }
 }

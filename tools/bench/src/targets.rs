@@ -545,6 +545,22 @@ pub(crate) const WORKLOADS: &[Workload] = &[
         50_000.0,
         Unit::ImagesPerSecond,
     ),
+    limit(
+        Group::Platform,
+        "platform-12",
+        "the slowest command on an emulated machine with 12 modules",
+        Bound::AtMost,
+        100.0,
+        Unit::Millis,
+    ),
+    limit(
+        Group::Platform,
+        "platform-1536",
+        "the slowest command on an emulated machine with 64 sockets of 24 modules",
+        Bound::AtMost,
+        1000.0,
+        Unit::Millis,
+    ),
     ratios(
         Group::Blocks,
         "blk-write-512",

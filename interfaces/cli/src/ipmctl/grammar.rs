@@ -15,8 +15,14 @@ pub(super) enum Request {
         targets: Targets,
         display: DisplayOptions,
     },
+    /// `version`.
+    Version {
+        format: Format,
+    },
     /// A line that begins with `create` or `delete`, which has its own grammar.
     Change,
+    /// A line that begins with `set`, `load`, `dump` or `start`, which has the same grammar.
+    Operate,
 }
 
 /// The value that an option takes.
@@ -28,13 +34,21 @@ enum OptionValue {
 }
 
 /// The options and targets: short form, long form, and the value that they take.
-const OPTIONS: [(&str, &str, OptionValue); 14] = [
+const OPTIONS: [(&str, &str, OptionValue); 22] = [
     ("-a", "-all", OptionValue::None),
     ("-d", "-display", OptionValue::Required),
     ("-u", "-units", OptionValue::Required),
     ("-o", "-output", OptionValue::Required),
     ("-f", "-force", OptionValue::None),
     ("-h", "-help", OptionValue::None),
+    ("-v", "-verbose", OptionValue::None),
+    ("", "-ddrt", OptionValue::None),
+    ("", "-smbus", OptionValue::None),
+    ("", "-lpmb", OptionValue::None),
+    ("", "-spmb", OptionValue::None),
+    ("", "-nfit", OptionValue::None),
+    ("", "-firmware", OptionValue::None),
+    ("", "-preferences", OptionValue::None),
     ("", "-dimm", OptionValue::Optional),
     ("", "-socket", OptionValue::Optional),
     ("", "-topology", OptionValue::None),
@@ -46,7 +60,38 @@ const OPTIONS: [(&str, &str, OptionValue); 14] = [
 ];
 /// Two targets that are used together.
 const SYSTEM_CAPABILITIES: [&str; 2] = ["-system", "-capabilities"];
-const VERBS: [&str; 3] = ["show", "create", "delete"];
+const VERBS: [&str; 9] = ["show", "create", "delete", "set", "load", "dump", "start", "stop", "version"];
+/// Options without effect: transports, sizes of payloads, and messages for debugging.
+const IGNORED: [&str; 5] = ["-verbose", "-ddrt", "-smbus", "-lpmb", "-spmb"];
+/// Options that exclude each other.
+const EXCLUSIVE: [[&str; 2]; 2] = [["-ddrt", "-smbus"], ["-lpmb", "-spmb"]];
+/// Commands of ipmctl that are refused: the verb, a target, and the reason.
+const REFUSED: [(&str, &str, &str); 14] = [
+    ("show", "-performance", "a machine counts no accesses to its emulated modules"),
+    (
+        "show",
+        "-error",
+        "emulated modules keep no log of errors; `lode ndctl list -M` has the addresses of media errors",
+    ),
+    ("show", "-cap", "emulated modules have no mailboxes whose access a policy restricts"),
+    ("show", "-cel", "emulated modules have no mailboxes whose commands have effects to list"),
+    ("show", "-session", SESSION),
+    ("show", "-event", "it is a command of 01.x; `lode ndctl monitor` prints the events of modules"),
+    ("set", "-dimm", "the power of modules is not emulated; `lode ndctl inject-smart` injects values"),
+    ("set", "-preferences", "this program keeps no preferences; name units with -units"),
+    ("load", "-session", SESSION),
+    ("dump", "-debug", "emulated modules have no firmware that keeps a log"),
+    (
+        "dump",
+        "-support",
+        "the makers of an emulated machine give no support; `lode platform show` shows all of it",
+    ),
+    ("dump", "-session", SESSION),
+    ("start", "-session", SESSION),
+    ("stop", "-session", SESSION),
+];
+const SESSION: &str =
+    "sessions record the calls of ipmctl itself; copy the directory of the machine in their place";
 const PROPERTIES: [&str; 4] = ["MemoryMode", "PersistentMemoryType", "Reserved", "NamespaceLabelVersion"];
 
 /// The arguments of a command, split into options (with targets) and properties.
@@ -61,14 +106,23 @@ pub(super) fn parse(args: &[String]) -> Result<Request, Failure> {
     let Some((verb, rest)) = args.split_first().filter(|(verb, _)| !verb.eq_ignore_ascii_case("help")) else {
         return Ok(Request::Help);
     };
-    if parse_keyword(verb, &VERBS, "verb")? != "show" {
-        return Ok(Request::Change);
-    }
-    let args = Args::split(rest)?;
-    if args.has("-help") {
+    let verb = parse_keyword(verb, &VERBS, "verb")?;
+    let has = |word: &str| rest.iter().any(|found| found.eq_ignore_ascii_case(word));
+    if has("-h") || has("-help") {
         return Ok(Request::Help);
     }
-    args.show()
+    // `set -sensor` takes modules, too.
+    let is_refused = |of: &str, target: &str| of == verb && has(target) && !(verb == "set" && has("-sensor"));
+    if let Some((_, target, reason)) = REFUSED.iter().find(|(of, target, _)| is_refused(of, target)) {
+        return Err(Failure::usage_error(format!("{verb} {target} is not emulated: {reason}")));
+    }
+    match verb {
+        "show" => Args::split(rest)?.show(),
+        "version" => Args::split(rest)?.version(),
+        "create" | "delete" => Ok(Request::Change),
+        "stop" => Err(Failure::usage_error("stop what? `lode ipmctl help` lists the commands")),
+        _ => Ok(Request::Operate),
+    }
 }
 
 impl Args {
@@ -108,8 +162,11 @@ impl Args {
         self.options.iter().find(|(known, _)| *known == name).and_then(|(_, value)| value.as_deref())
     }
 
-    /// Rejects options that do not belong to the command.
+    /// Rejects options that do not belong to the command, or exclude each other.
     fn allow(&self, command: &str, allowed: &[&str]) -> Result<(), Failure> {
+        if let Some([one, other]) = EXCLUSIVE.iter().find(|[one, other]| self.has(one) && self.has(other)) {
+            return Err(Failure::usage_error(format!("{one} and {other} exclude each other")));
+        }
         match self.options.iter().find(|(name, _)| !allowed.contains(name)) {
             Some((name, _)) => Err(Failure::usage_error(format!("{name} is not an option of `{command}`"))),
             None => Ok(()),
@@ -120,17 +177,19 @@ impl Args {
         if let Some((name, _)) = self.properties.first() {
             return Err(Failure::usage_error(format!("{name} is not a property of `show`")));
         }
+        if self.has("-system") && !self.has("-capabilities") {
+            let reason = "show -system is not emulated: the machine has no ACPI tables; -capabilities shows what it can do";
+            return Err(Failure::usage_error(reason));
+        }
         let options = ["-all", "-display", "-units", "-output", "-dimm", "-socket"];
-        let (subject, command, own): (Subject, &str, &[&str]) = if self.has("-system")
-            || self.has("-capabilities")
-        {
+        let (subject, command, own): (Subject, &str, &[&str]) = if self.has("-capabilities") {
             (Subject::Capabilities, "show -system -capabilities", &SYSTEM_CAPABILITIES)
         } else if self.has("-topology") {
             (Subject::Topology, "show -topology", &["-topology"])
         } else if self.has("-memoryresources") {
             (Subject::MemoryResources, "show -memoryresources", &["-memoryresources"])
         } else if self.has("-region") {
-            (Subject::Region, "show -region", &["-region"])
+            (Subject::Region, "show -region", &["-region", "-nfit"])
         } else if self.has("-goal") {
             (Subject::Goal, "show -goal", &["-goal"])
         } else if self.has("-sensor") {
@@ -143,13 +202,27 @@ impl Args {
                 return Err(Failure::usage_error(message));
             }
             (Subject::Pcd, "show -dimm -pcd Config", &["-pcd"])
+        } else if self.has("-firmware") {
+            (Subject::Firmware, "show -firmware", &["-firmware"])
+        } else if self.has("-preferences") {
+            (Subject::Preferences, "show -preferences", &["-preferences"])
         } else if self.has("-dimm") {
             (Subject::Dimm, "show -dimm", &[])
+        } else if self.has("-socket") {
+            (Subject::Socket, "show -socket", &[])
         } else {
             return Err(Failure::usage_error("show what? `lode ipmctl show -help` lists it"));
         };
-        self.allow(command, &[&options, own].concat())?;
+        self.allow(command, &[&options, &IGNORED[..], own].concat())?;
         Ok(Request::Show { subject, targets: self.targets()?, display: self.display()? })
+    }
+
+    fn version(&self) -> Result<Request, Failure> {
+        self.allow("version", &["-output"])?;
+        match self.properties.first() {
+            Some((name, _)) => Err(Failure::usage_error(format!("{name} is not a property of `version`"))),
+            None => Ok(Request::Version { format: self.display()?.format }),
+        }
     }
 
     fn targets(&self) -> Result<Targets, Failure> {
@@ -237,8 +310,16 @@ mod test {
         let Request::Show { subject, display, .. } = sensor else { panic!("{sensor:?}") };
         assert_eq!(subject, Subject::Sensor(vec!["MediaTemperature".to_owned(), "Health".to_owned()]));
         assert_eq!(display.format, Format::Xml);
-        for help in ["show -system -capabilities -h", "help", "Help show"] {
+        for help in ["show -system -capabilities -h", "help", "Help show", "set -HELP", "start -h"] {
             assert_eq!(parse_line(help).unwrap(), Request::Help);
+        }
+        let transport = parse_line("show -ddrt -lpmb -v -firmware").unwrap();
+        assert!(matches!(transport, Request::Show { subject: Subject::Firmware, .. }), "{transport:?}");
+        let socket = parse_line("show -socket 1").unwrap();
+        assert!(matches!(socket, Request::Show { subject: Subject::Socket, .. }), "{socket:?}");
+        assert_eq!(parse_line("version -o NVMXML").unwrap(), Request::Version { format: Format::Xml });
+        for operation in ["load -source file -goal", "start -diagnostic Quick", "set -sensor"] {
+            assert_eq!(parse_line(operation).unwrap(), Request::Operate);
         }
     }
 
@@ -256,6 +337,12 @@ mod test {
             ("show -dimm 0xg", "can't be 0xg"),
             ("show -socket 70000 -topology", "no more than 65536"),
             ("show -dimm -pcd LSA", "not LSA"),
+            ("show -smbus -ddrt -dimm", "-ddrt and -smbus exclude each other"),
+            ("show -performance -dimm 1", "counts no accesses"),
+            ("show -system", "no ACPI tables"),
+            ("dump -destination x -debug", "no firmware that keeps a log"),
+            ("stop", "stop what?"),
+            ("version -units B", "-units is not an option of `version`"),
         ] {
             let refused = format!("{:?}", parse_line(line).unwrap_err());
             assert!(refused.contains(why) && refused.contains("code: 2"), "{line}: {refused}");

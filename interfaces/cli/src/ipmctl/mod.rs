@@ -1,6 +1,7 @@
 //! `lode ipmctl`: the commands of ipmctl. It shows any machine, and changes emulated ones.
 
 mod grammar;
+mod operation;
 
 use crate::failure::Failure;
 use crate::fields;
@@ -29,19 +30,31 @@ Commands:
   show -goal [-dimm IDS] [-socket IDS]          changes at the next boot
   show -dimm [IDS] -pcd Config                  the platform configuration data
   show -sensor [KINDS] [-dimm IDS]              sensors of the modules
+  show -firmware [-dimm IDS]                    running and staged firmware
+  show -socket [IDS]                            mapped memory of each socket
   show -system -capabilities                    abilities of platform and firmware
+  show -preferences                             preferences of the tool
   create [-f] [-u UNIT] -goal [-dimm IDS] [-socket IDS] [MemoryMode=%]
          [PersistentMemoryType=AppDirect|AppDirectNotInterleaved] [Reserved=%]
          [NamespaceLabelVersion=1.1|1.2]        provision modules at the next boot
   delete -goal [-dimm IDS] [-socket IDS]        delete such goals
   delete [-f] -pcd [Config] [-dimm IDS]         make modules count as not configured
+  set [-f] -sensor SENSOR [-dimm IDS] [AlarmThreshold=N] [AlarmEnabled=0|1]
+                                                set the alarm of a sensor
+  load [-f|-x] -source FILE -dimm [IDS]         stage firmware, or examine its image
+  dump -destination FILE -system -config        store the configuration in a file
+  load [-f] -source FILE -goal [-dimm IDS] [-socket IDS]
+                                                provision modules as such a file says
+  start -diagnostic [TESTS] [-dimm IDS]         look for faults: Quick, Config, Security, FW
+  version                                       the version of ipmctl that the machine has
+  help                                          this text
 
 Options:
   -a, -all        all values                    -u, -units UNIT     B, MB, MiB, GB, GiB, TB or TiB
   -d, -display V  these values                  -o, -output FORMAT  text or nvmxml
   -f, -force      change modules without confirmation
 
-create and delete take their words in ipmctl's order: options, then targets, then properties. What ipmctl
+All but show take their words in ipmctl's order: options, then targets, then properties. What ipmctl
 refuses is refused in its words, on standard output, with its exit code: 201 for a wrong line, 1 for the
 rest. docs/ipmctl-rules.md has the rules: a goal takes all modules of a socket, or all not configured.";
 
@@ -51,7 +64,8 @@ const FIELDS: &[(&str, &str)] = &[
         "an object for each module, region, goal or row, with the values of ipmctl under their names: those of the table, with -a all, \
          with -d the named ones. Capacities are numbers of bytes, sensors numbers in the unit that the text shows, ids texts as \
          \"0x0001\", and values that are not known null. `Sensor` has the sensors of a module, `Tables` its configuration data. \
-         `create -goal` has the goals as `show -goal` does; `delete` has the DimmID of each module",
+         `create -goal` and `load -goal` have the goals as `show -goal` does; `delete`, `set` and `load -dimm` have the DimmID of \
+         each module, and `dump` has the file",
     ),
     ("commands", "instead, if a real machine would change: the commands to run"),
 ];
@@ -87,6 +101,16 @@ pub(crate) fn run(ipmctl: &Ipmctl, json: bool) -> Result<Output, Failure> {
             };
             shown.map_err(failed("showing a machine"))?
         }
+        Request::Version { format } => {
+            let display = in_json(DisplayOptions { format, ..DisplayOptions::default() }, json)?;
+            let generation = if ipmctl.location.is_real() {
+                IpmctlGeneration::Three
+            } else {
+                ipmctl.location.open(Purpose::ReadOnly)?.platform().machine.profile.ipmctl
+            };
+            ipmctl::version(generation, display.format).map_err(failed("showing a version"))?
+        }
+        Request::Operate => return operation::run(ipmctl, json),
         Request::Change if ipmctl.location.is_real() => {
             let parsed = ChangeCommand::parse(&ipmctl.command, IpmctlGeneration::Three);
             return match parsed.map_err(|refusal| refused(*refusal))? {

@@ -82,15 +82,17 @@ impl Update {
             directory.change(|platform| self.switch(platform, index))?;
             return Ok(None);
         };
-        directory.change(|platform| firmware::stage(platform, index, image, self.force))?;
-        if self.no_arm {
-            return Ok(None);
-        }
-        match directory.change(|platform| self.switch(platform, index)) {
-            Ok(()) | Err(PlatformError::Firmware(FirmwareError::NoActivation { .. })) => Ok(None),
-            Err(PlatformError::Firmware(refusal)) => Ok(Some(refusal.to_string())),
-            Err(error) => Err(error),
-        }
+        // One change: after a kill in between, the next command would be refused, since the module has an image.
+        directory.change(|platform| {
+            firmware::stage(platform, index, image, self.force)?;
+            if self.no_arm {
+                return Ok::<_, FirmwareError>(None);
+            }
+            Ok(match self.switch(platform, index) {
+                Ok(()) | Err(FirmwareError::NoActivation { .. }) => None,
+                Err(refusal) => Some(refusal.to_string()),
+            })
+        })
     }
 
     fn switch(&self, platform: &mut Platform, index: usize) -> Result<(), FirmwareError> {

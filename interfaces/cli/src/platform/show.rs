@@ -1,6 +1,6 @@
 //! `lode platform show`.
 
-use super::{MachineLocation, OpenedMachine};
+use super::{MachineLocation, OpenedMachine, write_atomically};
 use crate::failure::Failure;
 use crate::fields;
 use crate::ndctl::listing_value;
@@ -10,8 +10,6 @@ use console::Term;
 use lode_platform::discovery::Shown;
 use lode_platform::ndctl::{self, Included, Inventory, ListRequest};
 use lode_platform::picture::{self, Palette, Scene};
-use std::fs::File;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// Width of a picture, in columns, if the output is not a terminal.
@@ -62,7 +60,7 @@ fn written(picture: String, path: &Path, [file, content]: [&'static str; 2]) -> 
     if path == Path::new("-") {
         return Ok(Output::text(picture.clone()).with(content, picture));
     }
-    write_atomically(path, picture.as_bytes())?;
+    write_atomically("writing a picture", path, picture.as_bytes())?;
     let path = path.display().to_string();
     Ok(Output::text(format!("{path}\n")).with(file, path))
 }
@@ -91,22 +89,4 @@ fn output(drawing: String, inventory: &Inventory) -> Output {
     };
     let request = ListRequest { included, ..ListRequest::default() };
     Output::text(drawing).with("buses", listing_value(&inventory.list(&request)))
-}
-
-/// Writes a file that gets its name only when it is complete. A device or a pipe is written in place. A link to a file
-/// stays, and its target is replaced.
-fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
-    let failed = |error| Failure::io("writing a picture", path, &error);
-    if path.metadata().is_ok_and(|there| !there.is_file()) {
-        let there = File::options().write(true).open(path);
-        return there.and_then(|mut there| there.write_all(bytes)).map_err(failed);
-    }
-    let target = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut builder = tempfile::Builder::new();
-    // The permissions of any new file: the user's umask reduces them.
-    let permissions = std::os::unix::fs::PermissionsExt::from_mode(0o666);
-    let mut file = builder.prefix(".lode-").permissions(permissions).tempfile_in(folder).map_err(failed)?;
-    file.write_all(bytes).map_err(failed)?;
-    file.persist(&target).map_err(|error| failed(error.error)).map(drop)
 }

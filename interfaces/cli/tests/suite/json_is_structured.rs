@@ -13,7 +13,7 @@ use std::fs;
 use std::path::Path;
 
 /// A run of each command, in this order, on one machine and one folder: `@name` is a file in it.
-const RUNS: [&str; 106] = [
+const RUNS: [&str; 116] = [
     "platform init @machine.toml",
     "platform template",
     "platform e820 @map --plan 1G",
@@ -35,6 +35,16 @@ const RUNS: [&str; 106] = [
     "ipmctl show -region",
     "ipmctl show -dimm -pcd Config",
     "ipmctl show -system -capabilities",
+    "ipmctl show -firmware",
+    "ipmctl show -socket",
+    "ipmctl show -preferences",
+    "ipmctl version",
+    "ipmctl start -diagnostic",
+    "ipmctl set -f -sensor MediaTemperature AlarmThreshold=80",
+    "ipmctl load -x -source @firmware -dimm",
+    "ipmctl dump -destination @configuration -system -config",
+    "ipmctl load -f -source @configuration -goal",
+    "ipmctl delete -goal",
     "ndctl create-namespace -m fsdax -s 256M -n data",
     "ndctl create-namespace -m devdax -s 256M",
     "ndctl create-namespace -m sector -s 64M",
@@ -174,7 +184,7 @@ const LEFT_OUT: [&str; 4] = ["volume-serve", "ndctl-monitor", "bench", "exec"];
 const FILES: [&str; 2] = ["script", "machine"];
 
 /// Returns the commands without subcommands, by the names of their pages.
-fn leaf_commands() -> BTreeSet<String> {
+pub(crate) fn leaf_commands() -> BTreeSet<String> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/man");
     let files = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
     let pages: BTreeSet<String> =

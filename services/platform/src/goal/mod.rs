@@ -12,4 +12,5 @@ pub use error::GoalError;
 pub(crate) use partition::{WAYS, parts};
 pub use partition::{clear, create, delete, plan};
 pub use request::{GoalRequest, PersistentKind, Targets};
+pub(crate) use rules::{check_create, check_ratio, target_modules};
 pub use warning::{GoalWarning, warnings};

@@ -12,7 +12,7 @@ use crate::state::Goal;
 /// # Errors
 /// Fails if a module or a socket is unknown or named twice, a named module is dead, modules and sockets name
 /// different modules, or no module is left.
-pub(super) fn target_modules<'m>(
+pub(crate) fn target_modules<'m>(
     machine: &'m Machine,
     targets: &Targets,
 ) -> Result<Vec<&'m Module>, GoalError> {
@@ -70,7 +70,7 @@ pub(super) fn check_unlocked(modules: &[&Module]) -> Result<(), GoalError> {
 ///
 /// # Errors
 /// The first rule that is violated, in ipmctl's order.
-pub(super) fn check_create(
+pub(crate) fn check_create(
     platform: &Platform,
     request: &GoalRequest,
     modules: &[&Module],
@@ -163,7 +163,7 @@ fn check_whole(
 ///
 /// # Errors
 /// [`LessThanDram`](GoalError::LessThanDram).
-pub(super) fn check_ratio(platform: &Platform, goals: &[Goal]) -> Result<(), GoalError> {
+pub(crate) fn check_ratio(platform: &Platform, goals: &[Goal]) -> Result<(), GoalError> {
     if platform.machine.profile.ipmctl != IpmctlGeneration::Three {
         return Ok(());
     }

@@ -5,15 +5,17 @@
 use super::display::DisplayOptions;
 use super::refusal::{CLEAR, CREATE, DELETE, Refusal, Words};
 use super::syntax::{Line, SyntaxError};
+use super::values;
 use crate::goal::{self, GoalRequest, GoalWarning, PersistentKind, Targets, warnings};
 use crate::listing::Format;
-use crate::machine::{Handle, IpmctlGeneration, Machine};
+use crate::machine::IpmctlGeneration;
 use crate::platform::Platform;
 use crate::state::{Goal, LabelVersion};
 
 /// Options of all commands that have no effect on emulated machines: transports and debug output.
-const IGNORED: [&str; 3] = ["-verbose", "-ddrt", "-smbus"];
-const PAYLOADS: [&str; 2] = ["-lpmb", "-spmb"];
+pub(super) const IGNORED: [&str; 3] = ["-verbose", "-ddrt", "-smbus"];
+/// Sizes of payloads, which have no effect either.
+pub(super) const PAYLOADS: [&str; 2] = ["-lpmb", "-spmb"];
 
 /// A command that changes modules, with its words as they were given. Values are checked by [`prepare`], as ipmctl does.
 ///
@@ -97,8 +99,8 @@ impl ChangeCommand {
     pub fn prepare(&self, platform: &Platform) -> Result<Prepared, Box<Refusal>> {
         let generation = platform.machine.profile.ipmctl;
         let words = Words(generation);
-        let display = self.display(words)?;
-        let targets = self.targets(&platform.machine)?;
+        let display = values::display(&self.line, words)?;
+        let targets = values::targets(&self.line, &platform.machine)?;
         let is_forced = self.line.has_option("-force");
         match self.kind {
             Kind::CreateGoal => {
@@ -127,62 +129,11 @@ impl ChangeCommand {
         }
     }
 
-    fn display(&self, words: Words) -> Result<DisplayOptions, Box<Refusal>> {
-        let mut display = DisplayOptions::default();
-        if let Some(unit) = self.line.option("-units") {
-            let units = ["B", "MB", "MiB", "GB", "GiB", "TB", "TiB"];
-            let known = units.into_iter().find(|known| known.eq_ignore_ascii_case(unit));
-            let known = known.ok_or_else(|| Box::new(Refusal::value("option -units", unit, words)))?;
-            display.unit = known.parse().unwrap_or_default();
-        }
-        match self.line.option("-output") {
-            None => {}
-            Some(format) if format.eq_ignore_ascii_case("text") => {}
-            Some(format) if format.eq_ignore_ascii_case("nvmxml") => display.format = Format::Xml,
-            Some(format) => return Err(Box::new(Refusal::value("option -output", format, words))),
-        }
-        Ok(display)
-    }
-
-    /// Returns the modules and sockets. A module is named by its handle or by its UID.
-    fn targets(&self, machine: &Machine) -> Result<Targets, Box<Refusal>> {
-        let words = Words(machine.profile.ipmctl);
-        let mut modules: Vec<Handle> = Vec::new();
-        let ids: Vec<&str> = parts(self.line.target("-dimm"));
-        if let Some(id) = ids.iter().find(|id| number(id).is_some_and(|number| number > u32::MAX.into())) {
-            return Err(Box::new(Refusal::module_too_large(id)));
-        }
-        for id in &ids {
-            let is_named = |module: &&crate::machine::Module| match number(id) {
-                Some(number) => u64::from(module.handle.0) == number,
-                None => module.identity.is_some_and(|identity| identity.to_string().eq_ignore_ascii_case(id)),
-            };
-            match machine.modules.iter().find(is_named) {
-                Some(module) => modules.push(module.handle),
-                None => return Err(Box::new(Refusal::unknown_module(id, words))),
-            }
-        }
-        for (index, module) in modules.iter().enumerate() {
-            if let Some(again) = modules[index + 1..].iter().position(|other| other == module) {
-                return Err(Box::new(Refusal::duplicate_module(ids[index + 1 + again])));
-            }
-        }
-        let mut sockets = Vec::new();
-        for text in parts(self.line.target("-socket")) {
-            match number(text) {
-                // ipmctl keeps the lowest 16 bits.
-                Some(number) => sockets.push((number & 0xffff) as u16),
-                None => return Err(Box::new(Refusal::value("target -socket", text, words))),
-            }
-        }
-        Ok(Targets { modules, sockets })
-    }
-
     fn goal_request(&self, targets: Targets, words: Words) -> Result<GoalRequest, Box<Refusal>> {
         let mut request = GoalRequest { targets, ..GoalRequest::default() };
         let percent = |name: &'static str| match self.line.property(name) {
             None => Ok(0),
-            Some(text) => match number(text) {
+            Some(text) => match values::number(text) {
                 Some(percent) if percent <= 100 => Ok(percent as u8),
                 _ => Err(Box::new(Refusal::value(&format!("property {name}"), text, words))),
             },
@@ -237,20 +188,5 @@ fn check(line: &Line, kind: Kind) -> Result<(), SyntaxError> {
         Ok(())
     } else {
         Err(SyntaxError::NoCommand)
-    }
-}
-
-/// Splits a list with commas. An absent or empty list has no parts.
-fn parts(list: Option<&str>) -> Vec<&str> {
-    list.filter(|list| !list.is_empty()).map_or(Vec::new(), |list| list.split(',').collect())
-}
-
-/// Parses a number, decimal or hexadecimal with 0x.
-fn number(text: &str) -> Option<u64> {
-    match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
-        Some(digits) if !digits.starts_with('+') => u64::from_str_radix(digits, 16).ok(),
-        Some(_) => None,
-        None if text.starts_with('+') => None,
-        None => text.parse().ok(),
     }
 }

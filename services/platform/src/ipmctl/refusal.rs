@@ -38,8 +38,87 @@ pub(super) const DELETE: &Command = &Command {
         "delete [-dimm [DimmIDs]] -pcd [Config] ",
     ],
 };
+pub(super) const SET_SENSOR: &Command = &Command {
+    what: "Modify settings",
+    before_module: "on",
+    help: [
+        "Modify the alarm threshold(s) for one or more PMem modules.",
+        "set  [OPTIONS] -sensor (List of Sensors) [ -dimm[DimmIDs]] [PROPERTIES ...]",
+    ],
+    forms: &[
+        "set -dimm [DimmIDs] ",
+        "set -sensor (List of Sensors) [-dimm [DimmIDs]] ",
+        "set -preferences  ",
+    ],
+};
+pub(super) const LOAD_GOAL: &Command = &Command {
+    what: "Load Goal",
+    before_module: "on",
+    help: [
+        "Create a memory allocation goal request from a file.",
+        "load  [OPTIONS] -source (filename)[ -dimm[DimmIDs]]  -goal [ -socket[SocketIDs]] ",
+    ],
+    forms: &[
+        "load -source (filename) [-dimm [DimmIDs]] -goal  [-socket [SocketIDs]] ",
+        "load -source (filename) -dimm [DimmIDs] ",
+        "load -source (filename) -session  ",
+    ],
+};
+pub(super) const LOAD_FIRMWARE: &Command = &Command {
+    what: "Load FW",
+    before_module: "on",
+    help: [
+        "Update the firmware on one or more PMem modules.",
+        "load  [OPTIONS] -source (filename) -dimm [DimmIDs] ",
+    ],
+    ..*LOAD_GOAL
+};
+pub(super) const DUMP_CONFIG: &Command = &Command {
+    what: "Dump configuration goal",
+    before_module: "on",
+    help: [
+        "Store the current configured memory allocation settings to a file.",
+        "dump  [OPTIONS] -destination (filename) -system  -config  ",
+    ],
+    forms: &[
+        "dump -destination (filename) -system  -config  ",
+        "dump -destination (filename) -support  ",
+        "dump -destination (filename) -debug  [-dimm [DimmIDs]] ",
+        "dump -destination (filename) -session  ",
+    ],
+};
+pub(super) const DIAGNOSE: &Command = &Command {
+    what: "Run diagnostic",
+    before_module: "on",
+    help: [
+        "Run a diagnostic test on one or more PMem modules.",
+        "start  [OPTIONS] -diagnostic [Quick|Config|Security|FW] [ -dimm[DimmIDs]] ",
+    ],
+    forms: &[
+        "start -diagnostic [Quick|Config|Security|FW] [-dimm [DimmIDs]] ",
+        "start -session  -mode  [-tag ] ",
+    ],
+};
 pub(super) const CLEAR: &Command =
     &Command { what: "Clear Config partition(s)", before_module: "on", ..*DELETE };
+
+impl Command {
+    /// Returns the command with another name for what it does.
+    pub(super) fn named(&self, what: &'static str) -> Command {
+        Command { what, ..*self }
+    }
+
+    /// Returns the line that ipmctl prints about a module.
+    pub(super) fn line(&self, module: Handle, message: &str, generation: IpmctlGeneration) -> String {
+        let module = Words(generation).module(module);
+        format!("{} {} {module}: {message}\n", self.what, self.before_module)
+    }
+
+    /// Returns the lines that ipmctl prints when it is done: one for each module.
+    pub(super) fn done(&self, modules: &[Handle], generation: IpmctlGeneration) -> String {
+        modules.iter().map(|module| self.line(*module, "Success", generation)).collect()
+    }
+}
 
 /// A command that ipmctl refuses.
 #[derive(Debug)]
@@ -53,7 +132,7 @@ pub struct Refusal {
 }
 
 /// The words of a generation.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Words(pub(super) IpmctlGeneration);
 
 impl Words {
@@ -62,14 +141,14 @@ impl Words {
     }
 
     /// Returns the generation's text for one of generation 3.
-    fn say(self, text: &str) -> String {
+    pub(super) fn say(self, text: &str) -> String {
         if !self.is_first() {
             return text.to_owned();
         }
         text.replace("PMem modules", "DIMMs").replace("PMem module", "DIMM")
     }
 
-    fn error(self, number: u16, text: &str) -> String {
+    pub(super) fn error(self, number: u16, text: &str) -> String {
         let text = self.say(text);
         if self.is_first() {
             format!("Error ({number}) - {text}")
@@ -152,6 +231,48 @@ impl Refusal {
         Refusal { output, code: SYNTAX, why: format!("{id} names a module twice") }
     }
 
+    /// Returns the refusal of a line without a property that it needs.
+    pub(super) fn incomplete(why: &str) -> Refusal {
+        Refusal { output: "Syntax Error: Incomplete syntax.\n".to_owned(), code: SYNTAX, why: why.to_owned() }
+    }
+
+    /// Returns the refusal of a line that names no file.
+    pub(super) fn no_file(option: &str) -> Refusal {
+        let output = "Error: Wrong file path.\n".to_owned();
+        Refusal { output, code: SYNTAX, why: format!("name the file with {option}") }
+    }
+
+    /// Returns the refusal of a test that does not exist.
+    pub(super) fn no_diagnostic(name: &str) -> Refusal {
+        let known = "Quick|Config|Security|FW";
+        let output = format!("Error: Invalid diagnostics target, valid values are: {known}\n");
+        Refusal { output, code: SYNTAX, why: format!("{name:?} is no test") }
+    }
+
+    /// Returns the refusal of a command as a whole.
+    pub(super) fn of_command(
+        command: &Command,
+        (number, text): (u16, &str),
+        words: Words,
+        why: String,
+    ) -> Refusal {
+        let output = format!("{} failed: {}\n", command.what, words.error(number, text));
+        Refusal { output, code: FAILED, why }
+    }
+
+    /// Returns the refusal of the same number and text for each module.
+    pub(super) fn of_modules(
+        command: &Command,
+        modules: &[Handle],
+        (number, text): (u16, &str),
+        words: Words,
+        why: String,
+    ) -> Refusal {
+        let message = words.error(number, text);
+        let output = modules.iter().map(|module| command.line(*module, &message, words.0)).collect();
+        Refusal { output, code: FAILED, why }
+    }
+
     /// Returns the refusal for a rule.
     pub(super) fn goal(error: GoalError, command: &Command, generation: IpmctlGeneration) -> Refusal {
         let words = Words(generation);
@@ -168,13 +289,10 @@ impl Refusal {
             _ => Vec::new(),
         };
         let message = words.error(number, text);
-        let Command { what, before_module, .. } = command;
         let output = if about.is_empty() {
-            format!("{what} failed: {message}\n")
+            format!("{} failed: {message}\n", command.what)
         } else {
-            let line =
-                |module: &Handle| format!("{what} {before_module} {}: {message}\n", words.module(*module));
-            about.iter().map(line).collect()
+            about.iter().map(|module| command.line(*module, &message, generation)).collect()
         };
         Refusal { output, code: FAILED, why }
     }
@@ -256,17 +374,10 @@ pub fn warning_text(warning: GoalWarning) -> &'static str {
 
 /// Returns the lines that ipmctl prints after a deletion: one for each module.
 pub fn deleted_text(modules: &[Handle], generation: IpmctlGeneration) -> String {
-    done(DELETE, modules, generation)
+    DELETE.done(modules, generation)
 }
 
 /// Returns the lines that ipmctl prints after it cleared configuration data: one for each module.
 pub fn cleared_text(modules: &[Handle], generation: IpmctlGeneration) -> String {
-    done(CLEAR, modules, generation)
-}
-
-fn done(command: &Command, modules: &[Handle], generation: IpmctlGeneration) -> String {
-    let words = Words(generation);
-    let Command { what, before_module, .. } = command;
-    let line = |module: &Handle| format!("{what} {before_module} {}: Success\n", words.module(*module));
-    modules.iter().map(line).collect()
+    CLEAR.done(modules, generation)
 }

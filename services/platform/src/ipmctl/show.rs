@@ -2,7 +2,7 @@
 
 use super::display::DisplayOptions;
 use super::error::ShowError;
-use super::{dimm, goal, pcd, region, resources, sensor, system, topology};
+use super::{dimm, firmware, goal, pcd, preferences, region, resources, sensor, socket, system, topology};
 use crate::goal::Targets;
 use crate::platform::Platform;
 
@@ -25,6 +25,12 @@ pub enum Subject {
     Sensor(Vec<String>),
     /// `-system -capabilities`: capabilities of platform and firmware.
     Capabilities,
+    /// `-firmware`: running and staged firmware.
+    Firmware,
+    /// `-socket`: mapped memory of each socket.
+    Socket,
+    /// `-preferences`: preferences of the tool.
+    Preferences,
 }
 
 /// Returns ipmctl's output for the subject.
@@ -46,5 +52,8 @@ pub fn show(
         Subject::Goal => goal::show(platform, targets, display),
         Subject::Sensor(kinds) => sensor::show(platform, kinds, targets, display),
         Subject::Capabilities => system::show(platform, display),
+        Subject::Firmware => firmware::show(platform, targets, display),
+        Subject::Socket => socket::show(platform, targets, display),
+        Subject::Preferences => preferences::show(display),
     }
 }

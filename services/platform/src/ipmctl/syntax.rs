@@ -63,7 +63,14 @@ const TARGETS: [&str; 31] = [
     "-tag",
 ];
 /// The properties that this program knows.
-const PROPERTIES: [&str; 4] = ["MemoryMode", "PersistentMemoryType", "Reserved", "NamespaceLabelVersion"];
+const PROPERTIES: [&str; 6] = [
+    "MemoryMode",
+    "PersistentMemoryType",
+    "Reserved",
+    "NamespaceLabelVersion",
+    "AlarmThreshold",
+    "AlarmEnabled",
+];
 /// Options that exclude each other.
 const EXCLUSIVE: [[&str; 2]; 3] = [["-ddrt", "-smbus"], ["-lpmb", "-spmb"], ["-smbus", "-lpmb"]];
 

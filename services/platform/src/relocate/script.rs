@@ -19,6 +19,10 @@ use uuid::Uuid;
 
 const HEAD: &str = "\
 set -eu
+# without these programs the script would not see what is in use
+for program in findmnt lsblk; do
+    command -v \"$program\" > /dev/null || { echo \"$program is missing: install util-linux\" >&2; exit 1; }
+done
 # prints the device of the namespace with this UUID
 device() {
     ndctl list -Nv | awk -v uuid=\"$1\" 'found && /\"dev\":/ { exit }

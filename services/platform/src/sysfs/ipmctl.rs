@@ -34,6 +34,9 @@ impl Sysfs {
             Subject::Pcd => known("what firmware keeps on modules", "ipmctl show -dimm -pcd Config"),
             Subject::Sensor(_) => known("sensors", "ipmctl show -sensor"),
             Subject::Capabilities => known("what firmware can do", "ipmctl show -system -capabilities"),
+            Subject::Firmware => known("staged firmware", "ipmctl show -firmware"),
+            Subject::Socket => known("what sockets map", "ipmctl show -socket"),
+            Subject::Preferences => known("preferences of a tool", "ipmctl show -preferences"),
         }
     }
 }

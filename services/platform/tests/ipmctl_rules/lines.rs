@@ -86,6 +86,41 @@ pub(crate) fn random_line(random: &mut Random, platform: &Platform) -> Vec<Strin
     words
 }
 
+/// Returns a line that begins with `set`, `load`, `dump` or `start`. Most lines are legal, or nearly.
+pub(crate) fn random_operation_line(random: &mut Random) -> Vec<String> {
+    let (verb, options, targets, properties) = *random.pick(&[
+        (
+            "set",
+            "-f -ddrt -output text",
+            "-sensor MediaTemperature -dimm 1",
+            "AlarmThreshold=51 AlarmEnabled=1",
+        ),
+        ("load", "-source file -x -f -recover -smbus -lpmb", "-dimm 1,2", ""),
+        ("load", "-source file -f -units GiB -o nvmxml -spmb", "-goal -dimm 1 -socket 0", ""),
+        ("dump", "-destination file -ddrt -output text", "-system -config", ""),
+        ("start", "-lpmb -o text", "-diagnostic Quick,FW -dimm 1", ""),
+    ]);
+    let mut words = vec![verb.to_owned()];
+    for part in [options, targets, properties] {
+        // A word that is no name is the value of the one before.
+        let mut groups: Vec<Vec<String>> = Vec::new();
+        for word in part.split(' ').filter(|word| !word.is_empty()) {
+            match groups.last_mut() {
+                Some(group) if !word.starts_with('-') && !word.contains('=') => group.push(word.to_owned()),
+                _ => groups.push(vec![word.to_owned()]),
+            }
+        }
+        groups.retain(|group| group[0] == "-source" || !random.one_in(3));
+        words.extend(groups.into_iter().flatten());
+    }
+    if random.one_in(3) {
+        let mut rest = words.split_off(1);
+        damage(random, &mut rest);
+        words.extend(rest);
+    }
+    words
+}
+
 /// Makes a line probably illegal.
 fn damage(random: &mut Random, words: &mut Vec<String>) {
     let junk = [

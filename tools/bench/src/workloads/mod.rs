@@ -10,6 +10,7 @@ mod load;
 mod nbd;
 mod opening;
 mod past_ram;
+mod platform;
 mod read_while_writing;
 mod reopen;
 mod store;
@@ -62,6 +63,7 @@ pub(crate) fn run(selection: &Selection, size: &Size, seed: u64, folder: &Path) 
         Group::Counter => stores::counter(size, folder)?,
         Group::TxPuts => return tx_puts::run(selection, size, seed, folder),
         Group::Load => return load::run(selection, size, folder),
+        Group::Platform => return platform::run(selection, size, folder),
         Group::Store => return store::run(selection, size, seed, folder),
         Group::Blocks => blocks::line(selection, size, seed, folder)?,
         Group::FileBlocks => blocks::file(selection, size, seed, folder)?,

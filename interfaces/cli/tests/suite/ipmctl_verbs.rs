@@ -1,0 +1,246 @@
+//! The commands of ipmctl beyond goals: firmware, sensors, stored configurations, diagnostics and versions, in its words.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use crate::emulated::Emulated;
+use crate::program::{RunResult, lode, lode_with_stdin, text};
+use lode_platform::machine::Machine;
+use lode_testing::firmware_image;
+use std::fs;
+
+fn ipmctl(machine: &Emulated, words: &str) -> RunResult {
+    machine.run("ipmctl", words)
+}
+
+/// Runs a command that is refused with ipmctl's output and exit code, and a reason.
+#[track_caller]
+fn refused(machine: &Emulated, words: &str, code: i32, output: &str, why: &str) {
+    let result = ipmctl(machine, words);
+    assert!(result.out.contains(output), "{words}: no {output:?} in {result:?}");
+    result.failure(code, &[why]);
+}
+
+#[test]
+fn firmware_is_examined_staged_and_shown() {
+    let machine = Emulated::included("lab-pair");
+    let image = |name: &str, version| {
+        fs::write(machine.file(name), firmware_image(version)).unwrap();
+        text(&machine.file(name)).to_owned()
+    };
+    let newer = image("newer", [2, 3, 0, 0, 1]);
+    let older = image("older", [2, 1, 0, 0, 1]);
+    let other = image("other", [3, 0, 0, 0, 1]);
+    let shown = ipmctl(&machine, "show -firmware").success();
+    let rows: Vec<&str> = shown.lines().collect();
+    assert!(rows[0].contains("ActiveFWVersion") && rows[0].contains("StagedFWVersion"), "{shown}");
+    assert!(rows[2].contains("02.02.00.1553") && rows[2].contains("N/A"), "{shown}");
+    let examined = ipmctl(&machine, &format!("load -x -source {older} -dimm 0x0001")).success();
+    let downgrade = "Load FW on PMem module 0x0001: Downgrade (with confirmation or the force option)\n";
+    assert_eq!(examined, format!("{older}: 02.01.00.0001\n{downgrade}"));
+    let unsure = ["ipmctl", "--state", text(&machine.state), "load", "-source", &older, "-dimm"];
+    let asked = lode_with_stdin(unsure, b"n\n");
+    assert!(asked.out.starts_with("Downgrade firmware on PMem module 0x0001.\n"), "{asked:?}");
+    asked.failure(1, &["nothing is changed"]);
+    let loaded = ipmctl(&machine, &format!("load -source {newer} -dimm")).success();
+    let done = "Success, a power cycle is required to activate the FW.";
+    assert_eq!(
+        loaded,
+        format!(
+            "Starting update on 2 PMem module(s)...\nLoad FW on PMem module 0x0001: {done}\n\
+             Load FW on PMem module 0x0101: {done}\n"
+        )
+    );
+    let staged = ipmctl(&machine, "show -a -firmware -dimm 0x0001").success();
+    assert!(
+        staged.contains("   StagedFWVersion=02.03.00.0001\n   StagedFWActivatable=0\n   FWUpdateStatus=Staged successfully\n"),
+        "{staged}"
+    );
+    let again = format!("load -source {newer} -dimm 0x0001");
+    refused(
+        &machine,
+        &again,
+        1,
+        "Error 68 - A firmware image is already staged for execution.",
+        "did not take",
+    );
+    machine.start();
+    assert_eq!(
+        ipmctl(&machine, "show -d ActiveFWVersion -firmware").success().matches("02.03.00.0001").count(),
+        2
+    );
+    refused(
+        &machine,
+        &format!("load -source {other} -dimm"),
+        1,
+        "Error 69 - Failed to validate",
+        "did not take",
+    );
+    let none = machine.file("none");
+    for (bytes, fault) in
+        [(vec![b'x'; 4096], "module type"), (Vec::new(), "it has 0 B"), (vec![0; 1 << 20], "takes images")]
+    {
+        fs::write(&none, bytes).unwrap();
+        let line = format!("load -source {} -dimm", text(&none));
+        refused(&machine, &line, 1, "Error 62 - Image file is not valid", fault);
+    }
+    refused(&machine, "load -source /nowhere -dimm", 1, "", "check the path");
+    refused(&machine, "load -dimm", 201, "Error: Wrong file path.", "name the file with -source");
+    refused(
+        &machine,
+        &format!("load -source {newer}"),
+        201,
+        "load  [OPTIONS] -source",
+        "no command has just these",
+    );
+}
+
+#[test]
+fn alarms_of_sensors_are_set() {
+    let machine = Emulated::included("lab-pair");
+    let line = "set -f -sensor MediaTemperature -dimm 0x0001 AlarmThreshold=51 AlarmEnabled=1";
+    assert_eq!(
+        ipmctl(&machine, line).success(),
+        "Modify media temperature settings on PMem module 0x0001: Success\n"
+    );
+    let shown = ipmctl(&machine, "show -sensor MediaTemperature -dimm 0x0001 -a").success();
+    assert!(shown.contains("AlarmThreshold=51C") && shown.contains("AlarmEnabled=1"), "{shown}");
+    let both = ipmctl(&machine, "set -f -sensor percentageremaining AlarmEnabled=0").success();
+    assert_eq!(both.matches("Modify percentage remaining settings on PMem module 0x0").count(), 2, "{both}");
+    let range = "set -f -sensor ControllerTemperature AlarmThreshold=103";
+    refused(
+        &machine,
+        range,
+        1,
+        "Error 72 - Given controller temperature is out of range <0,102>",
+        "0 to 102",
+    );
+    for (line, output) in [
+        ("set -sensor MediaTemperature", "Syntax Error: Incomplete syntax."),
+        ("set -sensor Health AlarmEnabled=1", "Syntax Error: Incorrect value for target -sensor."),
+        (
+            "set -sensor MediaTemperature AlarmEnabled=on",
+            "Syntax Error: Incorrect value for property AlarmEnabled.",
+        ),
+        ("set -sensor AlarmEnabled=1", "Modify the alarm threshold(s) for one or more PMem modules."),
+        ("set -sensor MediaTemperature MemoryMode=3", "Modify the alarm threshold(s)"),
+        ("set -foo", "Syntax Error: Invalid or unexpected token -foo."),
+    ] {
+        refused(&machine, line, 201, output, "");
+    }
+    refused(
+        &machine,
+        "set -f -sensor MediaTemperature -dimm 0x9999 AlarmEnabled=1",
+        1,
+        "PMem module not found.",
+        "0x9999",
+    );
+    refused(
+        &machine,
+        "set -dimm AveragePowerReportingTimeConstant=100",
+        2,
+        "",
+        "the power of modules is not emulated",
+    );
+}
+
+/// A stored configuration, loaded on an equal machine, makes the same regions.
+#[test]
+fn configuration_is_dumped_and_loaded() {
+    let machine = Emulated::included("e4-pmserver");
+    let file = machine.file("configuration");
+    let dump = format!("dump -destination {} -system -config", text(&file));
+    refused(&machine, &dump, 1, "Error (131) - There are no configured DIMMs to dump.", "create -goal");
+    assert!(!file.exists());
+    ipmctl(&machine, "create -f -goal MemoryMode=25").success();
+    machine.start();
+    let said = ipmctl(&machine, &dump).success();
+    assert_eq!(said, format!("Successfully dumped system configuration to file: {}\n", text(&file)));
+    let stored = fs::read_to_string(&file).unwrap();
+    assert!(stored.starts_with("#SocketID,DimmHandle,Capacity,MemorySize,AppDirect1Size,"), "{stored}");
+    assert!(stored.contains("\n0,17,252,63,189,1065024,1,0,0,0\n"), "six ways by 4 KiB: {stored}");
+    let other = Emulated::included("e4-pmserver");
+    let load = format!("load -f -source {} -goal", text(&file));
+    let loaded = ipmctl(&other, &load).success();
+    assert!(loaded.starts_with("Loaded following pool configuration goal\n"), "{loaded}");
+    refused(
+        &other,
+        &load,
+        1,
+        "Error (115) - DIMMs on one or more sockets already have a configured goal.",
+        "goal",
+    );
+    other.start();
+    for shown in ["show -region", "show -memoryresources", "show -dimm -pcd Config"] {
+        assert_eq!(ipmctl(&other, shown).success(), ipmctl(&machine, shown).success(), "{shown}");
+    }
+    machine.start();
+    for (edited, fault) in [
+        (stored.replace("0,17,", "0,seventeen,"), "line 2 is not 10 decimal numbers"),
+        (format!("{stored}{}", stored.lines().nth(1).unwrap()), "as another one is"),
+        (stored.lines().take(3).collect::<Vec<_>>().join("\n"), "it has no line for"),
+        (stored.replace(",63,189,", ",63,190,"), "and it has 252 GiB for them"),
+        (stored.replacen(",63,189,", ",63,100,", 1), "the set 1 is not one of modules"),
+        (
+            stored.replacen(",63,189,1065024,1,0,0,0", ",63,100,1065024,1,89,1065024,1", 1),
+            "the set 1 is not one",
+        ),
+        (String::from_utf8_lossy(&vec![b'1'; 2 << 20]).into_owned(), "at most 1048576"),
+    ] {
+        fs::write(&file, edited).unwrap();
+        refused(&machine, &load, 1, "Load Goal failed", fault);
+    }
+    refused(&machine, "load -source /nowhere -goal", 1, "", "check the path");
+}
+
+#[test]
+fn diagnostics_find_what_is_wrong() {
+    let machine = Emulated::included("lab-pair").interleaved();
+    let sound = ipmctl(&machine, "start -diagnostic").success();
+    assert!(
+        sound
+            .starts_with("\n--Test = Quick\n   State = Ok\n   Message = The quick health check succeeded.\n"),
+        "{sound}"
+    );
+    assert_eq!(sound.matches("State = Ok").count(), 4 + 3 + 5 + 2 + 4, "{sound}");
+    machine.ndctl("inject-smart -m 90 -s 3 nmem0").success();
+    ipmctl(&machine, "delete -f -pcd Config -dimm 0x0101").success();
+    let quick = ipmctl(&machine, "start -diagnostic quick,config").success();
+    for part in [
+        "State = Warning\n   Message = The quick health check detected that PMem module 0x0001 is reporting a media temperature of 90 C \
+         which is above the alarm threshold 82 C.\n",
+        "      EventCode.2 = 506\n",
+        "PMem module 0x0101 is not configured.\n      EventCode.1 = 606\n",
+        "--Test = Config\n   State = Ok\n",
+    ] {
+        assert!(quick.contains(part), "no {part:?} in {quick}");
+    }
+    assert!(!quick.contains("--Test = Security"), "{quick}");
+    let other = ipmctl(&machine, "start -diagnostic Quick -dimm 0x0101").success();
+    assert!(other.contains("succeeded"), "{other}");
+    let xml = ipmctl(&machine, "start -o nvmxml -diagnostic FW").success();
+    assert!(xml.contains("<Diagnostic>\n") && xml.contains("<SubTest>FW Consistency</SubTest>"), "{xml}");
+    refused(&machine, "start -diagnostic Slow", 201, "valid values are: Quick|Config|Security|FW", "Slow");
+    refused(&machine, "start -session -mode record", 2, "", "sessions record the calls");
+}
+
+#[test]
+fn sockets_preferences_and_versions_are_shown() {
+    let machine = Emulated::included("e4-pmserver");
+    let sockets = ipmctl(&machine, "show -a -socket").success();
+    assert!(
+        sockets.starts_with("---SocketID=0x0000---\n   MappedMemoryLimit=N/A\n   TotalMappedMemory="),
+        "{sockets}"
+    );
+    let one = ipmctl(&machine, "show -socket 1").success();
+    assert!(one.contains("0x0001") && !one.contains("0x0000"), "{one}");
+    refused(&machine, "show -socket 7", 1, "", "socket");
+    let preferences = ipmctl(&machine, "show -preferences").success();
+    assert!(preferences.contains("CLI_DEFAULT_SIZE=GiB\nAPPDIRECT_SETTINGS=RECOMMENDED\n"), "{preferences}");
+    let version = "Intel(R) Optane(TM) DC Persistent Memory Command Line Interface Version 01.00.00.3474\n";
+    assert_eq!(ipmctl(&machine, "version").success(), version);
+    let newer =
+        Emulated::of_text(&Machine::included("lab-pair").unwrap().replace("ipmctl = 3", "ipmctl = 2"));
+    assert!(ipmctl(&newer, "version -o nvmxml").success().contains("<Version>02.00.00.3885</Version>"));
+    let real = lode(["ipmctl", "--sysfs", "/sys", "set", "-sensor", "MediaTemperature", "AlarmEnabled=1"]);
+    assert!(real.out.ends_with("ipmctl set -sensor MediaTemperature AlarmEnabled=1\n"), "{real:?}");
+}
