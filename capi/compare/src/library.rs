@@ -21,6 +21,10 @@ impl Library {
     pub const PMEM: Library = Library { name: "pmem", archive: "lode_capi_pmem" };
     /// libpmem2.
     pub const PMEM2: Library = Library { name: "pmem2", archive: "lode_capi_pmem2" };
+    /// libpmemlog.
+    pub const PMEMLOG: Library = Library { name: "pmemlog", archive: "lode_capi_pmemlog" };
+    /// libpmemblk.
+    pub const PMEMBLK: Library = Library { name: "pmemblk", archive: "lode_capi_pmemblk" };
 
     /// Returns the folder with our library, of the archive that cargo built for the running test.
     ///

@@ -107,7 +107,8 @@ pub enum PmdkKind {
 impl PmdkKind {
     const ALL: [PmdkKind; 3] = [PmdkKind::Objects, PmdkKind::Blocks, PmdkKind::Log];
 
-    const fn signature(self) -> [u8; 8] {
+    /// Returns the first bytes of its pools.
+    pub const fn signature(self) -> [u8; 8] {
         match self {
             PmdkKind::Objects => *b"PMEMOBJ\0",
             PmdkKind::Blocks => *b"PMEMBLK\0",
@@ -115,7 +116,8 @@ impl PmdkKind {
         }
     }
 
-    const fn major(self) -> u32 {
+    /// Returns the number of its format.
+    pub const fn major(self) -> u32 {
         match self {
             PmdkKind::Objects => 6,
             PmdkKind::Blocks | PmdkKind::Log => 1,
@@ -283,7 +285,7 @@ impl PmdkHeader {
     }
 }
 
-/// Writes the checksum of the header in `bytes`, as its features ask for it: for tests, which change its fields.
+/// Writes the checksum of the header in `bytes`, as its features ask for it, after a change of its fields.
 ///
 /// # Panics
 /// Panics if there are fewer bytes than a header has.

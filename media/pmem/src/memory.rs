@@ -1,7 +1,7 @@
 //! Mapped bytes at a fixed address, with loads and stores that never fail silently.
 
 use crate::chunks::PrivateChunks;
-use crate::live_mapping::LiveMapping;
+use crate::live_mapping::{LiveMapping, UNKNOWN};
 use crate::loss_model::LossModel;
 use crate::reservation::{Reservation, page};
 use crate::{Fault, FaultKind, access, fixup};
@@ -30,6 +30,8 @@ pub struct Memory {
     loss_model: Option<Arc<dyn LossModel>>,
     chunks: Option<PrivateChunks>,
     live: &'static LiveMapping,
+    /// True if the signal handler knows the mapping: `live` is an entry of its own.
+    is_handled: bool,
     /// Ranges that the kernel lists as lost; `live` holds the ranges that faults have shown.
     bad: RwLock<Vec<Range<u64>>>,
     growing: Mutex<()>,
@@ -89,14 +91,24 @@ impl Memory {
     ) -> Memory {
         assert!(len <= reservation.size() as u64);
         fixup::install();
-        let base = reservation.base();
-        let live =
-            LiveMapping::register(base.as_ptr().expose_provenance(), reservation.size(), shared, source);
-        let (bad, growing) = Default::default();
-        let [len, loadable, storable] = [len; 3].map(AtomicU64::new);
+        let base = reservation.base().as_ptr().expose_provenance();
+        let live = LiveMapping::register(base, reservation.size(), shared, source);
         // A private view has a file and is not shared.
         let is_private_view = source.is_some() && !shared;
+        let mut memory = Memory::of_program(reservation, len, is_private_view);
+        (memory.live, memory.is_handled) = (live, true);
+        memory
+    }
+
+    /// Takes the first `len` bytes of `reservation`, which the caller has opened, without the signal handler: a fault is a
+    /// signal to the program, and a child of a fork may use the memory.
+    pub(crate) fn of_program(reservation: Reservation, len: u64, is_private_view: bool) -> Memory {
+        assert!(len <= reservation.size() as u64);
+        let base = reservation.base();
+        let (bad, growing) = Default::default();
+        let [len, loadable, storable] = [len; 3].map(AtomicU64::new);
         let (loss_model, chunks) = (None, None);
+        let (live, is_handled) = (&UNKNOWN, false);
         Memory {
             base,
             len,
@@ -105,6 +117,7 @@ impl Memory {
             loss_model,
             chunks,
             live,
+            is_handled,
             bad,
             growing,
             is_private_view,
@@ -504,7 +517,9 @@ impl Memory {
 impl Drop for Memory {
     fn drop(&mut self) {
         // The entry must go before the address space does. The field with the address space is dropped last.
-        self.live.unregister();
+        if self.is_handled {
+            self.live.unregister();
+        }
     }
 }
 

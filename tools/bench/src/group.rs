@@ -64,6 +64,10 @@ pub(crate) enum Group {
     Nbd,
     /// pmem-* and pmem2-*.
     Libpmem,
+    /// abi-log-* and abi-blk-* on memory.
+    Libpools,
+    /// abi-log-append-file and abi-blk-write-4k-file.
+    FileLibpools,
 }
 
 /// A table of results, which has a file of its own.
@@ -93,7 +97,7 @@ impl Table {
 
 impl Group {
     /// All groups, in the order in which they run.
-    pub(crate) const ALL: [Group; 23] = [
+    pub(crate) const ALL: [Group; 25] = [
         Group::Transactions,
         Group::Floors,
         Group::Random,
@@ -117,6 +121,8 @@ impl Group {
         Group::Opening,
         Group::Nbd,
         Group::Libpmem,
+        Group::Libpools,
+        Group::FileLibpools,
     ];
 
     /// Returns the table of its rows.
@@ -125,7 +131,7 @@ impl Group {
             Group::Blocks | Group::Appends | Group::FileBlocks | Group::Opening | Group::Nbd => {
                 Table::Volumes
             }
-            Group::Libpmem => Table::Capi,
+            Group::Libpmem | Group::Libpools | Group::FileLibpools => Table::Capi,
             _ => Table::Foundation,
         }
     }
@@ -144,7 +150,8 @@ impl Group {
             | Group::Appends
             | Group::Opening
             | Group::Nbd
-            | Group::Libpmem => Durability::Line,
+            | Group::Libpmem
+            | Group::Libpools => Durability::Line,
             Group::File
             | Group::Put
             | Group::Later
@@ -155,7 +162,8 @@ impl Group {
             | Group::Reopen
             | Group::PastRam
             | Group::Store
-            | Group::FileBlocks => Durability::Commit,
+            | Group::FileBlocks
+            | Group::FileLibpools => Durability::Commit,
         }
     }
 }
