@@ -83,6 +83,28 @@ impl Library {
         assert_eq!(found.len(), text.lines().filter(|line| line.starts_with("00")).count(), "{text}");
     }
 
+    /// Checks that our shared object exports Debian's symbols in its nodes, and no others; that it needs no library that a
+    /// minimal system lacks, and is small; and that programs find it by pkg-config.
+    ///
+    /// # Panics
+    /// If it does not.
+    pub fn compare_shared_object(self) {
+        let folder = self.ours();
+        let ours = symbols(&folder.join(self.soname()));
+        assert_eq!(ours.soname, self.soname());
+        let is_foreign = |name: &&String| ["ndctl", "daxctl", "pmem"].iter().any(|word| name.contains(word));
+        assert_eq!(ours.needed.iter().find(is_foreign), None);
+        let len = folder.join(self.soname()).metadata().unwrap().len();
+        assert!(len < 1 << 20, "{len}");
+        let config = fs::read_to_string(folder.join(format!("pkgconfig/lib{}.pc", self.name))).unwrap();
+        assert!(config.contains(&format!("Libs: -L${{libdir}} -l{}", self.name)), "{config}");
+        let Some(debians) = self.debians() else {
+            return lode_testing::skip(&self.soname(), "Debian's library is not installed");
+        };
+        let theirs = symbols(&debians);
+        assert_eq!(ours.exported, theirs.exported);
+    }
+
     /// Returns the file name of the shared object.
     pub fn soname(self) -> String {
         format!("lib{}.so.1", self.name)
