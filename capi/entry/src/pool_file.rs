@@ -334,3 +334,115 @@ fn prefault(medium: &ProgramMedium) {
         let _ = store_again(medium, PoolOffset::new(at), word);
     }
 }
+
+#[cfg(test)]
+mod test {
+    use super::*;
+    use lode_pmem::Cpu;
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+
+    fn files() -> PoolFiles {
+        let instructions = ByAddress::new(Cpu::oldest());
+        PoolFiles { kind: PmdkKind::Log, len_min: FILE_LEN_MIN, instructions, forced: Some(true) }
+    }
+
+    /// Stores the header of a new pool, which is whole then.
+    fn finish(pool: NewPool, path: &Path) -> ProgramMedium {
+        FaultScope::run(|| pool.medium.copy(PoolOffset::NULL, &pool.header.encode())).unwrap();
+        pool.publish(path).unwrap()
+    }
+
+    fn refused<T: std::fmt::Debug>(outcome: Result<T, Failure>, errno: i32, words: &str) {
+        let failure = outcome.unwrap_err();
+        assert_eq!(failure.errno, errno, "{failure:?}");
+        assert!(failure.text.starts_with(words), "{failure:?} is not {words}");
+    }
+
+    #[test]
+    fn new_pool_has_its_name_when_it_is_whole() {
+        let _alone = crate::ctl::ALONE.lock();
+        let folder = tempfile::tempdir().unwrap();
+        let (files, path) = (files(), folder.path().join("pool"));
+        drop(files.create(&path, FILE_LEN_MIN, 0o600).unwrap());
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+        let pool = files.create(&path, FILE_LEN_MIN + 4097, 0o604).unwrap();
+        assert!(pool.is_zeroed && pool.header.shutdown.is_some() && !path.exists());
+        let medium = finish(pool, &path);
+        assert_eq!(medium.memory().len(), FILE_LEN_MIN + 4096);
+        let metadata = fs::metadata(&path).unwrap();
+        assert_eq!((metadata.len(), metadata.permissions().mode() & 0o7777), (FILE_LEN_MIN + 4097, 0o604));
+        let words = format!("flock \"{}\": Resource temporarily unavailable; ", path.display());
+        refused(files.open(&path), libc::EAGAIN, &words);
+        refused(files.open_to_check(&path), libc::EAGAIN, &words);
+        drop(medium);
+        drop(files.open_to_check(&path).unwrap());
+        drop(files.open(&path).unwrap());
+        let words = format!("file {} already exists; ", path.display());
+        refused(files.create(&path, FILE_LEN_MIN, 0o600), libc::EEXIST, &words);
+        refused(files.create(&path, 0, 0o600), libc::EEXIST, "Non-empty file detected; ");
+    }
+
+    #[test]
+    fn file_that_is_there_becomes_a_pool() {
+        let _alone = crate::ctl::ALONE.lock();
+        let folder = tempfile::tempdir().unwrap();
+        let (files, path) = (files(), folder.path().join("pool"));
+        let file = File::create(&path).unwrap();
+        file.set_len(FILE_LEN_MIN - 1).unwrap();
+        let words = "reservation pool size 2093056 smaller than 2097152; ";
+        refused(files.create(&path, 0, 0o600), libc::EINVAL, words);
+        refused(files.open(&path), libc::EINVAL, "size 2097151 smaller than 2097152; ");
+        file.set_len(FILE_LEN_MIN).unwrap();
+        refused(files.open(&path), libc::EINVAL, "invalid major version (0); ");
+        let pool = files.create(&path, 0, 0o604).unwrap();
+        assert!(!pool.is_zeroed);
+        drop(finish(pool, &path));
+        drop(files.open(&path).unwrap());
+    }
+
+    #[test]
+    fn paths_without_a_pool_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let (files, missing) = (files(), folder.path().join("missing"));
+        let words = format!("open \"{}\": No such file or directory", missing.display());
+        refused(files.open(&missing), libc::ENOENT, &words);
+        refused(files.create(&missing.join("pool"), FILE_LEN_MIN, 0o600), libc::ENOENT, "open \"");
+        refused(files.open(folder.path()), libc::EINVAL, "stat \"");
+        refused(files.open(Path::new("/dev/null")), libc::EINVAL, "/dev/null is not device DAX");
+        let set = folder.path().join("set");
+        fs::write(&set, "PMEMPOOLSET\n4M /pmem/part\n").unwrap();
+        for outcome in [files.open(&set).map(drop), files.open_to_check(&set).map(drop)] {
+            refused(outcome, libc::ENOTSUP, &format!("{} is a file of a pool set", set.display()));
+        }
+        refused(files.create(&set, 0, 0o600), libc::ENOTSUP, &set.display().to_string());
+        let words = format!("invalid size ({}) for off_t", u64::MAX);
+        refused(files.create(&missing, u64::MAX, 0o600), libc::EFBIG, &words);
+    }
+
+    #[test]
+    fn settings_change_new_and_opened_pools() {
+        let _alone = crate::ctl::ALONE.lock();
+        let folder = tempfile::tempdir().unwrap();
+        let (files, path) = (files(), folder.path().join("pool"));
+        Setting::ShutdownStateAtCreate.set(0);
+        Setting::PrefaultAtCreate.set(1);
+        let pool = files.create(&path, FILE_LEN_MIN, 0o600).unwrap();
+        assert_eq!(pool.header.shutdown, None);
+        drop(finish(pool, &path));
+        Setting::CopyOnWriteAtOpen.set(1);
+        Setting::PrefaultAtOpen.set(1);
+        let medium = files.open(&path).unwrap();
+        medium.store8(PoolOffset::new(BLOCK), 7);
+        drop(medium);
+        assert_eq!(fs::read(&path).unwrap()[BLOCK as usize], 0);
+        for (setting, value) in [
+            (Setting::ShutdownStateAtCreate, 1),
+            (Setting::PrefaultAtCreate, 0),
+            (Setting::CopyOnWriteAtOpen, 0),
+            (Setting::PrefaultAtOpen, 0),
+        ] {
+            setting.set(value);
+        }
+    }
+}

@@ -99,6 +99,29 @@ mod test {
     }
 
     #[test]
+    fn damaged_headers_never_panic() {
+        let mut seed = 7_u64;
+        let mut draw = |end: u64| {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (seed >> 33) % end
+        };
+        for _ in 0..2_000 {
+            let mut bytes = header();
+            for _ in 0..=draw(4) {
+                bytes[draw(160) as usize] = draw(256) as u8;
+            }
+            if draw(2) == 0 {
+                lode_layout::store_pmdk_checksum(&mut bytes);
+            }
+            if let Ok(UsableHeader { read_only }) = check(&bytes, PmdkKind::Log) {
+                let known = without_read_only(&bytes);
+                assert_eq!((PmdkHeader::decode(&known).is_ok(), known[20..24] == [0; 4]), (true, true));
+                assert_eq!(PmdkHeader::decode(&bytes).is_ok(), read_only == 0);
+            }
+        }
+    }
+
+    #[test]
     fn first_broken_rule_is_told_in_pmdks_words() {
         assert_eq!(check(&header(), PmdkKind::Log), Ok(UsableHeader { read_only: 0 }));
         assert_eq!(with(20, 8, true), Ok(UsableHeader { read_only: 8 }));
