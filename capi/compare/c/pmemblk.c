@@ -155,7 +155,8 @@ static void write_(void)
 
 static void show_block(PMEMblkpool *of, long long block)
 {
-    int result = 0, error = 0;
+    static int result, error;
+    result = error = 0;
     memset(into, 0x55, BLOCK_MAX);
     CALL(result = pmemblk_read(of, into, block); error = errno);
     answer(result, error);

@@ -255,7 +255,8 @@ static void fork_(void)
 /* A file that is cut while it is open: an append past its end is the program's own signal. */
 static void cut(void)
 {
-    int result = 0;
+    static int result;
+    result = 0;
     printf("cut");
     unlink("cut");
     PMEMlogpool *of = pmemlog_create("cut", PMEMLOG_MIN_POOL, 0600);

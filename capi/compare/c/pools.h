@@ -165,7 +165,9 @@ static void settings(ctl_function *get, ctl_function *set, ctl_function *run, co
         printf(" value %d", value);
         break;
     case 1: {
-        int before = -1, after = -1, is_known = 0;
+        static int before, after, is_known;
+        before = after = -1;
+        is_known = 0;
         CALL(is_known = name != NULL && get(NULL, name, &before) == 0);
         CALL(result = set(NULL, name, is_null ? NULL : &value); error = errno);
         if (is_known)

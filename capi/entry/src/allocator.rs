@@ -138,13 +138,15 @@ mod test {
     #[test]
     fn each_block_is_freed_by_its_own_function() {
         #[repr(align(256))]
-        struct Wide([u8; 300]);
+        struct Wide {
+            bytes: [u8; 300],
+        }
         let before = vec![1_u8; 1000];
         // SAFETY: - the functions take calls of any thread.
         unsafe { set_functions(Some(counted_malloc), Some(counted_free)) };
-        let wide = Box::new(Wide([2; 300]));
+        let wide = Box::new(Wide { bytes: [2; 300] });
         assert!(ptr::from_ref(&*wide).addr().is_multiple_of(256));
-        assert!(!take_refusal());
+        assert_eq!((wide.bytes[299], take_refusal()), (2, false));
         let refused = vec![3_u8; REFUSED];
         assert!(take_refusal() && !take_refusal());
         assert!(MADE.load(Ordering::Relaxed) > 0);

@@ -197,7 +197,7 @@ mod test {
             assert_eq!(ctl_set(name, place), Ok(0));
             value = 0;
             assert_eq!((ctl_get(name, place), value), (Ok(0), 5));
-            value = 0;
+            *place.cast::<c_int>() = 0;
             assert_eq!(ctl_set(name, place), Ok(0));
             let words = |outcome: Result<c_int, Failure>| outcome.unwrap_err().text.into_owned();
             assert!(words(ctl_get(name, ptr::null_mut())).starts_with("read queries require non-NULL argument"));
