@@ -103,11 +103,7 @@ static PMEMblkpool *pool(void)
         const char *name = slot == 0 ? "p0" : "p1";
         slots[slot] = pmemblk_open(name, 0);
         if (slots[slot] == NULL) {
-            unlink(name);
-            int file = open(name, O_RDWR | O_CREAT, 0600);
-            if (file < 0 || ftruncate(file, (off_t)PMEMBLK_MIN_POOL) != 0)
-                exit(4);
-            close(file);
+            make_sparse(name, PMEMBLK_MIN_POOL);
             slots[slot] = pmemblk_create(name, size, 0, 0600);
         }
         if (slots[slot] == NULL)
@@ -275,7 +271,8 @@ static void close_all(void)
 
 static void file(void)
 {
-    make_file(sizes, COUNT(sizes));
+    /* PMDK maps an empty file, and ends by SIGBUS. */
+    make_file(sizes + 1, COUNT(sizes) - 1);
 }
 
 static void damage_(void)

@@ -16,7 +16,7 @@
 static PMEMlogpool *slots[SLOTS];
 static unsigned char *area;
 
-static const size_t sizes[] = {0, 1, 4096, (2 << 20) - 1, (2 << 20) - 4096, 2 << 20, 2 << 20, 2 << 20, (2 << 20) + 1,
+static const size_t sizes[] = {0, 0, 0, 1, 4096, (2 << 20) - 1, (2 << 20) - 4096, 2 << 20, 2 << 20, 2 << 20, (2 << 20) + 1,
     (2 << 20) + 4097, 3 << 20};
 
 /* The message is the last part of a line: the other library's may go on after it. */
@@ -87,8 +87,8 @@ static PMEMlogpool *pool(void)
         const char *name = slot == 0 ? "p0" : "p1";
         slots[slot] = pmemlog_open(name);
         if (slots[slot] == NULL) {
-            unlink(name);
-            slots[slot] = pmemlog_create(name, PMEMLOG_MIN_POOL, 0600);
+            make_sparse(name, PMEMLOG_MIN_POOL);
+            slots[slot] = pmemlog_create(name, 0, 0600);
         }
         if (slots[slot] == NULL)
             exit(3);
@@ -121,9 +121,8 @@ static void append(void)
     int result = 0, error = 0;
     printf("append %zu %zu", at, len);
     CALL(result = pmemlog_append(to, area + at, len); error = errno);
-    printf(" = %d", result);
+    printf(" = %d tell %lld", result, pmemlog_tell(to));
     tell(result != 0, error);
-    printf(" tell %lld", pmemlog_tell(to));
 }
 
 static void appendv(void)
@@ -145,9 +144,8 @@ static void appendv(void)
         count = -(int)below(5);
     printf("appendv %d", count);
     CALL(result = pmemlog_appendv(to, parts, count); error = errno);
-    printf(" = %d", result);
+    printf(" = %d tell %lld", result, pmemlog_tell(to));
     tell(result != 0, error);
-    printf(" tell %lld", pmemlog_tell(to));
 }
 
 static void numbers(void)
@@ -193,7 +191,8 @@ static void show_walk(PMEMlogpool *of, size_t chunk, size_t end)
 static void walk(void)
 {
     PMEMlogpool *of = pool();
-    static const size_t chunks[] = {0, 0, 1000, 4096, 64, 65536, (size_t)-1};
+    /* With chunks of nearly 2^64 bytes PMDK's offset wraps, and it goes on with other bytes. */
+    static const size_t chunks[] = {0, 0, 1000, 4096, 64, 65536, (size_t)1 << 40};
     size_t chunk = chunks[below(COUNT(chunks))], end = below(5);
     printf("walk %zu %zu", chunk, end);
     show_walk(of, chunk, end);
@@ -307,7 +306,8 @@ static void close_all(void)
 
 static void file(void)
 {
-    make_file(sizes, COUNT(sizes));
+    /* PMDK maps an empty file, and ends by SIGBUS. */
+    make_file(sizes + 3, COUNT(sizes) - 3);
 }
 
 static void damage_(void)

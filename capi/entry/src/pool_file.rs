@@ -8,20 +8,23 @@ use crate::failure::Failure;
 use crate::pool_header;
 use lode_layout::{BLOCK, PmdkHeader, PmdkKind, PmdkShutdown, PoolOffset, align_down};
 use lode_pmem::{
-    ByAddress, DaxDevice, FaultScope, Medium, NewFile, PmemError, ProgramMedium, ProgramShare, Sysfs,
+    ByAddress, DaxDevice, FaultScope, Medium, NewFile, PmemError, ProgramBacking, ProgramMedium, ProgramShare, Sysfs,
     allocate_program_file, file_size_limit, store_again,
 };
 use rustix::fs::{self as rfs, Access, FileType, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::ops::Range;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 use uuid::Uuid;
 
 /// The first bytes of a file that describes a pool of several files.
 const SET_SIGNATURE: &[u8] = b"PMEMPOOLSET";
+/// Bytes of the header that hold the shutdown state, with its checksum.
+const SHUTDOWN_STATE: Range<usize> = 0xfb8..0xff8;
 /// Bytes of the smallest file that PMDK takes.
 const FILE_LEN_MIN: u64 = 2 << 20;
 
@@ -99,7 +102,12 @@ impl PoolFiles {
         let read = medium.memory().reading(|memory| memory.read(PoolOffset::NULL, &mut bytes));
         read.map_err(|fault| Failure::new(libc::EIO, format!("{}: {fault}", path.display())))?;
         let header = pool_header::check(&bytes, self.kind)?;
-        if header.read_only == 0 || share != ProgramShare::Shared {
+        if header.read_only == 0 {
+            let is_file = matches!(place, Place::File);
+            if is_file && share == ProgramShare::Shared {
+                settle_shutdown_state(&medium, &bytes, &file)
+                    .map_err(|error| Failure::of_call(&format!("msync \"{}\"", path.display()), &error))?;
+            }
             return Ok(medium);
         }
         drop(medium);
@@ -137,7 +145,12 @@ impl PoolFiles {
         let place = place(path)?;
         let file = open_locked(path)?;
         let len = length(path, &file, &place, 0)?;
-        self.check_len(len)?;
+        if len < self.len_min {
+            let (found, least) = (file_len(&file).unwrap_or(len), self.len_min);
+            return Err(Failure::invalid(format!(
+                "file is not a poolset file and its size ({found}) is smaller than {least}; give it that size"
+            )));
+        }
         let medium = self.map(path, &file, &place, len, ProgramShare::Shared)?;
         let is_free = medium
             .memory()
@@ -156,7 +169,7 @@ impl PoolFiles {
     fn begin_in_new(&self, path: &Path, len: u64, mode: u32) -> Result<NewPool, Failure> {
         self.check_len(len)?;
         if i64::try_from(len).is_err() {
-            return Err(Failure::new(libc::EFBIG, format!("invalid size ({len}) for off_t; choose a smaller one")));
+            return Err(Failure::new(libc::EFBIG, format!("invalid size ({len}) for os_off_t; choose a smaller one")));
         }
         let new = NewFile::create(path).map_err(|error| of_new(path, &error))?;
         let allocated = match file_size_limit() {
@@ -305,9 +318,7 @@ fn length(path: &Path, file: &File, place: &Place, least: u64) -> Result<u64, Fa
     let len = match place {
         Place::Device(device) => device.len(),
         Place::Absent | Place::File => {
-            let stat = rfs::fstat(file).map_err(|errno| Failure::of_call("fstat", &errno.into()))?;
-            u64::try_from(stat.st_size)
-                .map_err(|_| Failure::invalid(format!("stat \"{}\": negative size", path.display())))?
+            file_len(file).map_err(|error| Failure::of_call(&format!("stat \"{}\"", path.display()), &error))?
         }
     };
     if len < least {
@@ -316,11 +327,45 @@ fn length(path: &Path, file: &File, place: &Place, least: u64) -> Result<u64, Fa
     Ok(align_down(len, BLOCK))
 }
 
+/// Makes the shutdown state of a pool that no module of persistent memory holds that of a closed one, as PMDK leaves it: a process
+/// that was killed may have left another. The state of modules, whose counts only PMDK compares, stays.
+///
+/// # Durability
+/// The state is durable on return. A power cut before that leaves a mixture, which has no valid checksum, and so is no state.
+fn settle_shutdown_state(
+    medium: &ProgramMedium,
+    header: &[u8; PmdkHeader::LEN],
+    file: &File,
+) -> io::Result<()> {
+    let Ok(decoded) = PmdkHeader::decode(header) else { return Ok(()) };
+    let Some(found) = decoded.shutdown else { return Ok(()) };
+    let closed = PmdkHeader { shutdown: Some(PmdkShutdown::default()), ..decoded }.encode();
+    let state = SHUTDOWN_STATE;
+    let is_lost = found.is_dirty && (found.shutdowns, found.devices) != (0, 0);
+    if is_lost || header[state.clone()] == closed[state.clone()] {
+        return Ok(());
+    }
+    if ProgramBacking::of_file(&Sysfs::default(), file.metadata()?.dev()).has_region() {
+        return Ok(());
+    }
+    let at = PoolOffset::new(state.start as u64);
+    // The mapping has a header, so the bytes are inside.
+    let _ = FaultScope::run(|| medium.copy(at, &closed[state]));
+    // ORDER: the state is durable before the pool is used. Stop here: see above.
+    medium.drain().map_err(|error| io::Error::from_raw_os_error(error.errno))
+}
+
+/// Returns the length of a file in bytes.
+fn file_len(file: &File) -> io::Result<u64> {
+    Ok(file.metadata()?.len())
+}
+
 /// Returns the failure of a new file.
 fn of_new(path: &Path, error: &PmemError) -> Failure {
     let errno = match error {
         PmemError::Io { errno, .. } => *errno,
-        _ => libc::EINVAL,
+        // The path does not end with a name.
+        _ => libc::ENOENT,
     };
     let words = format!("open \"{}\"", path.display());
     Failure::of_call(&words, &io::Error::from_raw_os_error(errno)).and("check the folder of the new file")
@@ -390,7 +435,7 @@ mod test {
         let (files, path) = (files(), folder.path().join("pool"));
         let file = File::create(&path).unwrap();
         file.set_len(FILE_LEN_MIN - 1).unwrap();
-        let words = "reservation pool size 2093056 smaller than 2097152; ";
+        let words = "file is not a poolset file and its size (2097151) is smaller than 2097152; ";
         refused(files.create(&path, 0, 0o600), libc::EINVAL, words);
         refused(files.open(&path), libc::EINVAL, "size 2097151 smaller than 2097152; ");
         file.set_len(FILE_LEN_MIN).unwrap();
@@ -416,7 +461,7 @@ mod test {
             refused(outcome, libc::ENOTSUP, &format!("{} is a file of a pool set", set.display()));
         }
         refused(files.create(&set, 0, 0o600), libc::ENOTSUP, &set.display().to_string());
-        let words = format!("invalid size ({}) for off_t", u64::MAX);
+        let words = format!("invalid size ({}) for os_off_t", u64::MAX);
         refused(files.create(&missing, u64::MAX, 0o600), libc::EFBIG, &words);
     }
 

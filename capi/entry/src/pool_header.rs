@@ -6,6 +6,8 @@ use lode_layout::{PmdkHeader, PmdkHeaderError, PmdkKind};
 /// Bits of the features that no one may ignore and that PMDK knows: a single header, a short checksum, the shutdown state.
 const KNOWN_INCOMPAT: u32 = 0b111;
 const SINGLE_HEADER: u32 = 0b001;
+/// Offset of the features that no one may ignore.
+const INCOMPAT: usize = 16;
 /// Offset of the features that no writer may ignore.
 const READ_ONLY: usize = 20;
 
@@ -21,8 +23,7 @@ pub(crate) struct UsableHeader {
 /// # Errors
 /// EINVAL with the first rule that it breaks.
 pub(crate) fn check(bytes: &[u8; PmdkHeader::LEN], kind: PmdkKind) -> Result<UsableHeader, Failure> {
-    let number = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
-    let (major, incompat, read_only) = (number(8), number(16), number(READ_ONLY));
+    let [major, incompat, read_only] = [8, INCOMPAT, READ_ONLY].map(|at| number(bytes, at));
     let (signature, wanted) = (&bytes[..8], kind.signature());
     if major == 0 {
         return Err(Failure::invalid("invalid major version (0); the file is no pool of PMDK, or its header is lost"));
@@ -51,11 +52,16 @@ pub(crate) fn check(bytes: &[u8; PmdkHeader::LEN], kind: PmdkKind) -> Result<Usa
     match PmdkHeader::decode(bytes) {
         // All else of the header, its checksum too, was judged before.
         Err(PmdkHeaderError::Features { incompat: 0, .. }) => {
-            PmdkHeader::decode(&without_read_only(bytes)).map_err(|error| refused(&error, incompat))?;
+            PmdkHeader::decode(&without_read_only(bytes)).map_err(|error| refused(&error, bytes))?;
         }
-        decoded => drop(decoded.map_err(|error| refused(&error, incompat))?),
+        decoded => drop(decoded.map_err(|error| refused(&error, bytes))?),
     }
     Ok(UsableHeader { read_only })
+}
+
+/// Returns the number at an offset.
+fn number(bytes: &[u8; PmdkHeader::LEN], at: usize) -> u32 {
+    u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
 }
 
 /// Returns the header without the features that no writer may ignore: for engines, which refuse those that they do not know.
@@ -67,14 +73,18 @@ pub(crate) fn without_read_only(bytes: &[u8; PmdkHeader::LEN]) -> [u8; PmdkHeade
 }
 
 /// Returns the failure of a header that can't be used, with PMDK's words.
-fn refused(error: &PmdkHeaderError, incompat: u32) -> Failure {
+fn refused(error: &PmdkHeaderError, bytes: &[u8; PmdkHeader::LEN]) -> Failure {
+    let incompat = number(bytes, INCOMPAT);
+    // The UUIDs of the part, of the parts before and after it, and of the replicas before and after it.
+    let uuid = |index: usize| &bytes[0x28 + 16 * index..0x38 + 16 * index];
     let words = match error {
         PmdkHeaderError::Checksum { .. } => "invalid checksum of pool header".to_owned(),
         PmdkHeaderError::Field(_) => "wrong architecture flags".to_owned(),
         PmdkHeaderError::PoolSet if incompat & SINGLE_HEADER != 0 => {
             format!("poolset file options (0) do not match incompat feature flags ({incompat:#x})")
         }
-        PmdkHeaderError::PoolSet => "wrong part UUID".to_owned(),
+        PmdkHeaderError::PoolSet if [1, 2].map(uuid) != [uuid(0); 2] => "wrong part UUID".to_owned(),
+        PmdkHeaderError::PoolSet => "wrong replica UUID".to_owned(),
         other => return Failure::invalid(other.to_string()),
     };
     Failure::invalid(format!("{words}; {error}"))
@@ -134,6 +144,7 @@ mod test {
             (20, 8, false, "invalid checksum of pool header"),
             (0x88, 1, true, "wrong architecture flags"),
             (0x38, 9, true, "wrong part UUID"),
+            (0x68, 9, true, "wrong replica UUID"),
             (16, 7, true, "poolset file options (0) do not match incompat feature flags (0x7)"),
         ] {
             let failure = with(at, byte, is_sealed).unwrap_err();

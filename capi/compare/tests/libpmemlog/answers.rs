@@ -19,6 +19,6 @@ environments! {
     forced_is_pmem_without_flush: [("PMEM_IS_PMEM_FORCE", "1"), ("PMEM_NO_FLUSH", "1")];
     without_shutdown_state: [("PMEM_IS_PMEM_FORCE", "1"), ("PMEMLOG_CONF", "sds.at_create=0")];
     copy_on_write: [("PMEM_IS_PMEM_FORCE", "1"), ("PMEMLOG_CONF", "copy_on_write.at_open=1")];
-    through_the_cache: [("PMEM_IS_PMEM_FORCE", "1"), ("PMEM_NO_MOVNT", "1"), ("PMEM_NO_CLWB", "1"), ("PMEMLOG_CONF", "a=b=c")];
-    past_the_cache: [("PMEM_IS_PMEM_FORCE", "1"), ("PMEM_MOVNT_THRESHOLD", "0"), ("PMEMLOG_CONF_FILE", "missing")];
+    through_the_cache: [("PMEM_IS_PMEM_FORCE", "1"), ("PMEM_NO_MOVNT", "1"), ("PMEM_NO_CLWB", "1"), ("PMEMLOG_CONF", "unknown=1;sds.at_create=x")];
+    past_the_cache: [("PMEM_IS_PMEM_FORCE", "1"), ("PMEM_MOVNT_THRESHOLD", "0")];
 }
