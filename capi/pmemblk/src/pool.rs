@@ -33,7 +33,7 @@ impl Pool {
         let size = u32::try_from(block_size).ok().filter(|size| *size != 0).ok_or_else(invalid)?;
         let new = files.create(path, len, mode)?;
         let plan = Plan::pmdk(new.medium.memory().len(), size, new.header).map_err(|error| {
-            Failure::invalid(format!("{error}; choose a larger pool, or other blocks"))
+            Failure::invalid(format!("pool initialization failed: {error}; choose a larger pool, or other blocks"))
         })?;
         plan.format_pool(&new.medium, new.is_zeroed).map_err(|error| failure(&error))?;
         Pool::of(new.publish(path)?, block_size)
@@ -69,7 +69,7 @@ impl Pool {
     /// Reads a block into `into`, of its size.
     #[inline]
     pub(crate) fn read(&self, block: i64, into: &mut [u8]) -> Result<(), Failure> {
-        self.table.read(number(block)?, into).map_err(|error| failure(&error))
+        self.table.read(self.number(block)?, into).map_err(|error| failure(&error))
     }
 
     /// Writes a block.
@@ -79,7 +79,7 @@ impl Pool {
     #[inline]
     pub(crate) fn write(&self, block: i64, from: &[u8]) -> Result<(), Failure> {
         self.check_writable()?;
-        self.durably(self.table.write(number(block)?, from))
+        self.durably(self.table.write(self.number(block)?, from))
     }
 
     /// Makes a block read as zeros.
@@ -88,7 +88,7 @@ impl Pool {
     /// On return.
     pub(crate) fn zero(&self, block: i64) -> Result<(), Failure> {
         self.check_writable()?;
-        let block = number(block)?;
+        let block = self.number(block)?;
         // A pool without a table needs none for zeros.
         if self.table.is_zero(block).map_err(|error| failure(&error))? {
             return Ok(());
@@ -102,7 +102,16 @@ impl Pool {
     /// On return.
     pub(crate) fn mark_lost(&self, block: i64) -> Result<(), Failure> {
         self.check_writable()?;
-        self.durably(self.table.mark_lost(number(block)?))
+        self.durably(self.table.mark_lost(self.number(block)?))
+    }
+
+    /// Returns the number of a block. A change of one that does not exist makes no table.
+    #[inline]
+    fn number(&self, block: i64) -> Result<u64, Failure> {
+        let lba = u64::try_from(block)
+            .map_err(|_| Failure::invalid("negative block number; the first block is 0"))?;
+        let count = self.table.block_count();
+        if lba < count { Ok(lba) } else { Err(failure(&BttError::NoBlock { lba, count })) }
     }
 
     fn check_writable(&self) -> Result<(), Failure> {
@@ -124,12 +133,6 @@ impl Pool {
         };
         durable.map_err(|error| failure(&error))
     }
-}
-
-/// Returns the number of a block.
-#[inline]
-fn number(block: i64) -> Result<u64, Failure> {
-    u64::try_from(block).map_err(|_| Failure::invalid("negative block number; the first block is 0"))
 }
 
 /// Compares the size of a pool's blocks with the one that the program expects, unless that is 0.
@@ -248,6 +251,9 @@ mod test {
             for refused in refusals {
                 assert!(refused.errno == libc::EINVAL && refused.text.starts_with(words), "{refused:?}");
             }
+            let mut table = [1; 8];
+            File::open(&path).unwrap().read_exact_at(&mut table, PmdkBlk::TABLE_OFF).unwrap();
+            assert_eq!(table, [0; 8], "no table for {block}");
         }
         drop(pool);
         let refused = Pool::open(&files, &path, 512).unwrap_err();
