@@ -282,7 +282,8 @@ static void file(void)
 static void damage_(void)
 {
     close_all();
-    damage();
+    /* PMDK opens a pool whose descriptor contradicts its table. */
+    damage(0);
 }
 
 static void (*const calls[])(void) = {create, create, open_, open_, close_, check, write_, write_, write_, write_, read_, read_,

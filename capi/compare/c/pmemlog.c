@@ -313,7 +313,7 @@ static void file(void)
 static void damage_(void)
 {
     close_all();
-    damage();
+    damage(1);
 }
 
 static void (*const calls[])(void) = {create, create, open_, open_, close_, check, append, append, append, append, appendv,

@@ -58,13 +58,13 @@ static void seal(unsigned char *header)
     memcpy(header + 0xff8, &sum, 8);
 }
 
-/* Changes a byte of a header or of a descriptor, and mends the checksums or not. */
-static void damage(void)
+/* Changes a byte of a header, or of the descriptor after it, and mends the checksums or not. */
+static void damage(int with_descriptor)
 {
     static const unsigned places[] = {0, 4, 8, 12, 16, 19, 20, 23, 24, 40, 56, 72, 88, 104, 120, 128, 136, 137, 138, 142, 200,
         2047, 2048, 3000, 0xfb8, 0xfc0, 0xfc8, 0xff0, 0xff8, 4096, 4097, 4104, 4105, 4112, 4113, 4114, 4119, 4120};
     const char *name = draw_name();
-    unsigned place = places[below(COUNT(places))];
+    unsigned place = places[below(COUNT(places) - (with_descriptor ? 0 : 9))];
     unsigned char byte = below(3) == 0 ? (unsigned char)next() : (unsigned char)(1u << below(8)), bytes[HEADER + 32];
     int is_sealed = below(3) != 0, count = 1 + (int)below(2);
     printf("damage %s %u %u %d", name, place, byte, is_sealed);

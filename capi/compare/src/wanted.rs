@@ -80,7 +80,9 @@ pub(crate) const WANTED: &[Wanted] = &[
         reason: "PMDK leaves the message of an earlier failure for a character device that is no device-DAX node",
     },
     Wanted {
-        is: |_, ours| ours.contains(" appendv ") && ours.contains(" errno 28 message pmemlog_appendv: No space left"),
+        is: |_, ours| {
+            ours.contains(" appendv ") && ours.contains(" errno 28 message pmemlog_appendv: No space left")
+        },
         kind: WantedKind::Message,
         reason: "PMDK leaves the message of an earlier failure if the parts are too long",
     },

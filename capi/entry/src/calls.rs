@@ -200,7 +200,9 @@ mod test {
             *place.cast::<c_int>() = 0;
             assert_eq!(ctl_set(name, place), Ok(0));
             let words = |outcome: Result<c_int, Failure>| outcome.unwrap_err().text.into_owned();
-            assert!(words(ctl_get(name, ptr::null_mut())).starts_with("read queries require non-NULL argument"));
+            assert!(
+                words(ctl_get(name, ptr::null_mut())).starts_with("read queries require non-NULL argument")
+            );
             assert!(words(ctl_set(name, ptr::null())).starts_with("write queries require non-NULL argument"));
             assert!(words(ctl_exec(name)).starts_with("invalid query entry point prefault.at_create"));
             assert!(words(ctl_get(ptr::null(), place)).starts_with("invalid query"));

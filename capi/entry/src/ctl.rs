@@ -49,7 +49,9 @@ impl Setting {
     pub fn unknown(name: &[u8]) -> Failure {
         let names = SETTINGS.map(|(_, [first, second])| format!("{first}.{second}")).join(", ");
         let name = String::from_utf8_lossy(name);
-        Failure::invalid(format!("invalid query entry point {name}; the settings are {names}, to get and to set"))
+        Failure::invalid(format!(
+            "invalid query entry point {name}; the settings are {names}, to get and to set"
+        ))
     }
 
     /// Returns its value.
@@ -74,10 +76,7 @@ impl Setting {
 ///
 /// # Errors
 /// Fails if one of them can't be parsed. What stands before that place is set.
-pub fn load_variables(
-    prefix: &str,
-    variable: &dyn Fn(&str) -> Option<OsString>,
-) -> Result<(), Failure> {
+pub fn load_variables(prefix: &str, variable: &dyn Fn(&str) -> Option<OsString>) -> Result<(), Failure> {
     let name = format!("{prefix}_CONF");
     if let Some(text) = variable(&name) {
         load(text.as_bytes()).map_err(|text| {
@@ -167,8 +166,11 @@ mod test {
         assert_eq!(values(), [0, 0, 1, 0]);
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("conf");
-        fs::write(&path, "# prefault.at_create = 1;\nprefault . at_open\n = yes; # x\n;copy_on_write.at_open=1;")
-            .unwrap();
+        fs::write(
+            &path,
+            "# prefault.at_create = 1;\nprefault . at_open\n = yes; # x\n;copy_on_write.at_open=1;",
+        )
+        .unwrap();
         let variable = |name: &str| match name {
             "PMEMLOG_CONF" => Some("sds.at_create=No;;unknown=1;prefault.at_create=x;".into()),
             "PMEMLOG_CONF_FILE" => Some(path.clone().into_os_string()),

@@ -8,8 +8,8 @@ use crate::failure::Failure;
 use crate::pool_header;
 use lode_layout::{BLOCK, PmdkHeader, PmdkKind, PmdkShutdown, PoolOffset, align_down};
 use lode_pmem::{
-    ByAddress, DaxDevice, FaultScope, Medium, NewFile, PmemError, ProgramBacking, ProgramMedium, ProgramShare, Sysfs,
-    allocate_program_file, file_size_limit, store_again,
+    ByAddress, DaxDevice, FaultScope, Medium, NewFile, PmemError, ProgramBacking, ProgramMedium,
+    ProgramShare, Sysfs, allocate_program_file, file_size_limit, store_again,
 };
 use rustix::fs::{self as rfs, Access, FileType, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
@@ -169,7 +169,10 @@ impl PoolFiles {
     fn begin_in_new(&self, path: &Path, len: u64, mode: u32) -> Result<NewPool, Failure> {
         self.check_len(len)?;
         if i64::try_from(len).is_err() {
-            return Err(Failure::new(libc::EFBIG, format!("invalid size ({len}) for os_off_t; choose a smaller one")));
+            return Err(Failure::new(
+                libc::EFBIG,
+                format!("invalid size ({len}) for os_off_t; choose a smaller one"),
+            ));
         }
         let new = NewFile::create(path).map_err(|error| of_new(path, &error))?;
         let allocated = match file_size_limit() {
@@ -184,7 +187,8 @@ impl PoolFiles {
         lock(path, new.file())?;
         rfs::fchmod(new.file(), Mode::from_bits_truncate(mode))
             .map_err(|errno| Failure::of_call(&format!("chmod 0/0/{}", path.display()), &errno.into()))?;
-        let medium = self.map(path, new.file(), &Place::File, align_down(len, BLOCK), ProgramShare::Shared)?;
+        let medium =
+            self.map(path, new.file(), &Place::File, align_down(len, BLOCK), ProgramShare::Shared)?;
         Ok(NewPool { medium, header: self.header(), is_zeroed: true, new: Some(new) })
     }
 
@@ -193,7 +197,9 @@ impl PoolFiles {
         if len >= least {
             return Ok(());
         }
-        Err(Failure::invalid(format!("reservation pool size {len} smaller than {least}; choose a larger one")))
+        Err(Failure::invalid(format!(
+            "reservation pool size {len} smaller than {least}; choose a larger one"
+        )))
     }
 
     /// Returns the header of a new pool.
@@ -282,7 +288,10 @@ fn open_locked(path: &Path) -> Result<File, Failure> {
     };
     lock(path, &file)?;
     if file.metadata().is_ok_and(|metadata| metadata.is_dir()) {
-        return Err(Failure::invalid(format!("stat \"{}\": negative size; name a file in it", path.display())));
+        return Err(Failure::invalid(format!(
+            "stat \"{}\": negative size; name a file in it",
+            path.display()
+        )));
     }
     refuse_set(path, &file)?;
     match refused {
@@ -317,12 +326,14 @@ fn refuse_set(path: &Path, file: &File) -> Result<(), Failure> {
 fn length(path: &Path, file: &File, place: &Place, least: u64) -> Result<u64, Failure> {
     let len = match place {
         Place::Device(device) => device.len(),
-        Place::Absent | Place::File => {
-            file_len(file).map_err(|error| Failure::of_call(&format!("stat \"{}\"", path.display()), &error))?
-        }
+        Place::Absent | Place::File => file_len(file)
+            .map_err(|error| Failure::of_call(&format!("stat \"{}\"", path.display()), &error))?,
     };
     if len < least {
-        return Err(Failure::invalid(format!("size {len} smaller than {least}; {} is no pool", path.display())));
+        return Err(Failure::invalid(format!(
+            "size {len} smaller than {least}; {} is no pool",
+            path.display()
+        )));
     }
     Ok(align_down(len, BLOCK))
 }

@@ -26,7 +26,9 @@ pub(crate) fn check(bytes: &[u8; PmdkHeader::LEN], kind: PmdkKind) -> Result<Usa
     let [major, incompat, read_only] = [8, INCOMPAT, READ_ONLY].map(|at| number(bytes, at));
     let (signature, wanted) = (&bytes[..8], kind.signature());
     if major == 0 {
-        return Err(Failure::invalid("invalid major version (0); the file is no pool of PMDK, or its header is lost"));
+        return Err(Failure::invalid(
+            "invalid major version (0); the file is no pool of PMDK, or its header is lost",
+        ));
     }
     if signature != wanted {
         // PMDK prints the bytes up to a zero.

@@ -6,7 +6,8 @@ use crate::ranges::{Direct, Ranges};
 use crate::request::{self, Request};
 use crate::{deep, logging};
 use lode_capi_entry::{
-    Table, ends_durable, flushing_instructions, forced_is_pmem, message, path_of, set_errno, uncancelled, variable,
+    Table, ends_durable, flushing_instructions, forced_is_pmem, message, path_of, set_errno, uncancelled,
+    variable,
 };
 use lode_pmem::{
     ByAddress, CopyPath, Cpu, Durability, DurabilityEvidence, ProgramMapping, Sysfs, program_pages,

@@ -2,8 +2,8 @@
 
 use crate::pool::Pool;
 use lode_capi_entry::{
-    Failure, Free, Malloc, PoolFiles, argument, check_version, ctl_exec, ctl_get, ctl_set, flushing_instructions,
-    forced_is_pmem, guarded, message, on_load, path, set_functions, variable,
+    Failure, Free, Malloc, PoolFiles, argument, check_version, ctl_exec, ctl_get, ctl_set,
+    flushing_instructions, forced_is_pmem, guarded, message, on_load, path, set_functions, variable,
 };
 use lode_layout::PmdkKind;
 use lode_pmem::Sysfs;
@@ -250,7 +250,11 @@ pub unsafe extern "C" fn pmemblk_ctl_set(_pbp: *mut c_void, name: *const c_char,
 /// # Safety
 /// `name` is null or ends with a zero.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pmemblk_ctl_exec(_pbp: *mut c_void, name: *const c_char, _arg: *mut c_void) -> c_int {
+pub unsafe extern "C" fn pmemblk_ctl_exec(
+    _pbp: *mut c_void,
+    name: *const c_char,
+    _arg: *mut c_void,
+) -> c_int {
     // SAFETY: - the caller's promise.
     guarded(-1, || unsafe { ctl_exec(name) })
 }

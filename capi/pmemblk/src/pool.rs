@@ -27,13 +27,14 @@ impl Pool {
         len: u64,
         mode: u32,
     ) -> Result<Pool, Failure> {
-        let invalid = || {
-            Failure::invalid(format!("Invalid block size {block_size}; it is between 1 and {}", u32::MAX))
-        };
+        let invalid =
+            || Failure::invalid(format!("Invalid block size {block_size}; it is between 1 and {}", u32::MAX));
         let size = u32::try_from(block_size).ok().filter(|size| *size != 0).ok_or_else(invalid)?;
         let new = files.create(path, len, mode)?;
         let plan = Plan::pmdk(new.medium.memory().len(), size, new.header).map_err(|error| {
-            Failure::invalid(format!("pool initialization failed: {error}; choose a larger pool, or other blocks"))
+            Failure::invalid(format!(
+                "pool initialization failed: {error}; choose a larger pool, or other blocks"
+            ))
         })?;
         plan.format_pool(&new.medium, new.is_zeroed).map_err(|error| failure(&error))?;
         Pool::of(new.publish(path)?, block_size)
@@ -156,9 +157,7 @@ fn failure(error: &BttError) -> Failure {
         BttError::NoBlock { count, .. } => {
             Failure::invalid(format!("lba out of range (nlba {count}); {error}"))
         }
-        BttError::Lost { .. } => {
-            Failure::new(libc::EIO, format!("EIO due to map entry error flag; {error}"))
-        }
+        BttError::Lost { .. } => Failure::new(libc::EIO, format!("EIO due to map entry error flag; {error}")),
         BttError::ReadOnly { .. } => {
             Failure::new(libc::EIO, format!("EIO due to btt_info error flags 0x1; {error}"))
         }

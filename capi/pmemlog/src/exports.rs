@@ -2,8 +2,9 @@
 
 use crate::pool::Pool;
 use lode_capi_entry::{
-    Failure, Free, Malloc, PoolFiles, argument, check_version, ctl_exec, ctl_get, ctl_set, flushing_instructions,
-    forced_is_pmem, guarded, message, on_load, path, set_functions, set_message, uncancelled, variable,
+    Failure, Free, Malloc, PoolFiles, argument, check_version, ctl_exec, ctl_get, ctl_set,
+    flushing_instructions, forced_is_pmem, guarded, message, on_load, path, set_functions, set_message,
+    uncancelled, variable,
 };
 use lode_layout::PmdkKind;
 use lode_pmem::Sysfs;
@@ -171,8 +172,9 @@ pub unsafe extern "C" fn pmemlog_appendv(plp: *mut c_void, iov: *const libc::iov
     guarded(-1, || {
         // SAFETY: - the caller's promise.
         let pool = unsafe { argument(plp.cast::<Pool>()) }?;
-        let count = usize::try_from(iovcnt)
-            .map_err(|_| Failure::invalid(format!("iovcnt is less than zero: {iovcnt}; pass the number of parts")))?;
+        let count = usize::try_from(iovcnt).map_err(|_| {
+            Failure::invalid(format!("iovcnt is less than zero: {iovcnt}; pass the number of parts"))
+        })?;
         let parts = if count == 0 {
             &[]
         } else {
@@ -183,7 +185,8 @@ pub unsafe extern "C" fn pmemlog_appendv(plp: *mut c_void, iov: *const libc::iov
         pool.check_room(need, CALL)?;
         if parts.iter().any(|part| part.iov_base.is_null()) {
             // SAFETY: - the caller's promise; not more bytes than the log has, so than any object.
-            let parts: Vec<&[u8]> = parts.iter().map(|part| unsafe { bytes(part.iov_base, part.iov_len) }).collect();
+            let parts: Vec<&[u8]> =
+                parts.iter().map(|part| unsafe { bytes(part.iov_base, part.iov_len) }).collect();
             pool.append(&parts, CALL)?;
             return Ok(0);
         }
@@ -310,7 +313,11 @@ pub unsafe extern "C" fn pmemlog_ctl_set(_plp: *mut c_void, name: *const c_char,
 /// # Safety
 /// `name` is null or ends with a zero.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pmemlog_ctl_exec(_plp: *mut c_void, name: *const c_char, _arg: *mut c_void) -> c_int {
+pub unsafe extern "C" fn pmemlog_ctl_exec(
+    _plp: *mut c_void,
+    name: *const c_char,
+    _arg: *mut c_void,
+) -> c_int {
     // SAFETY: - the caller's promise.
     guarded(-1, || unsafe { ctl_exec(name) })
 }

@@ -222,9 +222,10 @@ mod test {
             let is_shared = share == ProgramShare::Shared;
             assert_eq!(bytes[8] == 7 && bytes[4096..4296] == [5; 200], is_shared);
             assert_eq!(&bytes[LEN as usize - 3..] == b"abc\0\0\0\0\0", is_shared);
-            let (word, byte) = medium.memory().reading(|memory| {
-                (memory.load8(PoolOffset::new(8)), memory.load1(PoolOffset::new(LEN - 1)))
-            }).unwrap();
+            let (word, byte) = medium
+                .memory()
+                .reading(|memory| (memory.load8(PoolOffset::new(8)), memory.load1(PoolOffset::new(LEN - 1))))
+                .unwrap();
             assert_eq!((word, byte), (7, b'c'));
         }
     }
@@ -247,7 +248,8 @@ mod test {
         use rustix::fs::{FlockOperation, flock};
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("pool");
-        let open = || File::options().read(true).write(true).create(true).truncate(false).open(&path).unwrap();
+        let open =
+            || File::options().read(true).write(true).create(true).truncate(false).open(&path).unwrap();
         let file = open();
         file.set_len(LEN).unwrap();
         flock(&file, FlockOperation::NonBlockingLockExclusive).unwrap();

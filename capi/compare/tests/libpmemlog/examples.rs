@@ -24,10 +24,17 @@ fn manpage() {
 /// Entries have the time and the process, so the words of one are looked for.
 #[test]
 fn logfile() {
-    let (Some(add), Some(print)) = (example(LIBRARY, "logfile/addlog.c"), example(LIBRARY, "logfile/printlog.c")) else {
+    let (Some(add), Some(print)) =
+        (example(LIBRARY, "logfile/addlog.c"), example(LIBRARY, "logfile/printlog.c"))
+    else {
         return;
     };
-    assert_same_runs(&add, with_file, &[&["pool", "one", "two"], &["pool", "three"], &["none", "x"], &[]], &[]);
+    assert_same_runs(
+        &add,
+        with_file,
+        &[&["pool", "one", "two"], &["pool", "three"], &["none", "x"], &[]],
+        &[],
+    );
     for is_first_ours in [true, false] {
         let folder = in_memory();
         with_file(folder.path());
