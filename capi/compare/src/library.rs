@@ -14,17 +14,19 @@ pub struct Library {
     pub name: &'static str,
     /// The name of the crate's archive: `lode_capi_pmem`.
     archive: &'static str,
+    /// Sequences of a test of its answers. One of a library of pools makes files, so it takes some hundred times as long.
+    pub(crate) sequences: u64,
 }
 
 impl Library {
     /// libpmem.
-    pub const PMEM: Library = Library { name: "pmem", archive: "lode_capi_pmem" };
+    pub const PMEM: Library = Library { name: "pmem", archive: "lode_capi_pmem", sequences: 12_500 };
     /// libpmem2.
-    pub const PMEM2: Library = Library { name: "pmem2", archive: "lode_capi_pmem2" };
+    pub const PMEM2: Library = Library { name: "pmem2", archive: "lode_capi_pmem2", sequences: 12_500 };
     /// libpmemlog.
-    pub const PMEMLOG: Library = Library { name: "pmemlog", archive: "lode_capi_pmemlog" };
+    pub const PMEMLOG: Library = Library { name: "pmemlog", archive: "lode_capi_pmemlog", sequences: 1_500 };
     /// libpmemblk.
-    pub const PMEMBLK: Library = Library { name: "pmemblk", archive: "lode_capi_pmemblk" };
+    pub const PMEMBLK: Library = Library { name: "pmemblk", archive: "lode_capi_pmemblk", sequences: 1_500 };
 
     /// Returns the folder with our library, of the archive that cargo built for the running test.
     ///

@@ -1,6 +1,6 @@
 //! Memory from the functions that a program sets by pmemlog_set_funcs(3) and its relatives.
 //!
-//! Each block begins with a note of the function that frees it, so functions may be set at any time. Where the program's
+//! Each block begins with a note of the function that frees it, so functions may be set at any time. If the program's
 //! function refuses, the C library's serves in its place, and the call that needed the memory fails with ENOMEM at its end: Rust
 //! code has no way out of an allocation that fails.
 

@@ -190,22 +190,31 @@ mod test {
     fn settings_take_ints() {
         let _alone = crate::ctl::ALONE.lock();
         let name = c"prefault.at_create".as_ptr();
-        let mut value = 5;
-        let place = (&raw mut value).cast::<c_void>();
-        // SAFETY: - the names end with zeros, and `place` is valid for an int.
-        unsafe {
-            assert_eq!(ctl_set(name, place), Ok(0));
-            value = 0;
-            assert_eq!((ctl_get(name, place), value), (Ok(0), 5));
-            *place.cast::<c_int>() = 0;
-            assert_eq!(ctl_set(name, place), Ok(0));
-            let words = |outcome: Result<c_int, Failure>| outcome.unwrap_err().text.into_owned();
-            assert!(
-                words(ctl_get(name, ptr::null_mut())).starts_with("read queries require non-NULL argument")
-            );
-            assert!(words(ctl_set(name, ptr::null())).starts_with("write queries require non-NULL argument"));
-            assert!(words(ctl_exec(name)).starts_with("invalid query entry point prefault.at_create"));
-            assert!(words(ctl_get(ptr::null(), place)).starts_with("invalid query"));
+        let set = |name: *const c_char, value: Option<&c_int>| {
+            let value = value.map_or(ptr::null(), |value| ptr::from_ref(value).cast());
+            // SAFETY: - the name ends with a zero or is null, and the value is null or an int.
+            unsafe { ctl_set(name, value) }
+        };
+        let get = |name: *const c_char, value: Option<&mut c_int>| {
+            let value = value.map_or(ptr::null_mut(), |value| ptr::from_mut(value).cast());
+            // SAFETY: - as above.
+            unsafe { ctl_get(name, value) }
+        };
+        let mut value = 0;
+        assert_eq!(set(name, Some(&5)), Ok(0));
+        assert_eq!(get(name, Some(&mut value)), Ok(0));
+        assert_eq!(value, 5);
+        assert_eq!(set(name, Some(&0)), Ok(0));
+        // SAFETY: - the name ends with a zero.
+        let run = unsafe { ctl_exec(name) };
+        for (outcome, words) in [
+            (get(name, None), "read queries require non-NULL argument"),
+            (set(name, None), "write queries require non-NULL argument"),
+            (run, "invalid query entry point prefault.at_create"),
+            (get(ptr::null(), Some(&mut value)), "invalid query"),
+        ] {
+            let text = outcome.unwrap_err().text;
+            assert!(text.starts_with(words), "{text}");
         }
     }
 }

@@ -14,7 +14,7 @@ use std::{ptr, slice};
 /// PMEMBLK_MIN_POOL.
 const LEN_MIN: u64 = (16 << 20) + (8 << 10);
 
-/// What the library found in its environment when it was loaded.
+/// The kind of the pools, and the answers of the environment when the library was loaded.
 static FILES: OnceLock<PoolFiles> = OnceLock::new();
 
 #[used]

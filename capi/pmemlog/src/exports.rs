@@ -19,7 +19,7 @@ const LEN_MIN: u64 = 2 << 20;
 /// The function that a walk calls: bytes, their number, the program's argument.
 type Visit = unsafe extern "C-unwind" fn(*const c_void, usize, *mut c_void) -> c_int;
 
-/// What the library found in its environment when it was loaded.
+/// The kind of the pools, and the answers of the environment when the library was loaded.
 static FILES: OnceLock<PoolFiles> = OnceLock::new();
 
 #[used]

@@ -82,7 +82,7 @@ impl ProgramMedium {
 
     /// Makes all stores durable by one msync(2) of the mapping.
     #[cold]
-    fn sync(&self) -> Result<(), SyncError> {
+    fn msync(&self) -> Result<(), SyncError> {
         // ORDER: pairs with the store below: a sync after a failure is refused.
         match self.failed.load(Ordering::Acquire) {
             0 => {}
@@ -169,7 +169,7 @@ impl Medium for ProgramMedium {
     #[inline]
     fn drain(&self) -> Result<(), SyncError> {
         match self.durability {
-            Durability::Commit => self.sync(),
+            Durability::Commit => self.msync(),
             Durability::None => Ok(()),
             Durability::Line | Durability::Byte => {
                 self.instructions.drain();
@@ -180,6 +180,7 @@ impl Medium for ProgramMedium {
 
     fn log_write(&self, at: PoolOffset, bytes: &[u8]) -> Result<(), SyncError> {
         self.copy(at, bytes);
+        // ORDER: the bytes are durable before the caller is told. Stop here: the record is whole, or its checksum shows that it is not.
         self.drain()
     }
 }
