@@ -22,7 +22,8 @@ sed -n -e 's/^\([A-Z_0-9.]*\) {$/node \1/p' -e 's/^ *\([a-z_0-9]*\);$/\1/p' "$ma
     awk '$1 == "node" { node = $2; next } { print node, $1 }' >"$work/pairs"
 cut -d' ' -f2 "$work/pairs" | sort -u >"$work/symbols"
 # The bitcode for link-time optimisation is no use here, and Debian's binutils hand it to an LLVM that can't read it.
-echo 'SECTIONS { /DISCARD/ : { *(.llvmbc) *(.llvmcmd) } } INSERT AFTER .comment;' >"$work/discard.ld"
+# The table of instructions that may fault is no use either: no signal handler reads it, and it keeps all code that it names.
+echo 'SECTIONS { /DISCARD/ : { *(.llvmbc) *(.llvmcmd) *(lode_fixup) } } INSERT AFTER .comment;' >"$work/discard.ld"
 # Collecting what nothing refers to keeps the functions, their callees and the functions that run on loading.
 ld -r --gc-sections --strip-debug -T "$work/discard.ld" -o "$work/all.o" $(sed 's/^/-u /' "$work/symbols") "$archive"
 objcopy --keep-global-symbols="$work/symbols" "$work/all.o" "$work/lib$name.o"

@@ -21,6 +21,23 @@ pub fn guarded<T>(failed: T, call: impl FnOnce() -> Result<T, Failure>) -> T {
     })
 }
 
+/// Runs a call as [`guarded`] does, and does not put off pthread_cancel(3): for a call without a cancellation point, and whose cost
+/// that would be.
+#[inline]
+pub fn guarded_briefly<T>(failed: T, call: impl FnOnce() -> Result<T, Failure>) -> T {
+    match catch_unwind(AssertUnwindSafe(call)) {
+        Ok(Ok(result)) => result,
+        Ok(Err(failure)) => {
+            uncancelled(|| set_message(&failure));
+            failed
+        }
+        Err(_) => {
+            uncancelled(|| set_message(&Failure::broken()));
+            failed
+        }
+    }
+}
+
 /// Sets errno and the thread's message.
 #[cold]
 pub fn set_message(failure: &Failure) {

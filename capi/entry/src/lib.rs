@@ -27,7 +27,9 @@ mod table;
 
 pub use allocator::{Free, Malloc, set_functions, take_refusal};
 pub use ascii_number::{leading_hexadecimal, leading_number};
-pub use calls::{argument, check_version, ctl_exec, ctl_get, ctl_set, guarded, on_load, path, set_message};
+pub use calls::{
+    argument, check_version, ctl_exec, ctl_get, ctl_set, guarded, guarded_briefly, on_load, path, set_message,
+};
 pub use copy_path::{ends_durable, path_of};
 pub use ctl::{Setting, load_variables};
 pub use environment::{Variable, flushing_instructions, forced_is_pmem, instructions};

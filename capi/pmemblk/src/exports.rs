@@ -3,7 +3,8 @@
 use crate::pool::Pool;
 use lode_capi_entry::{
     Failure, Free, Malloc, PoolFiles, argument, check_version, ctl_exec, ctl_get, ctl_set,
-    flushing_instructions, forced_is_pmem, guarded, message, on_load, path, set_functions, variable,
+    flushing_instructions, forced_is_pmem, guarded, guarded_briefly, message, on_load, path, set_functions,
+    variable,
 };
 use lode_layout::PmdkKind;
 use lode_pmem::Sysfs;
@@ -116,7 +117,7 @@ pub unsafe extern "C" fn pmemblk_check(path_of_pool: *const c_char, bsize: usize
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmemblk_bsize(pbp: *mut c_void) -> usize {
     // SAFETY: - the caller's promise.
-    guarded(0, || Ok(unsafe { argument(pbp.cast::<Pool>()) }?.block_size()))
+    guarded_briefly(0, || Ok(unsafe { argument(pbp.cast::<Pool>()) }?.block_size()))
 }
 
 /// See pmemblk_nblock(3).
@@ -126,7 +127,7 @@ pub unsafe extern "C" fn pmemblk_bsize(pbp: *mut c_void) -> usize {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmemblk_nblock(pbp: *mut c_void) -> usize {
     // SAFETY: - the caller's promise.
-    guarded(0, || Ok(unsafe { argument(pbp.cast::<Pool>()) }?.block_count() as usize))
+    guarded_briefly(0, || Ok(unsafe { argument(pbp.cast::<Pool>()) }?.block_count() as usize))
 }
 
 /// See pmemblk_read(3).
@@ -135,7 +136,7 @@ pub unsafe extern "C" fn pmemblk_nblock(pbp: *mut c_void) -> usize {
 /// `pbp` is null or an open pool; `buf` is valid for stores of a block.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmemblk_read(pbp: *mut c_void, buf: *mut c_void, blockno: i64) -> c_int {
-    guarded(-1, || {
+    guarded_briefly(-1, || {
         // SAFETY: - the caller's promise.
         let pool = unsafe { argument(pbp.cast::<Pool>()) }?;
         if buf.is_null() {
@@ -156,7 +157,7 @@ pub unsafe extern "C" fn pmemblk_read(pbp: *mut c_void, buf: *mut c_void, blockn
 /// `pbp` is null or an open pool; `buf` is valid for loads of a block.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmemblk_write(pbp: *mut c_void, buf: *const c_void, blockno: i64) -> c_int {
-    guarded(-1, || {
+    guarded_briefly(-1, || {
         // SAFETY: - the caller's promise.
         let pool = unsafe { argument(pbp.cast::<Pool>()) }?;
         if buf.is_null() {

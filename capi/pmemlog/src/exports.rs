@@ -3,8 +3,8 @@
 use crate::pool::Pool;
 use lode_capi_entry::{
     Failure, Free, Malloc, PoolFiles, argument, check_version, ctl_exec, ctl_get, ctl_set,
-    flushing_instructions, forced_is_pmem, guarded, message, on_load, path, set_functions, set_message,
-    uncancelled, variable,
+    flushing_instructions, forced_is_pmem, guarded, guarded_briefly, message, on_load, path, set_functions,
+    set_message, uncancelled, variable,
 };
 use lode_layout::PmdkKind;
 use lode_pmem::Sysfs;
@@ -126,7 +126,7 @@ pub unsafe extern "C" fn pmemlog_check(path_of_pool: *const c_char) -> c_int {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmemlog_nbyte(plp: *mut c_void) -> usize {
     // SAFETY: - the caller's promise.
-    guarded(usize::MAX, || Ok(unsafe { argument(plp.cast::<Pool>()) }?.capacity() as usize))
+    guarded_briefly(usize::MAX, || Ok(unsafe { argument(plp.cast::<Pool>()) }?.capacity() as usize))
 }
 
 /// See pmemlog_tell(3).
@@ -136,7 +136,7 @@ pub unsafe extern "C" fn pmemlog_nbyte(plp: *mut c_void) -> usize {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmemlog_tell(plp: *mut c_void) -> i64 {
     // SAFETY: - the caller's promise.
-    guarded(-1, || Ok(unsafe { argument(plp.cast::<Pool>()) }?.len()? as i64))
+    guarded_briefly(-1, || Ok(unsafe { argument(plp.cast::<Pool>()) }?.len()? as i64))
 }
 
 /// See pmemlog_append(3).
@@ -149,7 +149,7 @@ pub unsafe extern "C" fn pmemlog_tell(plp: *mut c_void) -> i64 {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmemlog_append(plp: *mut c_void, buf: *const c_void, count: usize) -> c_int {
     const CALL: &str = "pmemlog_append";
-    guarded(-1, || {
+    guarded_briefly(-1, || {
         // SAFETY: - the caller's promise.
         let pool = unsafe { argument(plp.cast::<Pool>()) }?;
         pool.check_room(count as u64, CALL)?;
@@ -169,7 +169,7 @@ pub unsafe extern "C" fn pmemlog_append(plp: *mut c_void, buf: *const c_void, co
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmemlog_appendv(plp: *mut c_void, iov: *const libc::iovec, iovcnt: c_int) -> c_int {
     const CALL: &str = "pmemlog_appendv";
-    guarded(-1, || {
+    guarded_briefly(-1, || {
         // SAFETY: - the caller's promise.
         let pool = unsafe { argument(plp.cast::<Pool>()) }?;
         let count = usize::try_from(iovcnt).map_err(|_| {

@@ -223,10 +223,15 @@ impl Memory {
     /// Copies a range, for [`Readable::read`](crate::Readable::read).
     #[inline]
     pub(crate) fn read(&self, at: PoolOffset, into: &mut [u8]) {
-        let place = self.readable(at, into.len());
+        let Some(from) = self.readable(at, into.len()) else { return zero(into) };
+        if !self.is_handled && self.loss_model.is_none() {
+            // No handler would resume after a fault. The C library's copy chooses its instructions by length and CPU.
+            // SAFETY: - the range lies inside of the mapping, as `readable` checked; `into` is an exclusive reference.
+            unsafe { libc::memcpy(into.as_mut_ptr().cast(), from.as_ptr().cast(), into.len()) };
+            return;
+        }
         // SAFETY: - the range lies inside of the mapping, as `readable` checked; `into` is an exclusive reference.
-        let copied = place
-            .is_some_and(|from| unsafe { access::copy_out(from.as_ptr(), into.as_mut_ptr(), into.len()) });
+        let copied = unsafe { access::copy_out(from.as_ptr(), into.as_mut_ptr(), into.len()) };
         if !copied {
             zero(into);
         }

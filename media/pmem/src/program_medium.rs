@@ -178,6 +178,25 @@ impl Medium for ProgramMedium {
         }
     }
 
+    /// As the default, without a cancellation point of pthread_cancel(3).
+    fn relax(&self, round: u32) {
+        match round {
+            0..64 => std::hint::spin_loop(),
+            64..256 => std::thread::yield_now(),
+            _ => {
+                let time = libc::timespec { tv_sec: 0, tv_nsec: 20_000 };
+                // SAFETY: - the time is valid for a load, and the null pointer asks for no rest.
+                unsafe {
+                    libc::syscall(
+                        libc::SYS_nanosleep,
+                        &raw const time,
+                        std::ptr::null_mut::<libc::timespec>(),
+                    )
+                };
+            }
+        }
+    }
+
     fn log_write(&self, at: PoolOffset, bytes: &[u8]) -> Result<(), SyncError> {
         self.copy(at, bytes);
         // ORDER: the bytes are durable before the caller is told. Stop here: the record is whole, or its checksum shows that it is not.
