@@ -60,13 +60,12 @@ impl Pool {
         Ok(self.log.len())
     }
 
-    /// Appends these parts for `call`.
+    /// Appends these parts for `call`, which has [checked](Pool::check_room) that there is room.
     ///
     /// # Durability
     /// On return.
     #[inline]
     pub(crate) fn append<P: Deref<Target = [u8]>>(&self, parts: &[P], call: &str) -> Result<(), Failure> {
-        self.adopt_end(call)?;
         self.log.appendv(parts).map_err(|error| failure(&error, call))?;
         if self.log.has_volatile_cache() {
             self.log.persist().map_err(|error| failure(&error, call))?;
