@@ -3,7 +3,7 @@
 #
 #   capi/link.sh NAME ARCHIVE FOLDER
 #
-# writes FOLDER/libNAME.so.1, libNAME.so, libNAME.a and pkgconfig/libNAME.pc. NAME is pmem or pmem2; ARCHIVE is the static
+# writes FOLDER/libNAME.so.1, libNAME.so, libNAME.a and pkgconfig/libNAME.pc. NAME is pmem, pmem2, pmemlog or pmemblk; ARCHIVE is the static
 # library of the crate, which holds Rust's standard library, too; capi/NAME/libNAME.map lists the exported functions of each
 # version node. A function of several nodes is exported in each of them; programs that are linked anew get the last.
 #
@@ -22,9 +22,10 @@ sed -n -e 's/^\([A-Z_0-9.]*\) {$/node \1/p' -e 's/^ *\([a-z_0-9]*\);$/\1/p' "$ma
     awk '$1 == "node" { node = $2; next } { print node, $1 }' >"$work/pairs"
 cut -d' ' -f2 "$work/pairs" | sort -u >"$work/symbols"
 # The bitcode for link-time optimisation is no use here, and Debian's binutils hand it to an LLVM that can't read it.
-echo 'SECTIONS { /DISCARD/ : { *(.llvmbc) *(.llvmcmd) } } INSERT AFTER .comment;' >"$work/discard.ld"
+# The table of instructions that may fault is no use either: no signal handler reads it, and it keeps all code that it names. Code that would read it finds it empty.
+echo 'SECTIONS { /DISCARD/ : { *(.llvmbc) *(.llvmcmd) *(lode_fixup) } } INSERT AFTER .comment;' >"$work/discard.ld"
 # Collecting what nothing refers to keeps the functions, their callees and the functions that run on loading.
-ld -r --gc-sections --strip-debug -T "$work/discard.ld" -o "$work/all.o" $(sed 's/^/-u /' "$work/symbols") "$archive"
+ld -r --gc-sections --strip-debug -T "$work/discard.ld" --defsym __start_lode_fixup=0 --defsym __stop_lode_fixup=0 -o "$work/all.o" $(sed 's/^/-u /' "$work/symbols") "$archive"
 objcopy --keep-global-symbols="$work/symbols" "$work/all.o" "$work/lib$name.o"
 # The linker takes a function in one node of its script, the last. A symbol `FUNCTION@NODE` at the same place is the function
 # in an earlier node, and `FUNCTION@@NODE` then the one in the last.

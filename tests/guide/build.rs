@@ -25,8 +25,8 @@ fn main() -> io::Result<()> {
             Block::Session { .. } => None,
         });
         for (number, text) in programs {
-            let stem = Path::new(name).file_stem().unwrap_or_default().to_string_lossy();
-            let module = format!("{}_{number}", stem.to_lowercase().replace('-', "_"));
+            let page = name.trim_end_matches(".md").to_lowercase().replace(['/', '-'], "_");
+            let module = format!("{page}_{number}");
             let file = folder.join(format!("{module}.rs"));
             // The list calls it.
             fs::write(&file, text.replacen("\nfn main()", "\npub(super) fn main()", 1))?;

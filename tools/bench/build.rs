@@ -48,7 +48,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         cc::Build::new().file(&source).opt_level(2).compile(&format!("lode_bench_{name}"));
         println!("cargo::rerun-if-changed={source}");
     }
-    link_pmem(&out)?;
+    link_driver(&out, "pmem", &["-lpmem", "-lpmem2"])?;
+    link_driver(&out, "pools", &["-lpmemlog", "-lpmemblk"])?;
     for library in ["pmemobj", "pmemblk", "pmemlog", "rocksdb"] {
         println!("cargo::rustc-link-lib={library}");
     }
@@ -56,15 +57,15 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Links the driver of libpmem and libpmem2, a program of its own: the loader chooses its library.
-fn link_pmem(out: &Path) -> Result<(), Box<dyn Error>> {
-    let (source, program) = ("c/pmem.c", out.join("pmem-driver"));
+/// Links a driver of the C ABI, a program of its own: the loader chooses its libraries.
+fn link_driver(out: &Path, name: &str, libraries: &[&str]) -> Result<(), Box<dyn Error>> {
+    let (source, program) = (format!("c/{name}.c"), out.join(format!("{name}-driver")));
     let mut compiler = cc::Build::new().opt_level(2).get_compiler().to_command();
-    let linked = compiler.arg("-o").arg(&program).args([source, "-lpmem", "-lpmem2"]).status()?;
+    let linked = compiler.arg("-o").arg(&program).arg(&source).args(libraries).status()?;
     if !linked.success() {
         return Err(format!("{source} does not link; install the packages of packages.txt").into());
     }
-    println!("cargo::rustc-env=LODE_BENCH_PMEM_DRIVER={}", program.display());
+    println!("cargo::rustc-env=LODE_BENCH_{}_DRIVER={}", name.to_uppercase(), program.display());
     println!("cargo::rerun-if-changed={source}");
     Ok(())
 }

@@ -7,8 +7,6 @@ use std::fmt;
 /// Separates a step's answer from the message, which may be longer on ours.
 const MESSAGE: &str = " message ";
 
-/// Sequences of a test.
-const SEQUENCES: u64 = 12_500;
 /// Sequences of a process.
 const BATCH: usize = 500;
 
@@ -34,7 +32,7 @@ pub fn assert_same_answers(name: &str, library: Library, test: &str, variables: 
         .bytes()
         .fold(lode_testing::seed(1), |seed, byte| seed.wrapping_mul(31).wrapping_add(byte.into()));
     let comparison = Comparison { program: &program, seed, variables };
-    if let Err(difference) = comparison.run(0, lode_testing::scaled(SEQUENCES)) {
+    if let Err(difference) = comparison.run(0, lode_testing::scaled(library.sequences)) {
         panic!("{difference}");
     }
 }

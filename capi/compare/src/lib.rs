@@ -16,11 +16,13 @@
 mod comparison;
 mod library;
 mod program;
+mod runs;
 mod symbols;
 mod wanted;
 
 pub use comparison::assert_same_answers;
 pub use library::Library;
 pub use program::{Program, in_memory, on_library};
+pub use runs::{assert_memcheck_is_silent, assert_same_runs, example};
 pub use symbols::{Symbols, symbols};
 pub use wanted::{Wanted, WantedKind};

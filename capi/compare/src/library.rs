@@ -14,13 +14,19 @@ pub struct Library {
     pub name: &'static str,
     /// The name of the crate's archive: `lode_capi_pmem`.
     archive: &'static str,
+    /// Sequences of a test of its answers. One of a library of pools makes files, so it takes some hundred times as long.
+    pub(crate) sequences: u64,
 }
 
 impl Library {
     /// libpmem.
-    pub const PMEM: Library = Library { name: "pmem", archive: "lode_capi_pmem" };
+    pub const PMEM: Library = Library { name: "pmem", archive: "lode_capi_pmem", sequences: 12_500 };
     /// libpmem2.
-    pub const PMEM2: Library = Library { name: "pmem2", archive: "lode_capi_pmem2" };
+    pub const PMEM2: Library = Library { name: "pmem2", archive: "lode_capi_pmem2", sequences: 12_500 };
+    /// libpmemlog.
+    pub const PMEMLOG: Library = Library { name: "pmemlog", archive: "lode_capi_pmemlog", sequences: 1_500 };
+    /// libpmemblk.
+    pub const PMEMBLK: Library = Library { name: "pmemblk", archive: "lode_capi_pmemblk", sequences: 1_500 };
 
     /// Returns the folder with our library, of the archive that cargo built for the running test.
     ///
@@ -77,6 +83,29 @@ impl Library {
             exported.iter().filter(|(_, kind)| **kind == "func").map(|((name, _), _)| name.as_str());
         assert_eq!(found, functions.collect::<BTreeSet<_>>());
         assert_eq!(found.len(), text.lines().filter(|line| line.starts_with("00")).count(), "{text}");
+    }
+
+    /// Checks that our shared object exports Debian's symbols in its nodes, and no others; that it needs no library that a
+    /// minimal system lacks, and is small; and that programs find it by pkg-config.
+    ///
+    /// # Panics
+    /// If it does not.
+    pub fn compare_shared_object(self) {
+        let folder = self.ours();
+        let ours = symbols(&folder.join(self.soname()));
+        assert_eq!(ours.soname, self.soname());
+        let is_foreign = |name: &&String| ["ndctl", "daxctl", "pmem"].iter().any(|word| name.contains(word));
+        assert_eq!(ours.needed.iter().find(is_foreign), None);
+        let len = folder.join(self.soname()).metadata().unwrap().len();
+        // The limit of 1 MiB is that of a release build, which `make capi` makes.
+        assert!(len < if cfg!(debug_assertions) { 2 << 20 } else { 1 << 20 }, "{len}");
+        let config = fs::read_to_string(folder.join(format!("pkgconfig/lib{}.pc", self.name))).unwrap();
+        assert!(config.contains(&format!("Libs: -L${{libdir}} -l{}", self.name)), "{config}");
+        let Some(debians) = self.debians() else {
+            return lode_testing::skip(&self.soname(), "Debian's library is not installed");
+        };
+        let theirs = symbols(&debians);
+        assert_eq!(ours.exported, theirs.exported);
     }
 
     /// Returns the file name of the shared object.

@@ -71,6 +71,21 @@ pub(crate) const WANTED: &[Wanted] = &[
         kind: WantedKind::Result,
         reason: "PMDK syncs an anonymous source that pmem2_map_from_existing got, as if it were a file",
     },
+    Wanted {
+        is: |_, ours| {
+            ["open ", "check ", "create "].iter().any(|call| ours.starts_with(call))
+                && ours.contains(" message /dev/null is not device DAX")
+        },
+        kind: WantedKind::Message,
+        reason: "PMDK leaves the message of an earlier failure for a character device that is no device-DAX node",
+    },
+    Wanted {
+        is: |_, ours| {
+            ours.contains(" appendv ") && ours.contains(" errno 28 message pmemlog_appendv: No space left")
+        },
+        kind: WantedKind::Message,
+        reason: "PMDK leaves the message of an earlier failure if the parts are too long",
+    },
 ];
 
 /// Returns true if the call flushes, copies or fills no bytes.

@@ -1,7 +1,7 @@
 //! PMDK's environment variables that choose instructions, as libpmem(7) and libpmem2(7) describe them.
 
 use crate::ascii_number::leading_number;
-use lode_pmem::{ByAddress, Cpu, MASK_VARIABLE};
+use lode_pmem::{ByAddress, Cpu, MASK_VARIABLE, Sysfs};
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 
@@ -35,6 +35,27 @@ pub fn instructions(variable: Variable<'_>) -> ByAddress {
     let cpu = cpu.unwrap_or_else(|_| Cpu::oldest());
     let by_address = ByAddress::new(cpu);
     stream_min(variable).map_or(by_address, |len| by_address.streaming_from(len))
+}
+
+/// Returns the instructions as [`instructions`] does. Flushes are left out where PMEM_NO_FLUSH says so, or the kernel says that
+/// the caches survive a power failure.
+pub fn flushing_instructions(variable: Variable<'_>, sysfs: &Sysfs) -> ByAddress {
+    let by_address = instructions(variable);
+    let is_flushing = match variable("PMEM_NO_FLUSH") {
+        Some(text) if text == "1" => false,
+        Some(text) if text == "0" => true,
+        _ => !sysfs.keeps_caches().unwrap_or(false),
+    };
+    if is_flushing { by_address } else { by_address.without_flush() }
+}
+
+/// Returns the answer to every pmem_is_pmem(3) that PMEM_IS_PMEM_FORCE gives; `None` if it gives none.
+pub fn forced_is_pmem(variable: Variable<'_>) -> Option<bool> {
+    match leading_number(variable("PMEM_IS_PMEM_FORCE")?.as_bytes()) {
+        0 => Some(false),
+        1 => Some(true),
+        _ => None,
+    }
 }
 
 /// Returns the least length, in bytes, of a copy past the cache; `None` if the variables do not choose it.
@@ -93,5 +114,28 @@ mod test {
         );
         let unreadable = shown(&[("LODE_CPU_MASK", "clbw"), ("PMEM_AVX", "0"), ("PMEM_AVX512F", "0")]);
         assert_eq!(unreadable, shown(&[("PMEM_AVX", "0"), ("PMEM_AVX512F", "0")]));
+    }
+
+    #[test]
+    fn variable_leaves_out_flushes() {
+        let shown = |value: Option<&str>| {
+            let variable = |name: &str| value.filter(|_| name == "PMEM_NO_FLUSH").map(OsString::from);
+            format!("{:?}", flushing_instructions(&variable, &Sysfs::at("/nonexistent")))
+        };
+        for value in [None, Some("0"), Some("yes")] {
+            assert!(shown(value).contains("is_flushing: true"), "{value:?}");
+        }
+        assert!(shown(Some("1")).contains("is_flushing: false"));
+    }
+
+    #[test]
+    fn forced_answers_are_zero_and_one() {
+        let forced =
+            |value: &str| forced_is_pmem(&|name| (name == "PMEM_IS_PMEM_FORCE").then(|| value.into()));
+        assert_eq!(
+            [forced("0"), forced("1"), forced("2"), forced("x")],
+            [Some(false), Some(true), None, Some(false)]
+        );
+        assert_eq!(forced_is_pmem(&|_| None), None);
     }
 }

@@ -1,24 +1,39 @@
-//! The parts that the calls of the C libraries share: environment variables, messages, locks and flags.
+//! The parts that the calls of the C libraries share: environment variables, messages, locks, flags, memory, settings, and the
+//! files of pools.
 //!
 //! ```text
 //!   exports of libpmem, of libpmem2
 //!        |
 //!   process: cancellation, errno, variables     Message of the thread     Table: a lock for forks and signal handlers
-//!   environment -> lode_pmem::ByAddress         copy_path: flags
+//!   environment -> lode_pmem::ByAddress         copy_path: flags              allocator: memory from the program's functions
+//!   pool_file, pool_header -> lode_pmem::ProgramMedium                        ctl: settings without a pool
 //! ```
 //!
 //! It does: the work of a call that is the same in each library, so that all behave alike. It does not: export a symbol, or know a
 //! library. Each library holds a copy, with statics of its own.
 
+mod allocator;
 mod ascii_number;
+mod calls;
 mod copy_path;
+mod ctl;
 mod environment;
+mod failure;
 pub mod message;
+mod pool_file;
+mod pool_header;
 mod process;
 mod table;
 
+pub use allocator::{Free, Malloc, set_functions, take_refusal};
 pub use ascii_number::{leading_hexadecimal, leading_number};
+pub use calls::{
+    argument, check_version, ctl_exec, ctl_get, ctl_set, guarded, guarded_briefly, on_load, path, set_message,
+};
 pub use copy_path::{ends_durable, path_of};
-pub use environment::{Variable, instructions};
+pub use ctl::{Setting, load_variables};
+pub use environment::{Variable, flushing_instructions, forced_is_pmem, instructions};
+pub use failure::Failure;
+pub use pool_file::{NewPool, PoolFiles};
 pub use process::{errno, set_errno, uncancelled, variable, words_of};
 pub use table::Table;

@@ -1,11 +1,14 @@
 //! The exported functions: C arguments become checked ones.
 
-use crate::environment::{forced_is_pmem, instructions, mapping_hint};
+use crate::environment::mapping_hint;
 use crate::failure::Failure;
 use crate::ranges::{Direct, Ranges};
 use crate::request::{self, Request};
 use crate::{deep, logging};
-use lode_capi_entry::{Table, ends_durable, message, path_of, set_errno, uncancelled, variable};
+use lode_capi_entry::{
+    Table, ends_durable, flushing_instructions, forced_is_pmem, message, path_of, set_errno, uncancelled,
+    variable,
+};
 use lode_pmem::{
     ByAddress, CopyPath, Cpu, Durability, DurabilityEvidence, ProgramMapping, Sysfs, program_pages,
     unmap_program,
@@ -48,7 +51,7 @@ extern "C" fn on_load() {
         // The library has a copy of Rust's library to itself, so no program loses its messages. The tests keep theirs.
         #[cfg(not(test))]
         std::panic::set_hook(Box::new(|_| {}));
-        INSTRUCTIONS.get_or_init(|| instructions(&variable, &Sysfs::default()));
+        INSTRUCTIONS.get_or_init(|| flushing_instructions(&variable, &Sysfs::default()));
         HINT.get_or_init(|| mapping_hint(&variable));
         // SAFETY: - the callbacks take and release a lock, in the thread that forks, and in the child's only one.
         unsafe { libc::pthread_atfork(Some(before_fork), Some(after_fork), Some(after_fork)) };

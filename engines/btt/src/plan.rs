@@ -129,7 +129,8 @@ impl Plan {
                 medium.copy(PoolOffset::new(at), &bytes);
             }
         }
-        self.store_pool(medium);
+        // Not `is_zeroed`: PMDK would believe that of the map if it had to make the table anew.
+        self.store_pool(medium, false);
         // ORDER: all of the table is durable before the first word of its signature makes it one. Stop here: no table.
         medium.drain()?;
         for at in self.first_infos() {
@@ -150,14 +151,37 @@ impl Plan {
         self.arenas.first().map_or(Vec::new(), places)
     }
 
+    /// Makes the block pool of PMDK that [`pmdk`](Plan::pmdk) plans, without its table, which the first write makes. With
+    /// `is_zeroed` the caller promises that the medium is, so the making of the table need not clear it.
+    ///
+    /// # Errors
+    /// Fails if the medium can't be stored to. There is then no pool, or the new one.
+    ///
+    /// # Durability
+    /// The pool is durable on return. After a power cut in between, there is no pool, or the new one.
+    ///
+    /// # Cost
+    /// Two drains.
+    pub fn format_pool<M: Medium>(&self, medium: &M, is_zeroed: bool) -> Result<(), BttError> {
+        in_doubt(|| {
+            self.store_pool(medium, is_zeroed);
+            // ORDER: header and descriptor are durable before the first word makes a pool of them. Stop here: no pool.
+            medium.drain()?;
+            if self.new_pool.is_some() {
+                store_signature(medium, 0, PmdkHeader::BLOCKS_WORD);
+            }
+            // ORDER: the pool is durable before the caller is told. Stop here: no pool, or the new one.
+            Ok(medium.drain()?)
+        })?
+    }
+
     /// Copies the header of a new pool, without its first word, and the descriptor.
-    fn store_pool<M: Medium>(&self, medium: &M) {
+    fn store_pool<M: Medium>(&self, medium: &M, is_zeroed: bool) {
         let Some(header) = &self.new_pool else { return };
         let mut bytes = header.encode();
         bytes[..WORD as usize].fill(0);
         medium.copy(PoolOffset::NULL, &bytes);
-        // Not `is_zeroed`: PMDK would believe that of the map if it had to make the table anew.
-        let descriptor = PmdkBlk { block_size: self.block_size() as u32, is_zeroed: false };
+        let descriptor = PmdkBlk { block_size: self.block_size() as u32, is_zeroed };
         let mut page = ZEROS;
         page[..PmdkBlk::LEN].copy_from_slice(&descriptor.encode());
         medium.copy(PoolOffset::new(PmdkBlk::OFF), &page);

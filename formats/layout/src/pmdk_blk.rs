@@ -9,8 +9,8 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 /// Bytes of a descriptor.
 const LEN: usize = size_of::<PmdkBlkBytes>();
-/// Bytes of the smallest block.
-const BLOCK_SIZE_MIN: u64 = 512;
+/// Bytes of the smallest block. The table gives it 512.
+const BLOCK_SIZE_MIN: u64 = 1;
 
 pub(crate) const TABLE: FormatTable =
     format_table!("pmdk_blk", PmdkBlkBytes, [block_size, is_zeroed, base, process, data]);
@@ -45,7 +45,7 @@ impl PmdkBlk {
     /// Decodes a descriptor.
     ///
     /// # Errors
-    /// Fails if the blocks are smaller than 512 bytes.
+    /// Fails if the blocks have no bytes.
     pub fn decode(bytes: [u8; LEN]) -> Result<PmdkBlk, InvalidField> {
         let raw: PmdkBlkBytes = zerocopy::transmute!(bytes);
         let block_size = raw.block_size.get();
@@ -67,11 +67,11 @@ mod test {
 
     #[test]
     fn descriptors_round_trip() {
-        for (block_size, is_zeroed) in [(512, false), (4096, true), (u32::MAX, true)] {
+        for (block_size, is_zeroed) in [(1, false), (512, false), (4096, true), (u32::MAX, true)] {
             let descriptor = PmdkBlk { block_size, is_zeroed };
             assert_eq!(PmdkBlk::decode(descriptor.encode()), Ok(descriptor));
         }
-        let small = PmdkBlk { block_size: 511, is_zeroed: false };
+        let small = PmdkBlk { block_size: 0, is_zeroed: false };
         assert_eq!(PmdkBlk::decode(small.encode()).unwrap_err().field, "block_size");
     }
 }

@@ -277,7 +277,7 @@ impl PmdkHeader {
     }
 }
 
-/// Writes the checksum of the header in `bytes`, as its features ask for it: for tests, which change its fields.
+/// Writes the checksum of the header in `bytes`, as its features ask for it, after a change of its fields.
 ///
 /// # Panics
 /// Panics if there are fewer bytes than a header has.

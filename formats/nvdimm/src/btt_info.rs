@@ -24,7 +24,7 @@ const KERNEL_UNIT: u32 = 64;
 const PMDK_UNIT: u32 = 256;
 /// Number of blocks that the 30 bits of a map entry can address.
 const NLBA_MAX: u64 = 1 << 30;
-const LBASIZE_MIN: u64 = 512;
+const LBASIZE_MIN: u32 = 512;
 /// Bytes of data in a block with less than 4096 bytes.
 const SECTOR_SMALL: u32 = 512;
 /// Bytes of data in a block with 4096 bytes or more.
@@ -115,6 +115,8 @@ impl BttVersion {
 pub struct BttRules {
     /// Size of a block in bytes, including its metadata.
     pub lbasize: u32,
+    /// Size of the smallest block in bytes. A smaller one than 512 takes 512 in the data.
+    pub lbasize_min: u32,
     /// Number of free blocks, and so of lanes.
     pub nfree: u32,
     /// Alignment of blocks in the data, in bytes.
@@ -124,12 +126,12 @@ pub struct BttRules {
 impl BttRules {
     /// Returns the rules of the kernel.
     pub const fn kernel(lbasize: u32) -> BttRules {
-        BttRules { lbasize, nfree: NFREE, internal_unit: KERNEL_UNIT }
+        BttRules { lbasize, lbasize_min: LBASIZE_MIN, nfree: NFREE, internal_unit: KERNEL_UNIT }
     }
 
     /// Returns the rules of PMDK, for tables in its pools.
     pub const fn pmdk(lbasize: u32) -> BttRules {
-        BttRules { lbasize, nfree: NFREE, internal_unit: PMDK_UNIT }
+        BttRules { lbasize, lbasize_min: 1, nfree: NFREE, internal_unit: PMDK_UNIT }
     }
 }
 
@@ -203,10 +205,10 @@ impl BttGeometry {
     /// # Errors
     /// Fails if the arena is too small for its blocks, or the blocks are smaller than 512 bytes or too large.
     pub fn arena(len: u64, rules: &BttRules, is_last: bool) -> Result<BttGeometry, InfoBlockError> {
-        let BttRules { lbasize, nfree, internal_unit } = *rules;
-        Want::AtLeast(LBASIZE_MIN).check("external_lbasize", 0, lbasize.into())?;
+        let BttRules { lbasize, lbasize_min, nfree, internal_unit } = *rules;
+        Want::AtLeast(lbasize_min.into()).check("external_lbasize", 0, lbasize.into())?;
         Want::AtMost(LBASIZE_MAX).check("external_lbasize", 0, lbasize.into())?;
-        let internal_lbasize = lbasize.next_multiple_of(internal_unit);
+        let internal_lbasize = lbasize.max(LBASIZE_MIN).next_multiple_of(internal_unit);
         let flog_len = align_up(u64::from(nfree) * FLOG_LANE_LEN, BLOCK);
         // Two info blocks and the flog, and one block as padding because the map is rounded up to whole blocks.
         let len_min = 3 * BLOCK + flog_len;
@@ -309,7 +311,8 @@ impl BttGeometry {
         let rule = |field, found: u64, want: Want| want.check(field, 0, found);
         let [external_nlba, internal_nlba, nfree] =
             [self.external_nlba, self.internal_nlba, self.nfree].map(u64::from);
-        rule("external_lbasize", self.external_lbasize.into(), AtLeast(LBASIZE_MIN))?;
+        rule("external_lbasize", self.external_lbasize.into(), AtLeast(1))?;
+        rule("internal_lbasize", self.internal_lbasize.into(), AtLeast(LBASIZE_MIN.into()))?;
         rule("external_nlba", external_nlba, AtLeast(1))?;
         rule("internal_lbasize", self.internal_lbasize.into(), AtLeast(self.external_lbasize.into()))?;
         rule("nfree", nfree, AtLeast(1))?;
@@ -554,6 +557,17 @@ mod test {
         }
     }
 
+    /// PMDK takes blocks of any size, and gives each at least 512 bytes.
+    #[test]
+    fn small_blocks_of_pmdk_take_512_bytes() {
+        for lbasize in [1, 100, 511, 512] {
+            let arena = BttGeometry::arena(16 << 20, &BttRules::pmdk(lbasize), true).unwrap();
+            assert_eq!((arena.external_lbasize(), arena.internal_lbasize()), (lbasize, 512));
+            assert_eq!(arena.external_nlba(), 32202);
+        }
+        assert!(BttGeometry::arena(16 << 20, &BttRules::pmdk(0), true).is_err());
+    }
+
     #[test]
     fn impossible_tables_are_refused() {
         let refused =
@@ -591,7 +605,7 @@ mod test {
     fn each_field_is_checked() {
         let changes: [(&str, usize, u8); 12] = [
             ("flags", 0x30, 2),
-            ("external_lbasize", 0x39, 1),
+            ("external_lbasize", 0x39, 0),
             ("internal_lbasize", 0x41, 1),
             ("internal_nlba", 0x44, 0),
             ("nfree", 0x49, 0),

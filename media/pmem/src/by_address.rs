@@ -71,6 +71,11 @@ impl ByAddress {
         ByAddress { is_flushing: false, ..self }
     }
 
+    /// Returns true if a flush does something: the caches do not survive a power failure.
+    pub fn flushes(&self) -> bool {
+        self.is_flushing
+    }
+
     /// Returns true if a flush and a drain make stores durable in directly mapped memory: the CPU has the instruction, or
     /// flushes are left out.
     pub fn reaches_persistence(&self) -> bool {

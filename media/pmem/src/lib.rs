@@ -68,6 +68,7 @@ mod network;
 mod new_file;
 mod program_backing;
 mod program_mapping;
+mod program_medium;
 mod program_view;
 mod readers;
 mod report;
@@ -107,6 +108,7 @@ pub use program_mapping::{
     DaxDevice, ProgramMapping, allocate_program_file, deep_flush_region, msync_program, program_pages,
     unmap_program,
 };
+pub use program_medium::{ProgramMedium, ProgramShare};
 pub use program_view::{
     ProgramAccess, ProgramContent, ProgramView, program_align, reserve_program, reserve_program_again,
 };

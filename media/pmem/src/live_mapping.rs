@@ -47,13 +47,15 @@ struct LostRange {
     end: AtomicU64,
 }
 
+/// The entry of all mappings that the signal handler must not know. It has no bad range.
+pub(crate) static UNKNOWN: LiveMapping = LiveMapping::new();
 /// List of all entries.
 static ALL: AtomicPtr<LiveMapping> = AtomicPtr::new(ptr::null_mut());
 /// Entries that are not in use. A handler never touches this list.
 static FREE: Mutex<Vec<&'static LiveMapping>> = Mutex::new(Vec::new());
 
 impl LiveMapping {
-    fn new() -> LiveMapping {
+    const fn new() -> LiveMapping {
         LiveMapping {
             base: AtomicUsize::new(0),
             size: AtomicUsize::new(0),

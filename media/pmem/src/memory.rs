@@ -1,7 +1,7 @@
 //! Mapped bytes at a fixed address, with loads and stores that never fail silently.
 
 use crate::chunks::PrivateChunks;
-use crate::live_mapping::LiveMapping;
+use crate::live_mapping::{LiveMapping, UNKNOWN};
 use crate::loss_model::LossModel;
 use crate::reservation::{Reservation, page};
 use crate::{Fault, FaultKind, access, fixup};
@@ -30,6 +30,8 @@ pub struct Memory {
     loss_model: Option<Arc<dyn LossModel>>,
     chunks: Option<PrivateChunks>,
     live: &'static LiveMapping,
+    /// True if the signal handler knows the mapping: `live` is an entry of its own.
+    is_handled: bool,
     /// Ranges that the kernel lists as lost; `live` holds the ranges that faults have shown.
     bad: RwLock<Vec<Range<u64>>>,
     growing: Mutex<()>,
@@ -106,14 +108,37 @@ impl Memory {
     ) -> Memory {
         assert!(len <= reservation.size() as u64);
         fixup::install();
+        let start = reservation.base().as_ptr().expose_provenance();
+        let live =
+            LiveMapping::register(start, reservation.size(), content.is_left_out_of_children(), source);
+        let mut memory = Memory::of_program(reservation, len, content);
+        (memory.live, memory.is_handled) = (live, true);
+        memory
+    }
+
+    /// Takes the first `len` bytes of `reservation`, which the caller has opened, without the signal handler: a fault is a
+    /// signal to the program, and a child of a fork may use the memory.
+    pub(crate) fn of_program(reservation: Reservation, len: u64, content: Content) -> Memory {
+        assert!(len <= reservation.size() as u64);
         let base = reservation.base();
-        let (start, is_revoked_by_fork) =
-            (base.as_ptr().expose_provenance(), content.is_left_out_of_children());
-        let live = LiveMapping::register(start, reservation.size(), is_revoked_by_fork, source);
         let (bad, growing) = Default::default();
         let [len, loadable, storable] = [len; 3].map(AtomicU64::new);
         let (loss_model, chunks) = (None, None);
-        Memory { base, len, loadable, storable, loss_model, chunks, live, bad, growing, content, reservation }
+        let (live, is_handled) = (&UNKNOWN, false);
+        Memory {
+            base,
+            len,
+            loadable,
+            storable,
+            loss_model,
+            chunks,
+            live,
+            is_handled,
+            bad,
+            growing,
+            content,
+            reservation,
+        }
     }
 
     /// Takes a shared mapping that is open for reading only. A store goes to a private copy of its chunk.
@@ -219,10 +244,15 @@ impl Memory {
     /// Copies a range, for [`Readable::read`](crate::Readable::read).
     #[inline]
     pub(crate) fn read(&self, at: PoolOffset, into: &mut [u8]) {
-        let place = self.readable(at, into.len());
+        let Some(from) = self.readable(at, into.len()) else { return zero(into) };
+        if !self.is_handled && self.loss_model.is_none() {
+            // No handler would resume after a fault. The C library's copy chooses its instructions by length and CPU.
+            // SAFETY: - the range lies inside of the mapping, as `readable` checked; `into` is an exclusive reference.
+            unsafe { libc::memcpy(into.as_mut_ptr().cast(), from.as_ptr().cast(), into.len()) };
+            return;
+        }
         // SAFETY: - the range lies inside of the mapping, as `readable` checked; `into` is an exclusive reference.
-        let copied = place
-            .is_some_and(|from| unsafe { access::copy_out(from.as_ptr(), into.as_mut_ptr(), into.len()) });
+        let copied = unsafe { access::copy_out(from.as_ptr(), into.as_mut_ptr(), into.len()) };
         if !copied {
             zero(into);
         }
@@ -513,7 +543,9 @@ impl Memory {
 impl Drop for Memory {
     fn drop(&mut self) {
         // The entry must go before the address space does. The field with the address space is dropped last.
-        self.live.unregister();
+        if self.is_handled {
+            self.live.unregister();
+        }
     }
 }
 

@@ -46,14 +46,20 @@ pub struct ProgramMapping {
 pub struct DaxDevice {
     device: Device,
     len: u64,
+    align: usize,
 }
 
 impl DaxDevice {
     /// Returns the device-DAX node with the device number `rdev`; `None` if it is another kind of device.
     pub fn numbered(sysfs: &Sysfs, rdev: u64) -> Option<DaxDevice> {
         let device = sysfs.char_device(rdev)?;
-        let (len, _) = crate::mapping::device_size(&device)?;
-        Some(DaxDevice { device, len })
+        let (len, align) = crate::mapping::device_size(&device)?;
+        Some(DaxDevice { device, len, align })
+    }
+
+    /// Returns the alignment of its mappings, in bytes.
+    pub(crate) fn align(&self) -> usize {
+        self.align
     }
 
     /// Returns the length of the node, in bytes.

@@ -66,6 +66,10 @@ pub(crate) enum Group {
     Nbd,
     /// pmem-* and pmem2-*.
     Libpmem,
+    /// abi-log-* and abi-blk-* on memory.
+    Libpools,
+    /// abi-log-append-file and abi-blk-write-4k-file.
+    FileLibpools,
 }
 
 /// A table of results, which has a file of its own.
@@ -95,7 +99,7 @@ impl Table {
 
 impl Group {
     /// All groups, in the order in which they run.
-    pub(crate) const ALL: [Group; 24] = [
+    pub(crate) const ALL: [Group; 26] = [
         Group::Transactions,
         Group::Floors,
         Group::Random,
@@ -120,6 +124,8 @@ impl Group {
         Group::Opening,
         Group::Nbd,
         Group::Libpmem,
+        Group::Libpools,
+        Group::FileLibpools,
     ];
 
     /// Returns the table of its rows.
@@ -128,7 +134,7 @@ impl Group {
             Group::Blocks | Group::Appends | Group::FileBlocks | Group::Opening | Group::Nbd => {
                 Table::Volumes
             }
-            Group::Libpmem => Table::Capi,
+            Group::Libpmem | Group::Libpools | Group::FileLibpools => Table::Capi,
             _ => Table::Foundation,
         }
     }
@@ -147,7 +153,8 @@ impl Group {
             | Group::Appends
             | Group::Opening
             | Group::Nbd
-            | Group::Libpmem => Durability::Line,
+            | Group::Libpmem
+            | Group::Libpools => Durability::Line,
             Group::File
             | Group::Put
             | Group::Later
@@ -159,7 +166,8 @@ impl Group {
             | Group::PastRam
             | Group::Platform
             | Group::Store
-            | Group::FileBlocks => Durability::Commit,
+            | Group::FileBlocks
+            | Group::FileLibpools => Durability::Commit,
         }
     }
 }

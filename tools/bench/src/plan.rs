@@ -192,7 +192,7 @@ mod test {
         };
         let volumes = [Group::Blocks, Group::Appends, Group::FileBlocks, Group::Opening, Group::Nbd];
         assert_eq!(groups(&["volumes"]), volumes);
-        assert_eq!(groups(&["capi"]), [Group::Libpmem]);
+        assert_eq!(groups(&["capi"]), [Group::Libpmem, Group::Libpools, Group::FileLibpools]);
         assert_eq!(groups(&["foundation", "volumes", "capi"]), Group::ALL);
     }
 

@@ -714,6 +714,48 @@ pub(crate) const WORKLOADS: &[Workload] = &[
         "4 KiB that the function of pmem2_get_memcpy_fn copies",
         &[("libpmem2", 1.08)],
     ),
+    ratios(
+        Group::Libpools,
+        "abi-log-append-64",
+        "64 bytes that pmemlog_append appends",
+        &[("libpmemlog", 1.0)],
+    ),
+    ratios(
+        Group::Libpools,
+        "abi-log-appendv-64x64",
+        "64 parts of 64 bytes that pmemlog_appendv appends",
+        &[("libpmemlog", 1.2)],
+    ),
+    ratios(
+        Group::Libpools,
+        "abi-blk-write-512",
+        "a random block of 512 bytes that pmemblk_write writes",
+        &[("libpmemblk", 1.4)],
+    ),
+    ratios(
+        Group::Libpools,
+        "abi-blk-write-4k",
+        "a random block of 4 KiB that pmemblk_write writes",
+        &[("libpmemblk", 1.3)],
+    ),
+    ratios(
+        Group::Libpools,
+        "abi-blk-read-4k",
+        "a random block of 4 KiB that pmemblk_read reads",
+        &[("libpmemblk", 1.1)],
+    ),
+    ratios(
+        Group::FileLibpools,
+        "abi-log-append-file",
+        "64 bytes that pmemlog_append appends in an ordinary file",
+        &[("libpmemlog", 1.5)],
+    ),
+    ratios(
+        Group::FileLibpools,
+        "abi-blk-write-4k-file",
+        "a random block of 4 KiB that pmemblk_write writes in an ordinary file",
+        &[("libpmemblk", 2.0)],
+    ),
 ];
 
 /// The workload of that name.

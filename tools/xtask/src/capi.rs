@@ -7,7 +7,12 @@ use anyhow::{Context, Result};
 use std::process::Command;
 
 /// The libraries, each with the name of its crate's archive.
-const LIBRARIES: [(&str, &str); 2] = [("pmem", "lode_capi_pmem"), ("pmem2", "lode_capi_pmem2")];
+const LIBRARIES: [(&str, &str); 4] = [
+    ("pmem", "lode_capi_pmem"),
+    ("pmem2", "lode_capi_pmem2"),
+    ("pmemlog", "lode_capi_pmemlog"),
+    ("pmemblk", "lode_capi_pmemblk"),
+];
 
 /// Builds all libraries into `target/capi/lib`. Returns true if that succeeded.
 pub(crate) fn build(workspace: &Workspace) -> Result<bool> {

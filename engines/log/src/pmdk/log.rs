@@ -6,7 +6,7 @@ use crate::pmdk::error::PmemLogError;
 use lode_layout::{Durability, PmdkHeader, PmdkKind, PmdkLog, PoolOffset, WORD};
 use lode_pmem::sync::{AtomicBool, AtomicU64, Ordering, SpinMutex, fence};
 use lode_pmem::{FaultScope, Medium, hold};
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Deref};
 
 /// The log of a pool of PMDK: bytes that any number of threads append and read. Positions count from its first byte.
 ///
@@ -167,7 +167,7 @@ impl<M: Medium> PmemLog<M> {
     ///
     /// # Cost
     /// That of one [`append`](PmemLog::append).
-    pub fn appendv(&self, parts: &[&[u8]]) -> Result<u64, PmemLogError> {
+    pub fn appendv<P: Deref<Target = [u8]>>(&self, parts: &[P]) -> Result<u64, PmemLogError> {
         let need = parts.iter().map(|part| part.len() as u64).sum();
         let mut next = hold(&self.next, &self.medium);
         self.check_accepts()?;
@@ -191,6 +191,47 @@ impl<M: Medium> PmemLog<M> {
         }
         *next = end;
         Ok(start.get() - PmdkLog::START.get())
+    }
+
+    /// Takes over the end that another process has committed which has the same mapping: the parent or a child of a fork. Only one
+    /// of them may change the log at a time.
+    ///
+    /// # Errors
+    /// [`PmemLogError::Memory`]. Nothing was changed.
+    ///
+    /// # Cost
+    /// A load. With a volatile cache, two locks.
+    pub fn adopt_end(&self) -> Result<(), PmemLogError> {
+        let end = self.stored_end()?;
+        // ORDER: none: a thread that commits just now has the lock, and the end is looked at again.
+        if self.is_cached || end != self.visible.load(Ordering::Relaxed) {
+            self.adopt_stored_end()?;
+        }
+        Ok(())
+    }
+
+    /// Returns the word that commits appends.
+    fn stored_end(&self) -> Result<u64, PmemLogError> {
+        Ok(self.medium.memory().reading(|memory| memory.load8(PmdkLog::WRITE_OFF))?)
+    }
+
+    #[cold]
+    fn adopt_stored_end(&self) -> Result<(), PmemLogError> {
+        let mut next = hold(&self.next, &self.medium);
+        let mut committed = hold(&self.committed, &self.medium);
+        let end = PoolOffset::new(self.stored_end()?);
+        let is_own = end == *committed || *next != *committed;
+        if is_own || !(PmdkLog::START..=self.limit).contains(&end) {
+            return Ok(());
+        }
+        if end < *committed {
+            // ORDER: as in `rewind`.
+            self.rewinds.fetch_add(1, Ordering::Release);
+        }
+        (*next, *committed) = (end, end);
+        // ORDER: releases: as in `commit`.
+        self.visible.store(end.get(), Ordering::Release);
+        Ok(())
     }
 
     /// Copies bytes to free space: words past the cache, and the ends that are no words through it.

@@ -62,7 +62,7 @@ fn exchange(pmdk: Pmdk, path: &Path) {
                 let (first, second) = (bytes_of(tag, rng.usize(..40)), bytes_of(tag + 1, rng.usize(..3000)));
                 let position = match rng.u8(..2) {
                     0 => pool.log().append(&[&first[..], &second].concat()).unwrap(),
-                    _ => pool.log().appendv(&[&first, &second]).unwrap(),
+                    _ => pool.log().appendv(&[&first[..], &second[..]]).unwrap(),
                 };
                 assert_eq!(position, model.len() as u64);
                 model.extend(first.into_iter().chain(second));

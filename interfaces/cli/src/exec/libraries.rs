@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The libraries that Lodestone has.
-const SONAMES: [&str; 2] = ["libpmem.so.1", "libpmem2.so.1"];
+const SONAMES: [&str; 4] = ["libpmem.so.1", "libpmem2.so.1", "libpmemlog.so.1", "libpmemblk.so.1"];
 
 /// The folder of our libraries.
 #[derive(Debug)]
@@ -37,7 +37,7 @@ impl Libraries {
             let folders = candidates.map(|folder| folder.display().to_string()).join(", ");
             Failure::usage_error(format!(
                 "finding the libraries: {} are not together in any of {folders}; run `make capi` in the sources",
-                SONAMES.join(" and ")
+                SONAMES.join(", ")
             ))
         })?;
         Ok(Libraries { folder })

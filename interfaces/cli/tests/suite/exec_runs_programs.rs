@@ -20,7 +20,7 @@ impl Installed {
     fn new() -> Installed {
         let installed = Installed::without_libraries();
         fs::create_dir_all(installed.path("bin/capi/lib")).unwrap();
-        for library in [Library::PMEM, Library::PMEM2] {
+        for library in [Library::PMEM, Library::PMEM2, Library::PMEMLOG, Library::PMEMBLK] {
             let name = library.soname();
             symlink(library.ours().join(&name), installed.library(&name)).unwrap();
         }
@@ -106,6 +106,21 @@ fn libpmem2_changes_too() {
     assert!(out.starts_with("libpmem2.so.1: /") && out.contains(&wanted), "{out}");
     let out = installed.run(&["--durability", "line"], &[program.path()]).success();
     assert!(out.contains("hello, persistent memory 10000 ! 0 1"), "{out}");
+}
+
+/// The libraries of logs and of blocks change, too.
+#[test]
+fn libraries_of_pools_change_too() {
+    let installed = Installed::new();
+    for (name, library) in [("pmemlog_example", Library::PMEMLOG), ("pmemblk_example", Library::PMEMBLK)] {
+        let Some(program) = Program::compile(name, library) else { return };
+        let out = installed.run(&["--show"], &[program.path()]).success();
+        let soname = library.soname();
+        let wanted = format!(" -> {}\n", installed.library(&soname).display());
+        assert!(out.contains(&format!("{soname}: /")) && out.contains(&wanted), "{out}");
+        let out = installed.run(&["--durability", "line"], &[program.path()]).success();
+        assert!(out.contains("check 1\n") && out.ends_with("message\n"), "{out}");
+    }
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Calls of libpmem and libpmem2, in a process of the driver `c/pmem.c`: those of PMDK 1.12, or ours in their place.
+//! Calls of PMDK's C libraries, in a process of a driver, `c/pmem.c` or `c/pools.c`: those of PMDK 1.12, or ours in their place.
 
 use crate::clock::Lap;
 use anyhow::{Context, Result, ensure};
@@ -6,10 +6,16 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-/// The driver, which build.rs links with Debian's shared object.
-const DRIVER: &str = env!("LODE_BENCH_PMEM_DRIVER");
+/// The drivers, which build.rs links with Debian's shared objects.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Driver {
+    /// libpmem and libpmem2.
+    Pmem,
+    /// libpmemlog and libpmemblk.
+    Pools,
+}
 
-/// A process of the driver on one library.
+/// A process of a driver on the libraries of one maker.
 pub(crate) struct PmemCalls {
     child: Child,
     requests: ChildStdin,
@@ -18,14 +24,18 @@ pub(crate) struct PmemCalls {
 
 impl PmemCalls {
     /// Starts the driver with its files in `folder`, on the libraries in the folder `library`, or on the system's.
-    pub(crate) fn start(folder: &Path, library: Option<&Path>) -> Result<PmemCalls> {
-        let mut command = Command::new(DRIVER);
+    pub(crate) fn start(driver: Driver, folder: &Path, library: Option<&Path>) -> Result<PmemCalls> {
+        let program = match driver {
+            Driver::Pmem => env!("LODE_BENCH_PMEM_DRIVER"),
+            Driver::Pools => env!("LODE_BENCH_POOLS_DRIVER"),
+        };
+        let mut command = Command::new(program);
         command.arg(folder).stdin(Stdio::piped()).stdout(Stdio::piped()).env_remove("LD_LIBRARY_PATH");
         command.env("PMEM2_FORCE_GRANULARITY", "CACHE_LINE");
         if let Some(library) = library {
             command.env("LD_LIBRARY_PATH", library);
         }
-        let mut child = command.spawn().with_context(|| format!("starting {DRIVER}"))?;
+        let mut child = command.spawn().with_context(|| format!("starting {program}"))?;
         let requests = child.stdin.take().context("no standard input")?;
         let replies = BufReader::new(child.stdout.take().context("no standard output")?);
         Ok(PmemCalls { child, requests, replies })

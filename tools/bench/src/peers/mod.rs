@@ -18,7 +18,7 @@ mod volatile_art;
 pub(crate) use containers::{PmemobjContainers, VolatileContainers};
 pub(crate) use database::{LmdbDatabase, RedbDatabase, RocksdbDatabase, SqliteDatabase};
 pub(crate) use floor::{Floor, FloorBlocks};
-pub(crate) use libpmem::PmemCalls;
+pub(crate) use libpmem::{Driver, PmemCalls};
 pub(crate) use lmdb::Lmdb;
 pub(crate) use nbd::{NbdServer, installed};
 pub(crate) use odsync::OdsyncFile;

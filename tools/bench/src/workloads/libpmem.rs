@@ -1,9 +1,9 @@
-//! pmem-* and pmem2-*: the calls of libpmem and of libpmem2, of the same program in C on both makers' libraries.
+//! pmem-*, pmem2-* and abi-*: the calls of PMDK's C libraries, of the same program in C on both makers' libraries.
 //!
-//! Each maker has a process, which keeps its files over all rounds. After a lap both areas must hold the same bytes.
+//! Each maker has a process, which keeps its files over all rounds. After a lap both must hold the same content.
 
 use crate::engine::Engine;
-use crate::peers::PmemCalls;
+use crate::peers::{Driver, PmemCalls};
 use crate::plan::{Selection, Size};
 use crate::rounds::{Comparison, run_interleaved};
 use anyhow::{Result, ensure};
@@ -11,40 +11,77 @@ use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The rows, and the number by which the accesses of a lap are divided.
-const ROWS: [(&str, usize); 9] = [
-    ("pmem-persist-8", 1),
-    ("pmem-flush-drain-64x64", 10),
-    ("pmem-memcpy-persist-64", 1),
-    ("pmem-memcpy-persist-512", 1),
-    ("pmem-memcpy-persist-4k", 4),
-    ("pmem-memcpy-persist-1m", 250),
-    ("pmem-map-file", 100),
-    ("pmem2-persist-8", 1),
-    ("pmem2-memcpy-4k", 4),
+/// A row: its name, the number by which the accesses of a lap are divided, and the peer.
+type Row = (&'static str, usize, Engine);
+
+/// The rows of libpmem and libpmem2.
+const ROWS: [Row; 9] = [
+    ("pmem-persist-8", 1, Engine::Libpmem),
+    ("pmem-flush-drain-64x64", 10, Engine::Libpmem),
+    ("pmem-memcpy-persist-64", 1, Engine::Libpmem),
+    ("pmem-memcpy-persist-512", 1, Engine::Libpmem),
+    ("pmem-memcpy-persist-4k", 4, Engine::Libpmem),
+    ("pmem-memcpy-persist-1m", 250, Engine::Libpmem),
+    ("pmem-map-file", 100, Engine::Libpmem),
+    ("pmem2-persist-8", 1, Engine::Libpmem2),
+    ("pmem2-memcpy-4k", 4, Engine::Libpmem2),
 ];
 
-/// Runs the rows.
+/// The rows of libpmemlog and libpmemblk on memory.
+const POOL_ROWS: [Row; 5] = [
+    ("abi-log-append-64", 1, Engine::Libpmemlog),
+    ("abi-log-appendv-64x64", 20, Engine::Libpmemlog),
+    ("abi-blk-write-512", 1, Engine::Libpmemblk),
+    ("abi-blk-write-4k", 4, Engine::Libpmemblk),
+    ("abi-blk-read-4k", 4, Engine::Libpmemblk),
+];
+
+/// The rows of libpmemlog and libpmemblk on an ordinary file, with a sync in each access.
+const FILE_ROWS: [Row; 2] = [
+    ("abi-log-append-file", 1, Engine::Libpmemlog),
+    ("abi-blk-write-4k-file", 1, Engine::Libpmemblk),
+];
+
+/// Runs the rows of libpmem and libpmem2.
 pub(super) fn run(selection: &Selection, size: &Size, folder: &Path) -> Result<Vec<Comparison>> {
+    run_rows(Driver::Pmem, &ROWS, selection, size.block_accesses, size, folder)
+}
+
+/// Runs the rows of libpmemlog and libpmemblk on memory.
+pub(super) fn run_pools(selection: &Selection, size: &Size, folder: &Path) -> Result<Vec<Comparison>> {
+    run_rows(Driver::Pools, &POOL_ROWS, selection, size.block_accesses, size, folder)
+}
+
+/// Runs the rows of libpmemlog and libpmemblk on an ordinary file.
+pub(super) fn run_file_pools(selection: &Selection, size: &Size, folder: &Path) -> Result<Vec<Comparison>> {
+    run_rows(Driver::Pools, &FILE_ROWS, selection, size.file_transactions, size, folder)
+}
+
+fn run_rows(
+    driver: Driver,
+    rows: &[Row],
+    selection: &Selection,
+    accesses: usize,
+    size: &Size,
+    folder: &Path,
+) -> Result<Vec<Comparison>> {
     let library = ours()?;
     let start = |name: &str, library: Option<&Path>| {
         let folder = folder.join(name);
         fs::create_dir(&folder)?;
-        PmemCalls::start(&folder, library)
+        PmemCalls::start(driver, &folder, library)
     };
     let mut engines =
-        [(Engine::Ours, start("ours", Some(&library))?), (Engine::Libpmem, start("libpmem", None)?)];
+        [(Engine::Ours, start("ours", Some(&library))?), (Engine::Libpmem, start("theirs", None)?)];
     let mut comparisons = Vec::new();
-    for (row, divisor) in ROWS.into_iter().filter(|(row, _)| selection.has(row)) {
-        if row.starts_with("pmem2-") {
-            engines[1].0 = Engine::Libpmem2;
-        }
-        let count = (size.block_accesses / divisor).max(1) as u64;
+    for (row, divisor, peer) in rows.iter().copied().filter(|(row, ..)| selection.has(row)) {
+        engines[1].0 = peer;
+        let count = (accesses / divisor).max(1) as u64;
         let (mut found, mut last) = (HashMap::new(), 0);
         let turn = |round: usize, _, calls: &mut PmemCalls| {
             let (lap, digest) = calls.lap(row, count, (round as u64) << 48)?;
             let first = *found.entry(round).or_insert(digest);
-            ensure!(first == digest, "its area holds {digest:016x}, the one before it {first:016x}");
+            ensure!(first == digest, "its content is {digest:016x}, that of the one before it {first:016x}");
             last = digest;
             Ok(vec![lap])
         };
@@ -60,7 +97,7 @@ fn ours() -> Result<PathBuf> {
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| sources.join("target"), PathBuf::from);
     let folder = target.join("capi/lib");
-    for name in ["libpmem.so.1", "libpmem2.so.1"] {
+    for name in ["libpmem.so.1", "libpmem2.so.1", "libpmemlog.so.1", "libpmemblk.so.1"] {
         ensure!(folder.join(name).exists(), "{} has no {name}: run `make capi`", folder.display());
     }
     Ok(folder.canonicalize()?)

@@ -1,0 +1,73 @@
+//! Runs of an example of Debian's on both libraries, one after the other in a folder.
+
+use crate::{Library, Program, in_memory, on_library};
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+/// Takes the runs on both libraries, each in a folder of its own that `prepare` fills, and compares the outputs. Our messages may
+/// go on after Debian's words. Returns the output on ours.
+///
+/// # Panics
+/// If the outputs differ.
+pub fn assert_same_runs(
+    program: &Program,
+    prepare: impl Fn(&Path),
+    runs: &[&[&str]],
+    variables: &[(&str, &str)],
+) -> String {
+    let [theirs, ours] = [false, true].map(|is_ours| {
+        let folder = in_memory();
+        prepare(folder.path());
+        let mut text = String::new();
+        for arguments in runs {
+            let output = program.run_in(folder.path(), is_ours, arguments, variables);
+            let [out, errors] = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes));
+            text += &format!("{arguments:?}: {}\n{out}{errors}", output.status);
+        }
+        text
+    });
+    assert_eq!(theirs.lines().count(), ours.lines().count(), "{theirs}\n{ours}");
+    for (theirs, ours) in theirs.lines().zip(ours.lines()) {
+        assert!(ours.starts_with(theirs), "{theirs}\n{ours}");
+    }
+    ours
+}
+
+/// Compiles the example at `path` below the documentation of the library's package. Its pool is the file `pool` in the current
+/// folder. `None`, and a line of a skipped test, if it is not installed.
+pub fn example(library: Library, path: &str) -> Option<Program> {
+    let source = Path::new("/usr/share/doc").join(format!("lib{}-dev/examples", library.name)).join(path);
+    let Ok(text) = fs::read_to_string(&source) else {
+        lode_testing::skip(&format!("{path}_of_lib{}", library.name), "the package has no examples here");
+        return None;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    // Beside the headers of the example.
+    for entry in fs::read_dir(source.parent().unwrap()).unwrap() {
+        let entry = entry.unwrap();
+        if entry.path().extension().is_some_and(|extension| extension == "h") {
+            fs::copy(entry.path(), folder.path().join(entry.file_name())).unwrap();
+        }
+    }
+    let copy = folder.path().join("example.c");
+    // 1 GiB on two libraries is more than the test needs.
+    let text = text.replace("/pmem-fs/myfile", "pool").replace("1 << 30", "1 << 25");
+    fs::write(&copy, text).unwrap();
+    Program::compile_example(&copy, library)
+}
+
+/// Runs the program under valgrind's memcheck on our library.
+///
+/// # Panics
+/// If memcheck has a word about it, or if the program fails.
+pub fn assert_memcheck_is_silent(program: &Program, library: Library, folder: &Path, arguments: &[&str]) {
+    let mut command = Command::new("valgrind");
+    on_library(&mut command, Some(&library.ours()));
+    // The programs append bytes of padding that they have not set, which msync(2) would read.
+    command.env("PMEM_IS_PMEM_FORCE", "1");
+    command.args(["-q", "--leak-check=full", "--errors-for-leak-kinds=definite", "--error-exitcode=99"]);
+    let output = command.arg(program.path()).args(arguments).current_dir(folder).output().unwrap();
+    let words = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.code() == Some(0) && !words.contains("=="), "{}\n{words}", output.status);
+}

@@ -1,0 +1,323 @@
+//! The exported functions: C arguments become checked ones.
+
+use crate::pool::Pool;
+use lode_capi_entry::{
+    Failure, Free, Malloc, PoolFiles, argument, check_version, ctl_exec, ctl_get, ctl_set,
+    flushing_instructions, forced_is_pmem, guarded, guarded_briefly, message, on_load, path, set_functions,
+    set_message, uncancelled, variable,
+};
+use lode_layout::PmdkKind;
+use lode_pmem::Sysfs;
+use std::ffi::{c_char, c_int, c_uint, c_void};
+use std::io::IoSlice;
+use std::sync::OnceLock;
+use std::{ptr, slice};
+
+/// PMEMLOG_MIN_POOL.
+const LEN_MIN: u64 = 2 << 20;
+
+/// The function that a walk calls: bytes, their number, the program's argument.
+type Visit = unsafe extern "C-unwind" fn(*const c_void, usize, *mut c_void) -> c_int;
+
+/// The kind of the pools, and the answers of the environment when the library was loaded.
+static FILES: OnceLock<PoolFiles> = OnceLock::new();
+
+#[used]
+#[unsafe(link_section = ".init_array")]
+static ON_LOAD: extern "C" fn() = load;
+
+/// Reads the environment, as libpmemlog(7) and libpmem(7) say, when the library is loaded.
+extern "C" fn load() {
+    on_load("PMEMLOG", || {
+        // The library has a copy of Rust's library to itself, so no program loses its messages. The tests keep theirs.
+        #[cfg(not(test))]
+        std::panic::set_hook(Box::new(|_| {}));
+        files();
+    });
+}
+
+/// Returns what the library found in its environment. A call that comes before `load`, from the start of a static program,
+/// finds it itself.
+fn files() -> &'static PoolFiles {
+    FILES.get_or_init(|| PoolFiles {
+        kind: PmdkKind::Log,
+        len_min: LEN_MIN,
+        instructions: flushing_instructions(&variable, &Sysfs::default()),
+        forced: forced_is_pmem(&variable),
+    })
+}
+
+/// Returns the number of the calling thread.
+fn thread() -> u64 {
+    // SAFETY: - the C library's function has no requirement.
+    unsafe { libc::pthread_self() }
+}
+
+/// Gives the program a new pool.
+fn give(outcome: Result<Pool, Failure>) -> Result<*mut c_void, Failure> {
+    Ok(Box::into_raw(Box::new(outcome?)).cast())
+}
+
+/// See pmemlog_create(3).
+///
+/// # Durability
+/// The pool and its name are durable on return.
+///
+/// # Safety
+/// `path` is null or ends with a zero.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pmemlog_create(
+    path_of_pool: *const c_char,
+    poolsize: usize,
+    mode: libc::mode_t,
+) -> *mut c_void {
+    guarded(ptr::null_mut(), || {
+        // SAFETY: - the caller's promise.
+        let path = unsafe { path(path_of_pool) }?;
+        give(Pool::create(files(), path, poolsize as u64, mode))
+    })
+}
+
+/// See pmemlog_open(3).
+///
+/// # Safety
+/// `path` is null or ends with a zero.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pmemlog_open(path_of_pool: *const c_char) -> *mut c_void {
+    guarded(ptr::null_mut(), || {
+        // SAFETY: - the caller's promise.
+        let path = unsafe { path(path_of_pool) }?;
+        give(Pool::open(files(), path))
+    })
+}
+
+/// See pmemlog_close(3).
+///
+/// # Safety
+/// `plp` is null, or a pool that nothing uses any more.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pmemlog_close(plp: *mut c_void) {
+    guarded((), || {
+        if !plp.is_null() {
+            // SAFETY: - `give` made the box, and the caller promises that nothing else uses it.
+            unsafe { Box::from_raw(plp.cast::<Pool>()) }.close();
+        }
+        Ok(())
+    });
+}
+
+/// See pmemlog_check(3).
+///
+/// # Safety
+/// `path` is null or ends with a zero.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pmemlog_check(path_of_pool: *const c_char) -> c_int {
+    guarded(-1, || {
+        // SAFETY: - the caller's promise.
+        let path = unsafe { path(path_of_pool) }?;
+        Pool::check(files(), path).map(|()| 1)
+    })
+}
+
+/// See pmemlog_nbyte(3).
+///
+/// # Safety
+/// `plp` is null or an open pool.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pmemlog_nbyte(plp: *mut c_void) -> usize {
+    // SAFETY: - the caller's promise.
+    guarded_briefly(usize::MAX, || Ok(unsafe { argument(plp.cast::<Pool>()) }?.capacity() as usize))
+}
+
+/// See pmemlog_tell(3).
+///
+/// # Safety
+/// `plp` is null or an open pool.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pmemlog_tell(plp: *mut c_void) -> i64 {
+    // SAFETY: - the caller's promise.
+    guarded_briefly(-1, || Ok(unsafe { argument(plp.cast::<Pool>()) }?.len()? as i64))
+}
+
+/// See pmemlog_append(3).
+///
+/// # Durability
+/// On return. A power cut leaves the append whole, or nothing of it.
+///
+/// # Safety
+/// `plp` is null or an open pool; `buf` is valid for loads of `count` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pmemlog_append(plp: *mut c_void, buf: *const c_void, count: usize) -> c_int {
+    const CALL: &str = "pmemlog_append";
+    guarded_briefly(-1, || {
+        // SAFETY: - the caller's promise.
+        let pool = unsafe { argument(plp.cast::<Pool>()) }?;
+        pool.check_room(count as u64, CALL)?;
+        // SAFETY: - the caller's promise; not more bytes than the log has, so than any object.
+        pool.append(&[unsafe { bytes(buf, count) }], CALL)?;
+        Ok(0)
+    })
+}
+
+/// See pmemlog_appendv(3).
+///
+/// # Durability
+/// On return. A power cut leaves all parts, or nothing of them.
+///
+/// # Safety
+/// `plp` is null or an open pool; `iov` is valid for loads of `iovcnt` parts, and each part for loads of its bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pmemlog_appendv(plp: *mut c_void, iov: *const libc::iovec, iovcnt: c_int) -> c_int {
+    const CALL: &str = "pmemlog_appendv";
+    guarded_briefly(-1, || {
+        // SAFETY: - the caller's promise.
+        let pool = unsafe { argument(plp.cast::<Pool>()) }?;
+        let count = usize::try_from(iovcnt).map_err(|_| {
+            Failure::invalid(format!("iovcnt is less than zero: {iovcnt}; pass the number of parts"))
+        })?;
+        let parts = if count == 0 {
+            &[]
+        } else {
+            // SAFETY: - the caller's promise.
+            unsafe { slice::from_raw_parts(iov, count) }
+        };
+        let need = parts.iter().fold(0, |sum: u64, part| sum.saturating_add(part.iov_len as u64));
+        pool.check_room(need, CALL)?;
+        if parts.iter().any(|part| part.iov_base.is_null()) {
+            // SAFETY: - the caller's promise; not more bytes than the log has, so than any object.
+            let parts: Vec<&[u8]> =
+                parts.iter().map(|part| unsafe { bytes(part.iov_base, part.iov_len) }).collect();
+            pool.append(&parts, CALL)?;
+            return Ok(0);
+        }
+        // SAFETY: - IoSlice has the representation of iovec.
+        //         - each part is valid for loads, as the caller promises, and is not longer than any object.
+        let parts = unsafe { slice::from_raw_parts(iov.cast::<IoSlice<'_>>(), count) };
+        pool.append(parts, CALL)?;
+        Ok(0)
+    })
+}
+
+/// Returns the bytes that a program passed.
+///
+/// # Safety
+/// `start` is valid for loads of `len` bytes, at most as many as an object can have.
+unsafe fn bytes<'a>(start: *const c_void, len: usize) -> &'a [u8] {
+    if len == 0 {
+        return &[];
+    }
+    // SAFETY: - the caller's promise.
+    unsafe { slice::from_raw_parts(start.cast(), len) }
+}
+
+/// See pmemlog_rewind(3).
+///
+/// # Durability
+/// On return.
+///
+/// # Safety
+/// `plp` is null or an open pool.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pmemlog_rewind(plp: *mut c_void) {
+    // SAFETY: - the caller's promise.
+    guarded((), || unsafe { argument(plp.cast::<Pool>()) }?.rewind(thread()));
+}
+
+/// See pmemlog_walk(3). The function may append to the log, and throw an exception of C++.
+///
+/// # Safety
+/// `plp` is null or an open pool; `process_chunk` may be called with `arg`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn pmemlog_walk(
+    plp: *mut c_void,
+    chunksize: usize,
+    process_chunk: Option<Visit>,
+    arg: *mut c_void,
+) {
+    let begin = || {
+        // SAFETY: - the caller's promise.
+        let pool = unsafe { argument(plp.cast::<Pool>()) }?;
+        let visit = process_chunk.ok_or_else(|| Failure::invalid("the function of the walk is null"))?;
+        Ok((pool.walk(thread())?, visit))
+    };
+    let (shown, visit) = match uncancelled(begin) {
+        Ok(begun) => begun,
+        Err(failure) => return set_message(&failure),
+    };
+    let start = shown.start.as_ptr().cast_const();
+    if chunksize == 0 {
+        // SAFETY: - the caller's promise: the function takes these bytes, which stay until the walk ends.
+        unsafe { visit(start.cast(), shown.len, arg) };
+        return;
+    }
+    let mut at = 0;
+    while at < shown.len {
+        let len = chunksize.min(shown.len - at);
+        // SAFETY: - as above.
+        if unsafe { visit(start.wrapping_add(at).cast(), len, arg) } == 0 {
+            break;
+        }
+        at += len;
+    }
+}
+
+/// See libpmemlog(7).
+#[unsafe(no_mangle)]
+pub extern "C" fn pmemlog_check_version(major_required: c_uint, minor_required: c_uint) -> *const c_char {
+    check_version("libpmemlog", major_required, minor_required)
+}
+
+/// See libpmemlog(7).
+#[unsafe(no_mangle)]
+pub extern "C" fn pmemlog_errormsg() -> *const c_char {
+    message::get()
+}
+
+/// See libpmemlog(7). The library needs two of the functions: it reallocates and copies by them.
+///
+/// # Safety
+/// Any thread may call the functions while the library is loaded.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pmemlog_set_funcs(
+    malloc_func: Option<Malloc>,
+    free_func: Option<Free>,
+    _realloc_func: Option<unsafe extern "C" fn(*mut c_void, usize) -> *mut c_void>,
+    _strdup_func: Option<unsafe extern "C" fn(*const c_char) -> *mut c_char>,
+) {
+    // SAFETY: - the caller's promise.
+    unsafe { set_functions(malloc_func, free_func) };
+}
+
+/// See pmemlog_ctl_get(3).
+///
+/// # Safety
+/// `name` is null or ends with a zero; `arg` is null or valid for a store of the setting's type.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pmemlog_ctl_get(_plp: *mut c_void, name: *const c_char, arg: *mut c_void) -> c_int {
+    // SAFETY: - the caller's promise.
+    guarded(-1, || unsafe { ctl_get(name, arg) })
+}
+
+/// See pmemlog_ctl_set(3).
+///
+/// # Safety
+/// `name` is null or ends with a zero; `arg` is null or valid for a load of the setting's type.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pmemlog_ctl_set(_plp: *mut c_void, name: *const c_char, arg: *mut c_void) -> c_int {
+    // SAFETY: - the caller's promise.
+    guarded(-1, || unsafe { ctl_set(name, arg) })
+}
+
+/// See pmemlog_ctl_exec(3).
+///
+/// # Safety
+/// `name` is null or ends with a zero.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pmemlog_ctl_exec(
+    _plp: *mut c_void,
+    name: *const c_char,
+    _arg: *mut c_void,
+) -> c_int {
+    // SAFETY: - the caller's promise.
+    guarded(-1, || unsafe { ctl_exec(name) })
+}

@@ -1,0 +1,305 @@
+//! The medium of a pool that a C library maps for a program.
+//!
+//! It differs from [`Mapping`](crate::Mapping) as a program for PMDK expects: no signal handler stands behind it, so a fault is a
+//! signal to the program; a child of a fork may use it; it keeps no descriptor, since programs close those that they do not
+//! know; and it takes media that keep nothing. The lock of flock(2) stays as long as the mapping does.
+
+use crate::memory::Content;
+use crate::reservation::{Reservation, page};
+use crate::{ByAddress, CopyPath, DaxDevice, Fault, FaultKind, Medium, Memory, SyncError, msync_program};
+use lode_layout::{BLOCK, Durability, LINE, PoolOffset, WORD};
+use rustix::io::Errno;
+use rustix::mm::{MapFlags, ProtFlags};
+use std::fs::File;
+use std::io;
+use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicI32, Ordering};
+
+const READ_WRITE: ProtFlags = ProtFlags::READ.union(ProtFlags::WRITE);
+
+/// The relation between the stores to a [`ProgramMedium`] and its file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProgramShare {
+    /// Stores go to the file.
+    Shared,
+    /// Stores stay in the process.
+    CopyOnWrite,
+    /// As `CopyOnWrite`, and engines refuse changes: a private view.
+    ReadOnly,
+}
+
+/// A file or a device-DAX node, mapped until drop.
+///
+/// # Durability
+/// `line` where a flush makes stores durable, `byte` where the flushes are left out, `commit` where a sync does, and `none`
+/// for a mapping that is not shared.
+#[derive(Debug)]
+pub struct ProgramMedium {
+    memory: Memory,
+    instructions: ByAddress,
+    durability: Durability,
+    /// Error number of the first failed sync; later syncs are refused. 0 before a failure.
+    failed: AtomicI32,
+}
+
+impl ProgramMedium {
+    /// Maps the first `len` bytes of the file, or of the node that `device` describes. `forced` answers the question whether
+    /// it is persistent memory in place of the kernel.
+    ///
+    /// # Errors
+    /// The error of mmap(2).
+    pub fn map(
+        file: &File,
+        device: Option<&DaxDevice>,
+        len: u64,
+        share: ProgramShare,
+        forced: Option<bool>,
+        instructions: ByAddress,
+    ) -> io::Result<ProgramMedium> {
+        let size = usize::try_from(len).ok().and_then(|len| len.checked_next_multiple_of(page()));
+        let size = size.ok_or(Errno::NOMEM)?;
+        let align = crate::program_align(size, device.map_or(0, DaxDevice::align));
+        let reservation = Reservation::inaccessible(size, align)?;
+        let is_synced = open(&reservation, size, file, share)?;
+        let is_pmem = forced.unwrap_or(is_synced || device.is_some());
+        let durability = match share {
+            ProgramShare::Shared if !is_pmem => Durability::Commit,
+            ProgramShare::Shared if instructions.flushes() => Durability::Line,
+            ProgramShare::Shared => Durability::Byte,
+            ProgramShare::CopyOnWrite | ProgramShare::ReadOnly => Durability::None,
+        };
+        // An engine may store to a copy, and nothing of it reaches the file.
+        let content = match share {
+            ProgramShare::ReadOnly => Content::PrivateView,
+            ProgramShare::Shared | ProgramShare::CopyOnWrite => Content::Shared { in_children: true },
+        };
+        let memory = Memory::of_program(reservation, len, content);
+        Ok(ProgramMedium { memory, instructions, durability, failed: AtomicI32::new(0) })
+    }
+
+    /// Copies bytes by this path. Raises a fault, and copies none, if the range is not all inside of the memory.
+    #[inline]
+    fn copy_by(&self, at: PoolOffset, bytes: &[u8], path: CopyPath) {
+        if let Some(into) = self.memory.range_address(at, bytes.len()) {
+            // SAFETY: - `range_address` checked the range, and `bytes` is a reference.
+            unsafe { self.instructions.copy(into.as_ptr(), bytes.as_ptr(), bytes.len(), path) };
+        }
+    }
+
+    /// Makes all stores durable by one msync(2) of the mapping.
+    #[cold]
+    fn msync(&self) -> Result<(), SyncError> {
+        // ORDER: pairs with the store below: a sync after a failure is refused.
+        match self.failed.load(Ordering::Acquire) {
+            0 => {}
+            errno => return Err(SyncError { errno }),
+        }
+        let start = self.memory.range_address(PoolOffset::NULL, 0).map_or(0, |start| start.addr().get());
+        msync_program(start, self.memory.len() as usize).map_err(|error| {
+            let errno = error.raw_os_error().unwrap_or(libc::EIO);
+            // ORDER: the next sync sees it. The first failure counts.
+            let first = self.failed.compare_exchange(0, errno, Ordering::AcqRel, Ordering::Acquire);
+            SyncError { errno: first.err().unwrap_or(errno) }
+        })
+    }
+}
+
+/// Opens the reservation as the file's bytes. Returns true if the kernel maps persistent memory directly.
+fn open(reservation: &Reservation, size: usize, file: &File, share: ProgramShare) -> io::Result<bool> {
+    let map = |flags: MapFlags| reservation.open_file(0..size, file.as_fd(), 0, READ_WRITE, flags);
+    if share != ProgramShare::Shared {
+        map(MapFlags::PRIVATE | MapFlags::NORESERVE)?;
+        return Ok(false);
+    }
+    match map(MapFlags::SHARED_VALIDATE | MapFlags::SYNC) {
+        Ok(()) => Ok(true),
+        // EINVAL: a kernel older than the flag.
+        Err(error) if matches!(error.raw_os_error(), Some(libc::EOPNOTSUPP | libc::EINVAL)) => {
+            map(MapFlags::SHARED).map(|()| false)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+impl Medium for ProgramMedium {
+    #[inline]
+    fn memory(&self) -> &Memory {
+        &self.memory
+    }
+
+    #[inline]
+    fn durability(&self) -> Durability {
+        self.durability
+    }
+
+    #[inline]
+    fn log_block(&self) -> u64 {
+        if self.durability == Durability::Commit { BLOCK } else { LINE }
+    }
+
+    #[inline]
+    fn store8(&self, at: PoolOffset, value: u64) {
+        self.memory.store8(at, value);
+    }
+
+    #[inline]
+    fn store(&self, at: PoolOffset, bytes: &[u8]) {
+        self.memory.store(at, bytes);
+    }
+
+    #[inline]
+    fn compare_exchange8(&self, at: PoolOffset, current: u64, new: u64) -> Result<u64, u64> {
+        self.memory.compare_exchange8(at, current, new)
+    }
+
+    #[inline]
+    fn copy(&self, at: PoolOffset, bytes: &[u8]) {
+        if !(at.get() | bytes.len() as u64).is_multiple_of(WORD) {
+            return Fault { kind: FaultKind::OutOfRange, at, len: bytes.len() as u64 }.raise();
+        }
+        let is_flushed = self.durability == Durability::Line;
+        self.copy_by(at, bytes, if is_flushed { CopyPath::WriteCombining } else { CopyPath::Unflushed });
+    }
+
+    #[inline]
+    fn flush(&self, at: PoolOffset, len: u64) {
+        if self.durability != Durability::Line {
+            return;
+        }
+        if let Some(start) = self.memory.range_address(at, len as usize) {
+            // SAFETY: - `range_address` checked the range, which is mapped.
+            unsafe { self.instructions.flush(start.as_ptr(), len as usize) };
+        }
+    }
+
+    #[inline]
+    fn drain(&self) -> Result<(), SyncError> {
+        match self.durability {
+            Durability::Commit => self.msync(),
+            Durability::None => Ok(()),
+            Durability::Line | Durability::Byte => {
+                self.instructions.drain();
+                Ok(())
+            }
+        }
+    }
+
+    /// As the default, without a cancellation point of pthread_cancel(3).
+    fn relax(&self, round: u32) {
+        match round {
+            0..64 => std::hint::spin_loop(),
+            64..256 => std::thread::yield_now(),
+            _ => {
+                let time = libc::timespec { tv_sec: 0, tv_nsec: 20_000 };
+                // SAFETY: - the time is valid for a load, and the null pointer asks for no rest.
+                unsafe {
+                    libc::syscall(
+                        libc::SYS_nanosleep,
+                        &raw const time,
+                        std::ptr::null_mut::<libc::timespec>(),
+                    )
+                };
+            }
+        }
+    }
+
+    fn log_write(&self, at: PoolOffset, bytes: &[u8]) -> Result<(), SyncError> {
+        self.copy(at, bytes);
+        // ORDER: the bytes are durable before the caller is told. Stop here: the record is whole, or its checksum shows that it is not.
+        self.drain()
+    }
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+    use crate::{Cpu, FaultScope};
+    use std::io::Read;
+    use std::os::unix::fs::FileExt;
+
+    const LEN: u64 = 3 * 4096;
+
+    fn medium(share: ProgramShare, forced: Option<bool>) -> (File, ProgramMedium) {
+        let file = tempfile::tempfile().unwrap();
+        file.set_len(LEN + 5).unwrap();
+        let instructions = ByAddress::new(Cpu::without("").unwrap());
+        let medium = ProgramMedium::map(&file, None, LEN, share, forced, instructions).unwrap();
+        (file, medium)
+    }
+
+    #[test]
+    fn shared_stores_alone_reach_the_file() {
+        for (share, forced, durability) in [
+            (ProgramShare::Shared, Some(true), Durability::Line),
+            (ProgramShare::Shared, Some(false), Durability::Commit),
+            (ProgramShare::CopyOnWrite, Some(true), Durability::None),
+            (ProgramShare::ReadOnly, None, Durability::None),
+        ] {
+            let (file, medium) = medium(share, forced);
+            assert_eq!((medium.durability(), medium.memory().len()), (durability, LEN));
+            assert_eq!(medium.memory().is_private_view(), share == ProgramShare::ReadOnly);
+            medium.store8(PoolOffset::new(8), 7);
+            medium.copy(PoolOffset::new(4096), &[5; 200]);
+            medium.store(PoolOffset::new(LEN - 3), b"abc");
+            medium.flush(PoolOffset::new(LEN - 3), 3);
+            medium.drain().unwrap();
+            let mut bytes = Vec::new();
+            (&file).read_to_end(&mut bytes).unwrap();
+            let is_shared = share == ProgramShare::Shared;
+            assert_eq!(bytes[8] == 7 && bytes[4096..4296] == [5; 200], is_shared);
+            assert_eq!(&bytes[LEN as usize - 3..] == b"abc\0\0\0\0\0", is_shared);
+            let (word, byte) = medium
+                .memory()
+                .reading(|memory| (memory.load8(PoolOffset::new(8)), memory.load1(PoolOffset::new(LEN - 1))))
+                .unwrap();
+            assert_eq!((word, byte), (7, b'c'));
+        }
+    }
+
+    #[test]
+    fn bytes_outside_are_refused() {
+        let (file, medium) = medium(ProgramShare::Shared, Some(true));
+        for at in [LEN, LEN - 8, u64::MAX - 7] {
+            assert!(FaultScope::run(|| medium.copy(PoolOffset::new(at), &[1; 16])).is_err(), "{at}");
+        }
+        assert!(FaultScope::run(|| medium.copy(PoolOffset::new(4), &[1; 8])).is_err());
+        let mut last = [0; 8];
+        file.read_exact_at(&mut last, LEN - 8).unwrap();
+        assert_eq!(last, [0; 8]);
+    }
+
+    /// The lock of the file is the mapping's, also without a descriptor.
+    #[test]
+    fn lock_stays_with_the_mapping() {
+        use rustix::fs::{FlockOperation, flock};
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("pool");
+        let open =
+            || File::options().read(true).write(true).create(true).truncate(false).open(&path).unwrap();
+        let file = open();
+        file.set_len(LEN).unwrap();
+        flock(&file, FlockOperation::NonBlockingLockExclusive).unwrap();
+        let instructions = ByAddress::new(Cpu::oldest());
+        let medium = ProgramMedium::map(&file, None, LEN, ProgramShare::Shared, None, instructions).unwrap();
+        drop(file);
+        let other = open();
+        assert_eq!(flock(&other, FlockOperation::NonBlockingLockExclusive), Err(Errno::AGAIN));
+        drop(medium);
+        flock(&other, FlockOperation::NonBlockingLockExclusive).unwrap();
+    }
+
+    #[test]
+    fn child_of_a_fork_uses_the_mapping() {
+        let (_file, medium) = medium(ProgramShare::Shared, Some(true));
+        // SAFETY: - the child stores and ends.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            medium.store8(PoolOffset::NULL, 9);
+            // SAFETY: - ends the child at once.
+            unsafe { libc::_exit(0) };
+        }
+        // SAFETY: - the null pointer asks for no status.
+        assert_eq!(unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) }, child);
+        assert_eq!(medium.memory().reading(|memory| memory.load8(PoolOffset::NULL)), Ok(9));
+    }
+}
