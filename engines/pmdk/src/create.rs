@@ -1,7 +1,7 @@
 //! New pools: all of their parts, or none.
 //!
 //! ```text
-//! 1  each part under a hidden name, .NAME.lode-POOL, or where it is, with zeros for its signature
+//! 1  each part under a hidden name, .NAME.lode-POOL, or where it is, with a mark for its signature
 //! 2  content, drained; headers, synced; hidden names, synced
 //! 3  the first part of the master gets its name, or its signature: from here on the pool exists
 //! 4  that name, synced; the other parts get theirs; their names, synced
@@ -23,8 +23,8 @@ use crate::locked_part::{LockedPart, PmdkAccess};
 use crate::pool::{OpenOptions, PmdkPool, check_set, complete_others, map_replicas, medium_of, size_min};
 use crate::pool_medium::PoolMedium;
 use crate::pool_set::{Part, PoolSet};
-use crate::shutdown_state;
-use crate::staged_part::{StagedPart, persist_names, remove_hidden};
+use crate::shutdown_state::{self, States};
+use crate::staged_part::{StagedPart, is_free, persist_names, remove_hidden};
 use crate::stops;
 use lode_layout::{Durability, PmdkFeatures, PmdkKind, PmdkPartHeader, PmdkShutdown, PmdkShutdownRecord};
 use lode_pmem::{Medium, Sysfs};
@@ -77,7 +77,7 @@ impl PmdkPool {
     ///
     /// # Errors
     /// [`PmdkError`], and those of `content`. No file of the pool is left then, except that an existing part may have got
-    /// some content. An error after the pool exists leaves it: the next open completes it.
+    /// some content. An error after a set exists takes it back; where that fails, too, the next open completes it.
     ///
     /// # Durability
     /// The pool is durable when it returns. A crash before that leaves no pool or a whole one: see the head of this file.
@@ -90,15 +90,29 @@ impl PmdkPool {
         options: &CreateOptions,
         content: impl FnOnce(&Arc<PoolMedium>, bool) -> Result<(), E>,
     ) -> Result<PmdkPool, E> {
-        let set = plan(path, size, options)?;
+        check_features(path, options.features)?;
+        let mut set = plan(path, size, options)?;
         // Held to the end: creations of one set exclude each other.
         let _lock = set.is_set.then(|| LockedPart::open(path, PmdkAccess::CopyOnWrite)).transpose()?;
-        prepare(&set, options.kind)?;
+        prepare(&mut set)?;
         let creation = Creation::stage(set, size.is_some(), options)?;
         let medium = creation.map(options)?;
         content(&medium, creation.is_zeroed())?;
         Ok(creation.finish(medium, options)?)
     }
+}
+
+/// Refuses features that no open would take, or that spoil each other.
+fn check_features(path: &Path, features: PmdkFeatures) -> Result<(), PmdkError> {
+    let PmdkFeatures { compat, incompat, ro_compat } = features;
+    let unknown =
+        compat & !PmdkFeatures::CHECK_BAD_BLOCKS | incompat & !PmdkFeatures::KNOWN_INCOMPAT | ro_compat;
+    // The shutdown state is stored in place: a checksum that counts it is wrong then.
+    let is_spoiled = features.has_shutdown_state() && !features.has_short_checksum();
+    if unknown != 0 || is_spoiled {
+        return Err(PmdkError::Features { path: path.to_owned(), features });
+    }
+    Ok(())
 }
 
 /// Describes the new pool, and checks its sizes.
@@ -112,28 +126,32 @@ fn plan(path: &Path, size: Option<u64>, options: &CreateOptions) -> Result<PoolS
     };
     check_set(&set, options.kind)?;
     let size_min = size_min(options.kind);
-    if set.is_in_directories && set.replicas.iter().all(|replica| replica.parts.is_empty()) {
-        set.add_first_part(size_min);
-    }
+    // Where another replica has parts, `prepare` tells a pool from files of zeros.
+    set.add_first_parts(|_| Some(size_min));
     set.check_sizes(size_min)?;
     Ok(set)
 }
 
 /// Completes or takes back an interrupted creation, and refuses parts that are in use.
-fn prepare(set: &PoolSet, kind: PmdkKind) -> Result<(), PmdkError> {
+fn prepare(set: &mut PoolSet) -> Result<(), PmdkError> {
+    let mut used = None;
     for (index, (part, has_header)) in all_parts(set).enumerate() {
         if !has_header || part.path.symlink_metadata().is_err() {
             continue;
         }
         let lock = LockedPart::open(&part.path, PmdkAccess::ReadWrite)?;
         let bytes = lock.read_header()?;
-        if bytes.iter().all(|byte| *byte == 0) || PmdkPartHeader::is_unsigned(&bytes, kind) {
-            continue;
+        if !is_free(&bytes) {
+            used = Some((index, part.path.clone(), lock, bytes));
+            break;
         }
+    }
+    // The lock on the part is kept while the others are completed.
+    if let Some((index, path, _lock, bytes)) = used {
         if let (0, true, Ok(header)) = (index, set.is_set, PmdkPartHeader::decode(&bytes)) {
             complete_others(set, &header)?;
         }
-        return Err(PmdkError::NotEmpty { path: part.path.clone() });
+        return Err(PmdkError::NotEmpty { path });
     }
     if set.is_set {
         all_parts(set).try_for_each(|(part, _)| remove_hidden(part))?;
@@ -174,10 +192,14 @@ impl Creation {
         let mut creation = Creation { uuid: new_uuid(), features, staged: Vec::new(), set };
         for replica in &creation.set.replicas {
             let mut staged = Vec::new();
-            for part in &replica.parts {
+            let header_count = creation.set.header_count(replica);
+            for (index, part) in replica.parts.iter().enumerate() {
                 stops::step()?;
                 let part = match part.path.symlink_metadata() {
-                    Ok(_) => StagedPart::there(LockedPart::open(&part.path, PmdkAccess::ReadWrite)?, part)?,
+                    Ok(_) => {
+                        let lock = LockedPart::open(&part.path, PmdkAccess::ReadWrite)?;
+                        StagedPart::there(lock, part, index < header_count)?
+                    }
                     Err(_) if is_new_file => StagedPart::unnamed(part, options.mode)?,
                     Err(_) => StagedPart::hidden(part, creation.uuid, options.mode)?,
                 };
@@ -203,14 +225,11 @@ impl Creation {
     fn map(&self, options: &CreateOptions) -> Result<Arc<PoolMedium>, PmdkError> {
         let (size, locks) = (self.set.net_size()?, self.locks());
         let mappings = map_replicas(&self.set, &locks, size, &options.open_options())?;
-        Ok(Arc::new(medium_of(mappings, locks)?))
+        Ok(Arc::new(medium_of(&self.set.path, mappings, locks)?))
     }
 
     /// Returns the headers of each replica, and the shutdown states of an open pool.
-    fn headers(
-        &self,
-        options: &CreateOptions,
-    ) -> Result<(Vec<Vec<PmdkPartHeader>>, Vec<PmdkShutdown>), PmdkError> {
+    fn headers(&self, options: &CreateOptions) -> Result<(Vec<Vec<PmdkPartHeader>>, States), PmdkError> {
         let created = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
         let counts = self.set.replicas.iter().map(|replica| self.set.header_count(replica));
         let uuids: Vec<Vec<Uuid>> = counts.map(|count| (0..count).map(|_| new_uuid()).collect()).collect();
@@ -238,7 +257,7 @@ impl Creation {
                 let state =
                     PmdkShutdown { is_dirty: true, ..shutdown_state::current(&locks, &options.sysfs)? };
                 of_replica[0].shutdown = PmdkShutdownRecord::Stored(state);
-                states.push(state);
+                states.push(Some(state));
             }
             headers.push(of_replica);
         }
@@ -263,20 +282,52 @@ impl Creation {
         // ORDER: names that an interrupted creation is completed from, before the pool exists. Stop here: step 2.
         persist_names(all_parts(&self.set).map(|(part, _)| &*part.path))?;
         if let Some(first) = self.staged.first_mut().and_then(|staged| staged.first_mut()) {
-            first.publish(headers[0].first())?;
+            let published = first.publish(headers[0].first());
+            let is_published = first.is_published();
+            self.commit(is_published);
+            published?;
         }
-        self.staged.iter_mut().flatten().for_each(StagedPart::commit);
+        if let Err(error) = self.publish_others(&headers) {
+            if self.set.is_set {
+                // If this fails, too, the next open completes the pool.
+                let _ = self.take_back(&headers);
+            }
+            return Err(error);
+        }
+        Ok(PmdkPool { path, medium, header: headers[0][0], states, is_read_only: false })
+    }
+
+    fn commit(&mut self, is_committed: bool) {
+        self.staged.iter_mut().flatten().for_each(|part| part.commit(is_committed));
+    }
+
+    /// Makes all parts but the first those of the pool: step 4.
+    fn publish_others(&mut self, headers: &[Vec<PmdkPartHeader>]) -> Result<(), PmdkError> {
         stops::step()?;
         // ORDER: the first part before the others. Stop here: step 3, and without it a power cut could leave the others alone.
         persist_names(all_parts(&self.set).map(|(part, _)| &*part.path).take(1))?;
-        for (index, (staged, headers)) in self.staged.iter_mut().zip(&headers).enumerate() {
+        for (index, (staged, headers)) in self.staged.iter_mut().zip(headers).enumerate() {
             for (nth, part) in staged.iter_mut().enumerate().skip(usize::from(index == 0)) {
                 part.publish(headers.get(nth))?;
             }
         }
         stops::step()?;
         // ORDER: all names before the caller is told. Stop here: step 3 or 4.
+        persist_names(all_parts(&self.set).map(|(part, _)| &*part.path))
+    }
+
+    /// Takes all parts back, the first one last. They are locked: no other handle has the pool open. Stop or error before
+    /// the first one: step 3 of the table.
+    fn take_back(&mut self, headers: &[Vec<PmdkPartHeader>]) -> Result<(), PmdkError> {
+        for (staged, headers) in self.staged.iter_mut().zip(headers).rev() {
+            for (nth, part) in staged.iter_mut().enumerate().rev() {
+                stops::step()?;
+                part.take_back(nth < headers.len())?;
+            }
+        }
+        // ORDER: the first part is none before the others are removed. Stop here: step 2 of the table.
         persist_names(all_parts(&self.set).map(|(part, _)| &*part.path))?;
-        Ok(PmdkPool { path, medium, header: headers[0][0], states, is_read_only: false })
+        self.commit(false);
+        Ok(())
     }
 }

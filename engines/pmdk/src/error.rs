@@ -1,8 +1,9 @@
 //! Errors of pools of PMDK.
 
 use crate::set_file::SetFileError;
-use lode_layout::{PmdkHeaderError, PmdkKind};
+use lode_layout::{PmdkFeatures, PmdkHeaderError, PmdkKind, PmdkPartHeader};
 use lode_pmem::{Fault, LockHolder, PmemError, SyncError};
+use rustix::io::Errno;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -59,7 +60,10 @@ pub enum PmdkError {
         error: PmdkHeaderError,
     },
     /// The pool belongs to another library.
-    #[error("{}: wrong pool type: \"{}\", the pool is to be \"{}\"", .path.display(), word(*.found), word(*.want))]
+    #[error(
+        "{}: wrong pool type: \"{}\", the pool is to be \"{}\"; open it with the library of its type", .path.display(),
+        word(*.found), word(*.want)
+    )]
     Kind {
         /// The part.
         path: PathBuf,
@@ -90,7 +94,7 @@ pub enum PmdkError {
         found: u64,
     },
     /// The part is too small for any pool.
-    #[error("{}: size {found} smaller than {min}, the least that a part can have", .path.display())]
+    #[error("{}: size {found} smaller than {min}, the least that a part can have; give it a larger size", .path.display())]
     PartTooSmall {
         /// The part.
         path: PathBuf,
@@ -100,7 +104,10 @@ pub enum PmdkError {
         min: u64,
     },
     /// The pool is too small for its kind.
-    #[error("{}: net pool size {found} smaller than {min}, the least for this kind of pool", .path.display())]
+    #[error(
+        "{}: net pool size {found} smaller than {min}, the least for this kind of pool; make it larger, or add parts",
+        .path.display()
+    )]
     TooSmall {
         /// The set file or file.
         path: PathBuf,
@@ -129,6 +136,18 @@ pub enum PmdkError {
     NotEmpty {
         /// The part.
         path: PathBuf,
+    },
+    /// A new pool was to have features that are unknown, or a shutdown state without a short checksum.
+    #[error(
+        "{}: no pool can have the features compat {:#x}, incompat {:#x}, ro_compat {:#x}: take known ones, and the shutdown \
+         state (incompat 4) only with the short checksum (2)", .path.display(), .features.compat, .features.incompat,
+        .features.ro_compat
+    )]
+    Features {
+        /// The set file or file.
+        path: PathBuf,
+        /// The features.
+        features: PmdkFeatures,
     },
     /// Memory of a part is lost.
     #[error(
@@ -200,7 +219,7 @@ pub enum SetError {
     #[error("the NOHDRS poolset option is not supported for local poolsets; remove it")]
     NoHeaders,
     /// Folders and files in one set.
-    #[error("cannot mix directories and files in a set")]
+    #[error("cannot mix directories and files in a set; name only the ones or the others")]
     Mixed,
     /// A folder that is named twice.
     #[error("cannot use the same directory twice: {}", .0.display())]
@@ -217,7 +236,7 @@ pub enum SetError {
     #[error("{} is a set file; a part must be a file of data", .0.display())]
     PartIsSet(PathBuf),
     /// Device-DAX nodes and files in one replica.
-    #[error("either all the parts must be Device DAX or none")]
+    #[error("either all the parts must be Device DAX or none; put nodes and files into separate replicas")]
     DevicesMixed,
     /// Several device-DAX nodes with pages that are too large to leave a header out.
     #[error("Multiple DAX devices with alignment other than 4KB. Use the SINGLEHDR poolset option.")]
@@ -228,6 +247,14 @@ pub enum SetError {
     /// The folders of the set hold no part.
     #[error("no parts in replicas: no file NNNNNN.pmem is in {}", .0.display())]
     Empty(PathBuf),
+    /// A file in a folder whose name is that of a part, and has no number.
+    #[error("{} has the name of a part without its number: NNNNNN.pmem; rename it, or move it away", .0.display())]
+    OddName(PathBuf),
+    /// Several device-DAX nodes that are to be read.
+    #[error(
+        "device dax cannot be mapped privately: a replica of several nodes can only be opened for writing, not for reading"
+    )]
+    PrivateDevices,
     /// A part in the middle is missing.
     #[error("part {index} is missing in {}; restore it", .directory.display())]
     Missing {
@@ -247,7 +274,7 @@ pub enum SetError {
         reserved: u64,
     },
     /// The sizes of the parts are more than 2^64 - 1 bytes together.
-    #[error("the parts are too large together")]
+    #[error("the parts are too large together: more than 2^64 - 1 bytes; write smaller sizes")]
     TooLarge,
 }
 
@@ -261,17 +288,24 @@ pub enum ChainFault {
     )]
     PoolSet,
     /// The parts are in another order, or one is left out, or from another replica.
-    #[error("wrong part UUID: the parts of the set file are not those of the pool, in their order")]
+    #[error(
+        "wrong part UUID: the parts of the set file are not those of the pool, in their order; write them as at the creation"
+    )]
     Part,
     /// The replicas are in another order, or one is left out.
-    #[error("wrong replica UUID: the replicas of the set file are not those of the pool, in their order")]
+    #[error(
+        "wrong replica UUID: the replicas of the set file are not those of the pool, in their order; write them as at the creation"
+    )]
     Replica,
     /// A part whose features differ from those of the first part.
-    #[error("incompatible feature flags: they are not those of the first part")]
+    #[error(
+        "incompatible feature flags: they are not those of the first part; set them alike by 'pmempool feature'"
+    )]
     Features,
     /// SINGLEHDR in the set file, and not in the pool, or the other way round.
     #[error(
-        "poolset file options do not match incompat feature flags: the pool was made {} OPTION SINGLEHDR",
+        "poolset file options do not match incompat feature flags: the pool was made {} OPTION SINGLEHDR; \
+         change the set file so",
         if *.has_single_header { "with" } else { "without" }
     )]
     SingleHeader {
@@ -285,6 +319,9 @@ fn pmdk_words(error: &PmdkHeaderError) -> String {
     match error {
         PmdkHeaderError::NotAPool { found: [0, 0, 0, 0, 0, 0, 0, 0] } => {
             "invalid major version (0)".to_owned()
+        }
+        PmdkHeaderError::NotAPool { found: PmdkPartHeader::UNSIGNED } => {
+            "the creation of the pool was interrupted; create it again".to_owned()
         }
         PmdkHeaderError::NotAPool { found } => format!("wrong pool type: \"{}\"", found.escape_ascii()),
         PmdkHeaderError::Version { major, known } => {
@@ -324,10 +361,12 @@ impl PmdkError {
 
     /// Returns a function that makes an error of a refused call.
     pub(crate) fn io(op: &'static str, path: &Path) -> impl Fn(io::Error) -> PmdkError {
-        move |error| PmdkError::Io { op, path: path.to_owned(), errno: error.raw_os_error().unwrap_or(0) }
+        // Errors of the standard library alone have no number, such as a write of no bytes.
+        let number = |error: io::Error| error.raw_os_error().unwrap_or(Errno::IO.raw_os_error());
+        move |error| PmdkError::Io { op, path: path.to_owned(), errno: number(error) }
     }
 
-    pub(crate) fn errno(op: &'static str, path: &Path) -> impl Fn(rustix::io::Errno) -> PmdkError {
+    pub(crate) fn errno(op: &'static str, path: &Path) -> impl Fn(Errno) -> PmdkError {
         move |errno| PmdkError::Io { op, path: path.to_owned(), errno: errno.raw_os_error() }
     }
 

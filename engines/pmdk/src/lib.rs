@@ -36,6 +36,7 @@ mod locked_part;
 mod pool;
 mod pool_medium;
 mod pool_set;
+mod seen;
 mod set_file;
 mod set_size;
 mod shutdown_state;

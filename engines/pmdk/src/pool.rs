@@ -6,9 +6,9 @@ use crate::error::{PmdkError, SetError};
 use crate::locked_part::{LockedPart, PmdkAccess};
 use crate::pool_medium::PoolMedium;
 use crate::pool_set::{Part, PoolSet, Replica};
-use crate::shutdown_state;
+use crate::shutdown_state::{self, States};
 use crate::staged_part;
-use lode_layout::{BLOCK, Durability, PmdkHeaderError, PmdkKind, PmdkPartHeader, PmdkShutdown, align_down};
+use lode_layout::{BLOCK, Durability, PmdkFeatures, PmdkKind, PmdkPartHeader, PmdkShutdown, align_down};
 use lode_pmem::{MappedPart, Mapping, Medium, PmemError, Sysfs};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -57,8 +57,8 @@ pub struct PmdkPool {
     pub(crate) path: PathBuf,
     pub(crate) medium: Arc<PoolMedium>,
     pub(crate) header: PmdkPartHeader,
-    /// The shutdown state of each replica, as this handle stored it; empty if it stored none.
-    pub(crate) states: Vec<PmdkShutdown>,
+    /// The shutdown state of each replica, as this handle stored it; `None` for those without one. Empty if it stored none.
+    pub(crate) states: States,
     pub(crate) is_read_only: bool,
 }
 
@@ -76,9 +76,9 @@ impl PmdkPool {
     /// # Cost
     /// Some system calls for each part. One drain a replica if it has a shutdown state.
     pub fn open(path: &Path, options: &OpenOptions) -> Result<PmdkPool, PmdkError> {
-        let set = PoolSet::read(path, &options.sysfs)?;
+        let mut set = PoolSet::read(path, &options.sysfs)?;
         check_set(&set, options.kind)?;
-        let locks = lock_parts(&set, options)?;
+        let locks = lock_parts(&mut set, options)?;
         let size = set.check_sizes(size_min(options.kind))?;
         let headers = locks
             .iter()
@@ -92,15 +92,19 @@ impl PmdkPool {
         if header.features.checks_bad_blocks() && !options.ignores_bad_blocks {
             check_bad_blocks(&set, &locks, &options.sysfs)?;
         }
-        let mappings = map_replicas(&set, &locks, size, options)?;
-        let states = match header.features.has_shutdown_state() && !options.ignores_shutdown_state {
-            true => check_shutdowns(&headers, &locks, options)?,
-            false => Vec::new(),
+        // As with PMDK, a feature in any part counts.
+        let mut features = headers.iter().flatten().map(|(_, header)| header.features);
+        let is_read_only = features.any(PmdkFeatures::is_read_only) || options.access == PmdkAccess::ReadOnly;
+        let access = if is_read_only { PmdkAccess::ReadOnly } else { options.access };
+        // A view for reading: stores to it reach no file.
+        let mappings = map_replicas(&set, &locks, size, &OpenOptions { access, ..options.clone() })?;
+        let states = match options.ignores_shutdown_state {
+            true => Vec::new(),
+            false => check_shutdowns(&headers, &locks, options)?,
         };
-        let is_read_only = header.features.is_read_only() || options.access == PmdkAccess::ReadOnly;
-        let medium = Arc::new(medium_of(mappings, locks)?);
+        let medium = Arc::new(medium_of(path, mappings, locks)?);
         let pool = PmdkPool { path: path.to_owned(), medium, header, states: Vec::new(), is_read_only };
-        if options.access != PmdkAccess::ReadWrite || is_read_only {
+        if access != PmdkAccess::ReadWrite {
             return Ok(pool);
         }
         pool.store_states(&states, true)?;
@@ -142,9 +146,9 @@ impl PmdkPool {
     /// All that was flushed is durable, and then that the pool is closed.
     ///
     /// # Cost
-    /// Two drains a replica.
+    /// A drain of each replica, and another one where it keeps a shutdown state. None of a private view.
     pub fn close(self) -> Result<(), PmdkError> {
-        if self.states.is_empty() {
+        if self.medium.memory().is_private_view() {
             return Ok(());
         }
         // ORDER: all stores before the mark of a closed pool. Stop here: the pool counts as open, which is checked.
@@ -152,9 +156,15 @@ impl PmdkPool {
         self.store_states(&self.states, false)
     }
 
-    pub(crate) fn store_states(&self, states: &[PmdkShutdown], is_dirty: bool) -> Result<(), PmdkError> {
+    pub(crate) fn store_states(
+        &self,
+        states: &[Option<PmdkShutdown>],
+        is_dirty: bool,
+    ) -> Result<(), PmdkError> {
         for (mapping, state) in self.medium.mappings().zip(states) {
-            shutdown_state::store(mapping, PmdkShutdown { is_dirty, ..*state }, &self.path)?;
+            if let Some(state) = *state {
+                shutdown_state::store(mapping, PmdkShutdown { is_dirty, ..state }, &self.path)?;
+            }
         }
         Ok(())
     }
@@ -179,16 +189,17 @@ pub(crate) fn check_set(set: &PoolSet, kind: PmdkKind) -> Result<(), PmdkError> 
 
 /// Returns the medium of these mappings, of which the first is the master's.
 pub(crate) fn medium_of(
+    path: &Path,
     mut mappings: Vec<Mapping>,
     locks: Vec<Vec<Arc<LockedPart>>>,
 ) -> Result<PoolMedium, PmdkError> {
     let replicas = mappings.split_off(1.min(mappings.len()));
-    let master = mappings.pop().ok_or_else(|| PmemError::NotMappable { path: PathBuf::new() })?;
+    let master = mappings.pop().ok_or_else(|| PmemError::NotMappable { path: path.to_owned() })?;
     Ok(PoolMedium::new(master, replicas, locks.into_iter().flatten().collect()))
 }
 
 /// Opens and locks all parts, and compares their sizes.
-fn lock_parts(set: &PoolSet, options: &OpenOptions) -> Result<Vec<Vec<Arc<LockedPart>>>, PmdkError> {
+fn lock_parts(set: &mut PoolSet, options: &OpenOptions) -> Result<Vec<Vec<Arc<LockedPart>>>, PmdkError> {
     let mut master = complete_creation(set, options)?;
     let mut locks = Vec::new();
     for replica in &set.replicas {
@@ -211,7 +222,7 @@ fn lock_parts(set: &PoolSet, options: &OpenOptions) -> Result<Vec<Vec<Arc<Locked
 }
 
 /// Locks the first part of the set. If it is one of a pool whose creation was interrupted, completes the other parts.
-fn complete_creation(set: &PoolSet, options: &OpenOptions) -> Result<Option<LockedPart>, PmdkError> {
+fn complete_creation(set: &mut PoolSet, options: &OpenOptions) -> Result<Option<LockedPart>, PmdkError> {
     let Some(first) = set.replicas.first().and_then(|master| master.parts.first()) else { return Ok(None) };
     let lock = LockedPart::open(&first.path, options.access)?;
     if set.is_set && options.access == PmdkAccess::ReadWrite {
@@ -220,13 +231,22 @@ fn complete_creation(set: &PoolSet, options: &OpenOptions) -> Result<Option<Lock
             Err(PmdkError::Header { .. } | PmdkError::Kind { .. }) => return Ok(Some(lock)),
             header => header?,
         };
+        if header.features.is_read_only() {
+            return Ok(Some(lock));
+        }
         complete_others(set, &header)?;
     }
     Ok(Some(lock))
 }
 
 /// Completes all parts but the first, which exists, of a pool whose creation was interrupted.
-pub(crate) fn complete_others(set: &PoolSet, header: &PmdkPartHeader) -> Result<(), PmdkError> {
+pub(crate) fn complete_others(set: &mut PoolSet, header: &PmdkPartHeader) -> Result<(), PmdkError> {
+    // A folder tells nothing of a part that has its hidden name only.
+    set.add_first_parts(|path| staged_part::hidden_len(path, header.poolset_uuid));
+    let set = &*set;
+    for part in set.replicas.iter().flat_map(|replica| &replica.parts) {
+        staged_part::remove_second_name(part, header)?;
+    }
     let parts = || set.replicas.iter().flat_map(|replica| &replica.parts).skip(1);
     let is_missing = |part: &&Part| part.path.symlink_metadata().is_err();
     let has_header = set.replicas.iter().flat_map(|replica| {
@@ -247,14 +267,11 @@ pub(crate) fn complete_others(set: &PoolSet, header: &PmdkPartHeader) -> Result<
     staged_part::persist_names(unfinished.iter().map(|part| &*part.path))
 }
 
-/// Returns true if the part is there and begins with zeros where its signature should be.
+/// Returns true if the part is there and begins with the mark of a creation where its signature should be.
 fn lacks_signature(part: &Part) -> bool {
     let lock = LockedPart::open(&part.path, PmdkAccess::ReadOnly);
     let bytes = lock.and_then(|lock| lock.read_header());
-    bytes.is_ok_and(|bytes| {
-        let found = PmdkPartHeader::decode(&bytes);
-        matches!(found, Err(PmdkHeaderError::NotAPool { found }) if found == [0; 8])
-    })
+    bytes.is_ok_and(|bytes| PmdkPartHeader::is_unsigned(&bytes))
 }
 
 fn check_bad_blocks(set: &PoolSet, locks: &[Vec<Arc<LockedPart>>], sysfs: &Sysfs) -> Result<(), PmdkError> {
@@ -269,21 +286,24 @@ fn check_bad_blocks(set: &PoolSet, locks: &[Vec<Arc<LockedPart>>], sysfs: &Sysfs
     Ok(())
 }
 
-/// Returns the shutdown states to store, one a replica.
+/// Returns the shutdown states to store, one a replica that keeps one.
 fn check_shutdowns(
     headers: &[Headers],
     locks: &[Vec<Arc<LockedPart>>],
     options: &OpenOptions,
-) -> Result<Vec<PmdkShutdown>, PmdkError> {
+) -> Result<States, PmdkError> {
     let mut states = Vec::new();
     for (headers, locks) in headers.iter().zip(locks) {
+        let first = headers.first().filter(|(_, header)| shutdown_state::is_kept(header.features));
+        let Some((path, header)) = first else {
+            states.push(None);
+            continue;
+        };
         let current = shutdown_state::current(locks, &options.sysfs)?;
-        if let Some((path, header)) = headers.first()
-            && !shutdown_state::is_sound(current, header.shutdown)
-        {
+        if !shutdown_state::is_sound(current, header.shutdown) {
             return Err(PmdkError::UnsafeShutdown { path: path.clone() });
         }
-        states.push(current);
+        states.push(Some(current));
     }
     Ok(states)
 }
@@ -329,6 +349,9 @@ fn map_replica(
         let path = part.path.clone();
         if part.device_align.is_some() && replica.parts.len() == 1 {
             return Ok(mapping.map_file(lock.duplicate()?, path)?);
+        }
+        if part.device_align.is_some() && options.access != PmdkAccess::ReadWrite {
+            return Err(PmdkError::set(&set.path)(SetError::PrivateDevices));
         }
         let skip = if index == 0 || set.has_single_header { 0 } else { BLOCK };
         let whole = align_down(part.size, BLOCK) - skip;

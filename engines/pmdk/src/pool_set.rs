@@ -1,6 +1,7 @@
 //! A pool set on this machine: which files and device-DAX nodes its parts are, and how large.
 
 use crate::error::{PmdkError, SetError};
+use crate::seen::Seen;
 use crate::set_file::{SetFile, SetPart};
 use lode_layout::{BLOCK, align_down};
 use lode_pmem::{ProgramBacking, Sysfs};
@@ -117,11 +118,12 @@ impl PoolSet {
             is_in_directories: false,
             replicas: Vec::new(),
         };
+        let mut seen = Seen::default();
         for (index, parts) in file.replicas.into_iter().enumerate() {
             set.replicas.push(Replica::default());
             for (nth, part) in parts.into_iter().enumerate() {
                 let is_first = index + nth == 0;
-                set.add(part, is_first, sysfs)?;
+                set.add(part, is_first, &mut seen, sysfs)?;
             }
         }
         if set.is_in_directories {
@@ -129,14 +131,20 @@ impl PoolSet {
                 return Err(refused(SetError::DirectoryHeaders));
             }
             for replica in &mut set.replicas {
-                replica.load_directories(path)?;
+                replica.load_directories(path, &mut seen)?;
             }
         }
         set.check_parts()?;
         Ok(set)
     }
 
-    fn add(&mut self, part: SetPart, is_first: bool, sysfs: &Sysfs) -> Result<(), PmdkError> {
+    fn add(
+        &mut self,
+        part: SetPart,
+        is_first: bool,
+        seen: &mut Seen,
+        sysfs: &Sysfs,
+    ) -> Result<(), PmdkError> {
         let refused = PmdkError::set(&self.path);
         let SetPart { size, path } = part;
         let metadata = fs::metadata(&path).ok();
@@ -146,14 +154,9 @@ impl PoolSet {
         } else if self.is_in_directories != is_directory {
             return Err(refused(SetError::Mixed));
         }
-        let is_known = |known: &PathBuf| match (fs::metadata(known), &metadata) {
-            // A link of any kind is no file of its own.
-            (Ok(known), Some(found)) => (known.dev(), known.ino()) == (found.dev(), found.ino()),
-            _ => *known == path,
-        };
+        let is_new = seen.insert(&path, metadata.as_ref());
         if is_directory {
-            let mut known = self.replicas.iter().flat_map(|replica| &replica.directories);
-            if known.any(|(known, _)| is_known(known)) {
+            if !is_new {
                 return Err(refused(SetError::DirectoryTwice(path)));
             }
             let size = size.ok_or_else(|| refused(SetError::AutoSize(path.clone())))?;
@@ -162,7 +165,7 @@ impl PoolSet {
             }
             return Ok(());
         }
-        if self.replicas.iter().flat_map(|replica| &replica.parts).any(|part| is_known(&part.path)) {
+        if !is_new {
             return Err(refused(SetError::PartTwice(path)));
         }
         let node = metadata.as_ref().filter(|metadata| metadata.file_type().is_char_device());
@@ -170,6 +173,9 @@ impl PoolSet {
         let size = match (size, node) {
             (None, None) => return Err(refused(SetError::AutoSize(path))),
             (None, Some((len, _))) => len,
+            (Some(want), Some((found, _))) if want != found => {
+                return Err(PmdkError::PartSize { path, want, found });
+            }
             (Some(size), _) => size,
         };
         if let Some(replica) = self.replicas.last_mut() {
@@ -203,12 +209,13 @@ impl PoolSet {
         Ok(())
     }
 
-    /// Adds the first part to each replica in folders.
-    pub(crate) fn add_first_part(&mut self, size: u64) {
-        for replica in &mut self.replicas {
+    /// Adds the first part to each replica in folders that has no part, if `size` returns one for its path.
+    pub(crate) fn add_first_parts(&mut self, size: impl Fn(&Path) -> Option<u64>) {
+        for replica in self.replicas.iter_mut().filter(|replica| replica.parts.is_empty()) {
             if let Some((directory, _)) = replica.directories.first() {
                 let path = directory.join(format!("{:0NAME_DIGITS$}.{EXTENSION}", 0));
-                replica.parts.push(Part { path, size, device_align: None });
+                let part = size(&path).map(|size| Part { path, size, device_align: None });
+                replica.parts.extend(part);
             }
         }
     }
@@ -296,18 +303,27 @@ impl Replica {
     }
 
     /// Finds the parts in the folders, by their numbers.
-    fn load_directories(&mut self, set: &Path) -> Result<(), PmdkError> {
+    fn load_directories(&mut self, set: &Path, seen: &mut Seen) -> Result<(), PmdkError> {
         let mut found: Vec<(usize, Part)> = Vec::new();
         for (directory, _) in &self.directories {
             let refused = PmdkError::io("read the directory", directory);
             for entry in fs::read_dir(directory).map_err(&refused)? {
                 let entry = entry.map_err(&refused)?;
-                let Some(index) = part_index(&entry.file_name()) else { continue };
-                let metadata = fs::metadata(entry.path()).map_err(&refused)?;
-                if metadata.is_file() {
-                    let (path, size) = (entry.path(), metadata.len());
-                    found.push((index, Part { path, size, device_align: None }));
+                if Path::new(&entry.file_name()).extension() != Some(OsStr::new(EXTENSION)) {
+                    continue;
                 }
+                let path = entry.path();
+                let metadata = fs::metadata(&path).map_err(&refused)?;
+                if !metadata.is_file() {
+                    continue;
+                }
+                if !seen.insert(&path, Some(&metadata)) {
+                    return Err(PmdkError::set(set)(SetError::PartTwice(path)));
+                }
+                let Some(index) = part_index(&entry.file_name()) else {
+                    return Err(PmdkError::set(set)(SetError::OddName(path)));
+                };
+                found.push((index, Part { path, size: metadata.len(), device_align: None }));
             }
         }
         found.sort_by_key(|(index, _)| *index);
@@ -400,11 +416,13 @@ mod test {
     #[test]
     fn nodes_have_their_size_and_alignment() {
         let (_root, sysfs) = nodes(["4096", "4096"]);
-        let set = read("AUTO /dev/null\n2M /dev/zero\n", &sysfs).unwrap();
+        let set = read("AUTO /dev/null\n4M /dev/zero\n", &sysfs).unwrap();
         let parts: Vec<(u64, bool)> =
             set.replicas()[0].parts().iter().map(|part| (part.size(), part.is_device())).collect();
-        assert_eq!(parts, [(4 << 20, true), (2 << 20, true)]);
-        assert_eq!(set.net_size().unwrap(), (6 << 20) - 4096);
+        assert_eq!(parts, [(4 << 20, true), (4 << 20, true)]);
+        assert_eq!(set.net_size().unwrap(), (8 << 20) - 4096);
+        let error = read("AUTO /dev/null\n2M /dev/zero\n", &sysfs).unwrap_err();
+        assert!(matches!(error, PmdkError::PartSize { want: 0x20_0000, found: 0x40_0000, .. }), "{error}");
         let single = PoolSet::read(Path::new("/dev/zero"), &sysfs).unwrap();
         assert_eq!((single.is_set(), single.net_size().unwrap()), (false, 4 << 20));
         let error = PoolSet::read(Path::new("/dev/full"), &sysfs).unwrap_err();
@@ -424,6 +442,14 @@ mod test {
         read("AUTO /dev/zero\n", &sysfs).unwrap();
         assert_eq!(fault("AUTO /dev/null\n2M /none\n", &sysfs), SetError::DevicesMixed);
         assert_eq!(fault("AUTO /none\n", &sysfs), SetError::AutoSize("/none".into()));
+    }
+
+    /// Comparing each part with all the others would take hours.
+    #[test]
+    fn large_set_file_is_read_at_once() {
+        let lines: String = (0..50_000).map(|number| format!("2M /none/{number}\n")).collect();
+        let set = read(&lines, &Sysfs::default()).unwrap();
+        assert_eq!(set.replicas()[0].parts().len(), 50_000);
     }
 
     fn set(single: bool, sizes: &[&[u64]]) -> PoolSet {

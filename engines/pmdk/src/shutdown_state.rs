@@ -13,11 +13,19 @@
 
 use crate::error::PmdkError;
 use crate::locked_part::LockedPart;
-use lode_layout::{PmdkShutdown, PmdkShutdownRecord, PoolOffset, fletcher64};
+use lode_layout::{PmdkFeatures, PmdkShutdown, PmdkShutdownRecord, PoolOffset, fletcher64};
 use lode_pmem::{FaultScope, Medium, ProgramBacking, Sysfs};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 use std::sync::Arc;
+
+/// The state of each replica; `None` for one that keeps none.
+pub(crate) type States = Vec<Option<PmdkShutdown>>;
+
+/// Returns true if pools with these features keep a state. One whose checksum counts the state would be damaged by each store.
+pub(crate) fn is_kept(features: PmdkFeatures) -> bool {
+    features.has_shutdown_state() && features.has_short_checksum()
+}
 
 /// Returns the sums over the devices of the parts, as a state of a closed pool.
 pub(crate) fn current(parts: &[Arc<LockedPart>], sysfs: &Sysfs) -> Result<PmdkShutdown, PmdkError> {

@@ -4,15 +4,17 @@ use crate::error::PmdkError;
 use crate::locked_part::{LockedPart, PmdkAccess};
 use crate::pool_set::Part;
 use crate::stops;
-use lode_layout::{PmdkPartHeader, PoolOffset};
+use lode_layout::{PmdkPartHeader, PoolOffset, fletcher64};
 use lode_pmem::{NewFile, allocate};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, RenameFlags};
 use rustix::fs::{fchmod, fstat, fsync, linkat, openat, renameat_with};
 use rustix::io::{Errno, retry_on_intr};
 use std::collections::BTreeSet;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use uuid::Uuid;
@@ -21,6 +23,8 @@ use uuid::Uuid;
 const MARK: &str = ".lode-";
 /// Bytes of a signature.
 const SIGNATURE_LEN: usize = 8;
+/// Bytes of a name that a hidden name holds whole: with a dot, the mark and a UUID it has no more than Linux allows.
+const NAME_LEN_MAX: usize = 255 - 1 - MARK.len() - 36;
 
 /// A part that is being made: content and header are written, and no program takes it for a part of a pool.
 #[derive(Debug)]
@@ -41,8 +45,8 @@ enum Place {
     Hidden(PathBuf),
     /// A file or node that was there, with zeros at its start: its signature is stored last. True once its header is written.
     There { is_written: bool },
-    /// A part.
-    Published,
+    /// A part, and the hidden name that it had.
+    Published { was: Option<PathBuf> },
 }
 
 impl StagedPart {
@@ -55,12 +59,20 @@ impl StagedPart {
 
     /// Makes a file with a hidden name beside its later one, which tells the pool.
     pub(crate) fn hidden(part: &Part, pool: Uuid, mode: Option<u32>) -> Result<StagedPart, PmdkError> {
+        let refused = PmdkError::errno("create", &part.path);
+        let name = part.path.file_name().unwrap_or_default();
+        if name.is_empty() || !part.path.as_os_str().as_encoded_bytes().ends_with(name.as_encoded_bytes()) {
+            // With a final slash or dot: a name of a folder, which no rename gives to a file.
+            return Err(refused(Errno::ISDIR));
+        }
         let hidden = hidden_path(&part.path, pool);
         let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-        let file = openat(CWD, &hidden, flags, Mode::from_raw_mode(0o666));
-        let file = File::from(file.map_err(PmdkError::errno("create", &part.path))?);
+        // A narrow mode at first: another user that opens the file keeps it.
+        let narrow = mode.map_or(0o666, |mode| mode & 0o600);
+        let file = File::from(openat(CWD, &hidden, flags, Mode::from_raw_mode(narrow)).map_err(refused)?);
         stops::name_made(&hidden);
-        StagedPart::fill(file, part, mode, Place::Hidden(hidden))
+        let staged = StagedPart::fill(file, part, mode, Place::Hidden(hidden.clone()));
+        staged.inspect_err(|_| drop(fs::remove_file(&hidden)))
     }
 
     fn fill(file: File, part: &Part, mode: Option<u32>, place: Place) -> Result<StagedPart, PmdkError> {
@@ -69,6 +81,11 @@ impl StagedPart {
         let lock = Arc::new(LockedPart::lock(file, &path, PmdkAccess::ReadWrite)?);
         let staged = StagedPart { lock, path, place, is_committed: false };
         let file = staged.lock.file();
+        let links = fstat(file).map_err(PmdkError::errno("fstat", &part.path))?.st_nlink;
+        if links == 0 && matches!(staged.place, Place::Hidden(_)) {
+            // Another creation of the part took it for a leftover before it was locked.
+            return Err(PmdkError::InUse { path: part.path.clone(), holder: None });
+        }
         allocate(file, 0, part.size).map_err(PmdkError::io("fallocate", &part.path))?;
         if let Some(mode) = mode {
             fchmod(file, Mode::from_raw_mode(mode)).map_err(PmdkError::errno("chmod", &part.path))?;
@@ -76,9 +93,13 @@ impl StagedPart {
         Ok(staged)
     }
 
-    /// Takes a file or node that is there, whose start is zeros or what an interrupted creation left.
-    pub(crate) fn there(lock: LockedPart, part: &Part) -> Result<StagedPart, PmdkError> {
+    /// Takes a file or node that is there, whose start is zeros or what an interrupted creation left. The lock is kept: no
+    /// other creation has made a pool of it since it was looked at.
+    pub(crate) fn there(lock: LockedPart, part: &Part, has_header: bool) -> Result<StagedPart, PmdkError> {
         let path = part.path.clone();
+        if has_header && !is_free(&lock.read_header()?) {
+            return Err(PmdkError::NotEmpty { path });
+        }
         if part.device_align.is_none() {
             let len = lock.file().metadata().map_err(PmdkError::io("fstat", &path))?.len();
             if len != part.size {
@@ -102,10 +123,14 @@ impl StagedPart {
     /// Writes the header, without its signature where the file has its name already.
     pub(crate) fn write_header(&mut self, header: &PmdkPartHeader) -> Result<(), PmdkError> {
         stops::step()?;
-        let mut bytes = header.encode();
+        let bytes = header.encode();
         if let Place::There { is_written } = &mut self.place {
             *is_written = true;
-            bytes[..SIGNATURE_LEN].fill(0);
+            // ORDER: the mark of a creation before the rest of the header. Stop here: the mark, by which any part of a
+            // header is known for one of ours.
+            self.lock.write_header(0, &PmdkPartHeader::UNSIGNED)?;
+            stops::step()?;
+            return self.lock.write_header(SIGNATURE_LEN as u64, &bytes[SIGNATURE_LEN..]);
         }
         self.lock.write_header(PoolOffset::NULL.get(), &bytes)
     }
@@ -119,32 +144,54 @@ impl StagedPart {
         retry_on_intr(|| fsync(self.lock.file().as_fd())).map_err(PmdkError::errno("fsync", &self.path))
     }
 
-    /// Keeps the part: from here on the pool exists, and an interrupted creation is completed.
-    pub(crate) fn commit(&mut self) {
-        self.is_committed = true;
+    /// Keeps the part, or no longer: while the pool exists, an interrupted creation is completed.
+    pub(crate) fn commit(&mut self, is_committed: bool) {
+        self.is_committed = is_committed;
+    }
+
+    /// Returns true if the part may be one of the pool: also if its signature was written and not synced.
+    pub(crate) fn is_published(&self) -> bool {
+        matches!(self.place, Place::Published { .. })
     }
 
     /// Makes the part one of the pool.
     pub(crate) fn publish(&mut self, header: Option<&PmdkPartHeader>) -> Result<(), PmdkError> {
         stops::step()?;
-        match std::mem::replace(&mut self.place, Place::Published) {
+        match std::mem::replace(&mut self.place, Place::Published { was: None }) {
             Place::Unnamed(new) => Ok(new.publish()?),
             Place::Hidden(hidden) => {
                 let renamed = rename(&hidden, &self.path);
-                if renamed.is_err() {
-                    self.place = Place::Hidden(hidden);
-                }
+                self.place = match renamed {
+                    Ok(()) => Place::Published { was: Some(hidden) },
+                    Err(_) => Place::Hidden(hidden),
+                };
                 renamed
             }
-            Place::There { is_written } => {
-                let signed = header.map_or(Ok(()), |header| sign(&self.lock, header));
-                if signed.is_err() {
-                    self.place = Place::There { is_written };
-                }
-                signed
+            // Counts as published if the sync fails: the signature may be on the medium.
+            Place::There { .. } => header.map_or(Ok(()), |header| sign(&self.lock, header)),
+            published @ Place::Published { .. } => {
+                self.place = published;
+                Ok(())
             }
-            Place::Published => Ok(()),
         }
+    }
+
+    /// Makes the part what it was before [`publish`](StagedPart::publish).
+    pub(crate) fn take_back(&mut self, has_header: bool) -> Result<(), PmdkError> {
+        let Place::Published { was } = &mut self.place else { return Ok(()) };
+        self.place = match was.take() {
+            Some(hidden) => {
+                rename(&self.path, &hidden).inspect_err(|_| *was = Some(hidden.clone()))?;
+                Place::Hidden(hidden)
+            }
+            None => {
+                if has_header {
+                    self.lock.write_header(0, &PmdkPartHeader::UNSIGNED)?;
+                }
+                Place::There { is_written: has_header }
+            }
+        };
+        Ok(())
     }
 }
 
@@ -159,11 +206,19 @@ impl Drop for StagedPart {
                 let _ = fs::remove_file(hidden);
             }
             Place::There { is_written: true } => {
-                let _ = self.lock.write_header(0, &[0; PmdkPartHeader::LEN]);
+                // ORDER: the mark of a creation last. Stop here: the mark, as long as anything else is there.
+                let rest = [0; PmdkPartHeader::LEN - SIGNATURE_LEN];
+                let cleared = self.lock.write_header(SIGNATURE_LEN as u64, &rest);
+                let _ = cleared.and_then(|()| self.lock.write_header(0, &[0; SIGNATURE_LEN]));
             }
             _ => {}
         }
     }
+}
+
+/// Returns true if a part that begins with these bytes may become one of a new pool.
+pub(crate) fn is_free(header: &[u8; PmdkPartHeader::LEN]) -> bool {
+    header.iter().all(|byte| *byte == 0) || PmdkPartHeader::is_unsigned(header)
 }
 
 /// Stores the signature of a header that lacks it.
@@ -171,20 +226,40 @@ fn sign(lock: &LockedPart, header: &PmdkPartHeader) -> Result<(), PmdkError> {
     lock.write_header(0, &header.kind.signature())
 }
 
-/// Gives a hidden file its name, unless another file has it.
-fn rename(hidden: &Path, path: &Path) -> Result<(), PmdkError> {
-    let renamed = match renameat_with(CWD, hidden, CWD, path, RenameFlags::NOREPLACE) {
-        // A file system that can't rename without replacing: it gets both names, and loses the hidden one.
-        Err(Errno::INVAL | Errno::NOSYS) => {
-            linkat(CWD, hidden, CWD, path, AtFlags::empty()).and_then(|()| rustix::fs::unlink(hidden))
-        }
+/// Gives a file another name in its folder, unless another file has it.
+fn rename(from: &Path, to: &Path) -> Result<(), PmdkError> {
+    let renamed = match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
+        // A file system that can't rename without replacing: the file gets both names, and loses one. If it keeps both, the
+        // next open removes the hidden one.
+        Err(Errno::INVAL | Errno::NOSYS) => linkat(CWD, from, CWD, to, AtFlags::empty()).inspect(|()| {
+            let _ = rustix::fs::unlink(from);
+        }),
         renamed => renamed,
     };
-    stops::name_changed(hidden, path);
+    if renamed.is_ok() {
+        stops::name_changed(from, to);
+    }
     renamed.map_err(|errno| match errno {
-        Errno::EXIST => PmdkError::Exists { path: path.to_owned() },
-        errno => PmdkError::errno("rename", path)(errno),
+        Errno::EXIST => PmdkError::Exists { path: to.to_owned() },
+        errno => PmdkError::errno("rename", to)(errno),
     })
+}
+
+/// Removes the hidden name of a part that has both names.
+pub(crate) fn remove_second_name(part: &Part, header: &PmdkPartHeader) -> Result<(), PmdkError> {
+    let hidden = hidden_path(&part.path, header.poolset_uuid);
+    let file = |path: &Path| path.symlink_metadata().ok().map(|found| (found.dev(), found.ino()));
+    match (file(&hidden), file(&part.path)) {
+        (Some(hidden_file), Some(file)) if hidden_file == file => {
+            fs::remove_file(&hidden).map_err(PmdkError::io("unlink", &hidden))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Returns the bytes of the hidden file that is to become the part of the pool; `None` if there is none.
+pub(crate) fn hidden_len(path: &Path, pool: Uuid) -> Option<u64> {
+    hidden_path(path, pool).symlink_metadata().ok().map(|found| found.len())
 }
 
 /// Completes a part of a pool whose creation was interrupted after its first part was one. Returns false if nothing of it
@@ -201,7 +276,7 @@ pub(crate) fn complete(part: &Part, header: &PmdkPartHeader) -> Result<bool, Pmd
     }
     let lock = LockedPart::open(&part.path, PmdkAccess::ReadWrite)?;
     let mut bytes = lock.read_header()?;
-    if bytes[..SIGNATURE_LEN] != [0; SIGNATURE_LEN] {
+    if !PmdkPartHeader::is_unsigned(&bytes) {
         return Ok(true);
     }
     bytes[..SIGNATURE_LEN].copy_from_slice(&header.kind.signature());
@@ -215,18 +290,17 @@ pub(crate) fn complete(part: &Part, header: &PmdkPartHeader) -> Result<bool, Pmd
     }
 }
 
-/// Removes the hidden files that interrupted creations of the part have left. The caller has the lock on the set file,
-/// so no creation is under way.
+/// Removes the hidden files that interrupted creations of the part have left. A creation that is under way has its files
+/// locked, also if another set file names the part.
 pub(crate) fn remove_hidden(part: &Part) -> Result<(), PmdkError> {
     let (Some(parent), Some(name)) = (parent(&part.path), part.path.file_name()) else { return Ok(()) };
-    let mut prefix = OsString::from(".");
-    prefix.push(name);
-    prefix.push(MARK);
+    let prefix = hidden_prefix(name);
     let Ok(entries) = fs::read_dir(parent) else { return Ok(()) };
     for entry in entries.flatten() {
         let name = entry.file_name();
         let rest = name.as_encoded_bytes().strip_prefix(prefix.as_encoded_bytes());
         if rest.is_some_and(|rest| Uuid::try_parse_ascii(rest).is_ok()) {
+            let _lock = LockedPart::open(&entry.path(), PmdkAccess::CopyOnWrite)?;
             fs::remove_file(entry.path()).map_err(PmdkError::io("unlink", &entry.path()))?;
         }
     }
@@ -250,8 +324,65 @@ fn parent(path: &Path) -> Option<&Path> {
 
 /// Returns the name that a part has before it is one.
 fn hidden_path(path: &Path, pool: Uuid) -> PathBuf {
-    let mut name = OsString::from(".");
-    name.push(path.file_name().unwrap_or_default());
-    name.push(format!("{MARK}{pool}"));
+    let mut name = hidden_prefix(path.file_name().unwrap_or_default());
+    name.push(pool.to_string());
     path.with_file_name(name)
+}
+
+/// Returns the part of a hidden name before the UUID of the pool. A long name is cut, and its checksum follows.
+fn hidden_prefix(name: &OsStr) -> OsString {
+    let bytes = name.as_bytes();
+    let mut prefix = OsString::from(".");
+    if bytes.len() > NAME_LEN_MAX {
+        let mut words = bytes.to_vec();
+        words.resize(bytes.len().next_multiple_of(4), 0);
+        // A character is not cut: some file systems refuse that.
+        let mut len = NAME_LEN_MAX - 17;
+        while bytes[len] & 0xc0 == 0x80 && len > NAME_LEN_MAX - 20 {
+            len -= 1;
+        }
+        prefix.push(OsStr::from_bytes(&bytes[..len]));
+        prefix.push(format!("-{:016x}", fletcher64(&words)));
+    } else {
+        prefix.push(name);
+    }
+    prefix.push(MARK);
+    prefix
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+    use lode_layout::{PmdkFeatures, PmdkKind, PmdkShutdownRecord};
+
+    /// Another creation has made a pool of it since it was looked at.
+    #[test]
+    fn part_of_a_pool_is_not_taken() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("part");
+        let uuid = Uuid::from_u128(1);
+        let header = PmdkPartHeader {
+            kind: PmdkKind::Log,
+            features: PmdkFeatures::DEFAULT,
+            poolset_uuid: uuid,
+            uuid,
+            prev_part: uuid,
+            next_part: uuid,
+            prev_replica: uuid,
+            next_replica: uuid,
+            created: 1,
+            shutdown: PmdkShutdownRecord::Empty,
+        };
+        fs::write(&path, header.encode()).unwrap();
+        let part = Part { path: path.clone(), size: PmdkPartHeader::LEN as u64, device_align: None };
+        let there = |has_header| {
+            let lock = LockedPart::open(&path, PmdkAccess::ReadWrite).unwrap();
+            StagedPart::there(lock, &part, has_header)
+        };
+        let error = there(true).unwrap_err();
+        assert!(matches!(error, PmdkError::NotEmpty { .. }), "{error}");
+        there(false).unwrap();
+        fs::write(&path, [0; PmdkPartHeader::LEN]).unwrap();
+        there(true).unwrap();
+    }
 }

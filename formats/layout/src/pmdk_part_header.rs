@@ -8,10 +8,7 @@ use crate::pmdk_header::{
 };
 use core::mem::offset_of;
 use uuid::Uuid;
-use zerocopy::{FromBytes, FromZeros, IntoBytes};
-
-/// Bytes of the fields whose values are known before a header is written: format and features.
-const FIXED: core::ops::Range<usize> = 8..offset_of!(PmdkHeaderBytes, poolset_uuid);
+use zerocopy::{FromBytes, FromZeros};
 
 /// The features of a pool of PMDK, a bit each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,6 +117,10 @@ impl PmdkPartHeader {
     /// Bytes of a header.
     pub const LEN: usize = LEN;
 
+    /// The word that lies in the place of the signature until a creation is finished. No program of PMDK writes it: a pool
+    /// that has lost its signature is told from a pool that never had one.
+    pub const UNSIGNED: [u8; 8] = *b"LODE-NEW";
+
     /// Decodes the header in the first 4096 of `bytes`. Never panics, for any content.
     ///
     /// # Errors
@@ -183,29 +184,9 @@ impl PmdkPartHeader {
         zerocopy::transmute!(raw)
     }
 
-    /// Returns true if these bytes are what an interrupted creation may leave where the signature is stored last: a header
-    /// without its signature, of which any word may be missing. Zeros alone are none.
-    pub fn is_unsigned(bytes: &[u8; LEN], kind: PmdkKind) -> bool {
-        let raw = PmdkHeaderBytes::ref_from_bytes(bytes);
-        let Ok(raw) = raw else { return false };
-        let mut known = PmdkHeaderBytes::new_zeroed();
-        known.major = kind.major().into();
-        (known.compat, known.incompat) = (raw.compat, raw.incompat);
-        known.set_machine();
-        let arch = offset_of!(PmdkHeaderBytes, created) + 8..offset_of!(PmdkHeaderBytes, unused);
-        let is_known = |range: core::ops::Range<usize>| {
-            let (found, _) = bytes[range.clone()].as_chunks::<8>();
-            let (want, _) = known.as_bytes()[range].as_chunks::<8>();
-            found.iter().zip(want).all(|(found, want)| found == want || *found == [0; 8])
-        };
-        let unknown =
-            raw.compat.get() & !CHECK_BAD_BLOCKS | raw.incompat.get() & !PmdkFeatures::KNOWN_INCOMPAT;
-        raw.signature == [0; 8]
-            && unknown == 0
-            && is_known(FIXED)
-            && is_known(arch)
-            && raw.unused.iter().chain(&raw.unused_2k).all(|byte| *byte == 0)
-            && bytes.iter().any(|byte| *byte != 0)
+    /// Returns true if the header begins with the mark of a part whose creation is not finished.
+    pub fn is_unsigned(bytes: &[u8]) -> bool {
+        bytes.starts_with(&PmdkPartHeader::UNSIGNED)
     }
 }
 
@@ -325,23 +306,18 @@ mod test {
         }
     }
 
-    /// Any of its words may be missing; any other byte makes it a file of somebody else.
+    /// A damaged pool, of which the signature alone is lost, is no pool that is being made.
     #[test]
-    fn unsigned_headers_are_known_word_by_word() {
-        let mut whole = sample().encode();
-        assert!(!PmdkPartHeader::is_unsigned(&whole, PmdkKind::Objects), "it has its signature");
-        whole[..8].fill(0);
-        for missing in 0..LEN / 8 {
-            let mut torn = whole;
-            torn[missing * 8..missing * 8 + 8].fill(0);
-            assert!(PmdkPartHeader::is_unsigned(&torn, PmdkKind::Objects), "word {missing}");
-        }
-        assert!(!PmdkPartHeader::is_unsigned(&whole, PmdkKind::Log), "another format");
-        assert!(!PmdkPartHeader::is_unsigned(&[0; LEN], PmdkKind::Objects));
-        for at in [0, 8, 0x11, 0x14, 0x80, 0x8e, 0x90, 0x7ff, 0x800, 0xfb7] {
-            let mut other = whole;
-            other[at] ^= 0x40;
-            assert!(!PmdkPartHeader::is_unsigned(&other, PmdkKind::Objects), "{at:#x}");
-        }
+    fn mark_of_a_creation_is_no_signature() {
+        let mut bytes = sample().encode();
+        assert!(!PmdkPartHeader::is_unsigned(&bytes), "it has its signature");
+        bytes[..8].fill(0);
+        assert!(!PmdkPartHeader::is_unsigned(&bytes), "its signature is lost");
+        bytes[..8].copy_from_slice(&PmdkPartHeader::UNSIGNED);
+        assert!(PmdkPartHeader::is_unsigned(&bytes));
+        let error = PmdkPartHeader::decode(&bytes).unwrap_err();
+        assert!(matches!(error, PmdkHeaderError::NotAPool { found: PmdkPartHeader::UNSIGNED }), "{error}");
+        assert!(PmdkKind::ALL.iter().all(|kind| kind.signature() != PmdkPartHeader::UNSIGNED));
+        assert!(!PmdkPartHeader::is_unsigned(&[]));
     }
 }

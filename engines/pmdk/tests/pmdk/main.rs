@@ -1,6 +1,7 @@
 //! Pools of PMDK in files and sets, with PMDK as the judge: its programs use ours, and we theirs.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+mod contests;
 mod interruptions;
 mod judge;
 mod refusals;
