@@ -97,11 +97,7 @@ fn cycle_breakdown(operation: &Operation<'_>, mut pass: impl FnMut(Parts) -> Res
         Ok(passes.into_iter().min_by(|a, b| a.ticks.total_cmp(&b.ticks)).expect("more than none"))
     };
     let (whole, unflushed, unlogged) = (best(WHOLE)?, best(UNFLUSHED)?, best(UNLOGGED)?);
-    let home = if operation.reads_again {
-        best(TIMED)?.home
-    } else {
-        unlogged.ticks - best(UNSTORED)?.ticks
-    };
+    let home = if operation.reads_again { best(TIMED)?.home } else { unlogged.ticks - best(UNSTORED)?.ticks };
     let empty = whole.empty * operation.transactions;
     let checksum = checksum_of(whole.record_bytes / operation.transactions) * operation.transactions;
     let phases = [
@@ -156,12 +152,8 @@ pub(super) fn transaction_breakdowns(folder: &Path, count: usize) -> Result<Vec<
             fs::remove_file(&path)?;
             pass
         };
-        let operation = Operation {
-            workload,
-            transactions,
-            reads_again,
-            closure: pass(WHOLE, closures)?.ticks,
-        };
+        let operation =
+            Operation { workload, transactions, reads_again, closure: pass(WHOLE, closures)?.ticks };
         cycle_breakdown(&operation, |parts| pass(parts, run))
     });
     lines.collect()

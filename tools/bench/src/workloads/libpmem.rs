@@ -37,10 +37,8 @@ const POOL_ROWS: [Row; 5] = [
 ];
 
 /// The rows of libpmemlog and libpmemblk on an ordinary file, with a sync in each access.
-const FILE_ROWS: [Row; 2] = [
-    ("abi-log-append-file", 1, Engine::Libpmemlog),
-    ("abi-blk-write-4k-file", 1, Engine::Libpmemblk),
-];
+const FILE_ROWS: [Row; 2] =
+    [("abi-log-append-file", 1, Engine::Libpmemlog), ("abi-blk-write-4k-file", 1, Engine::Libpmemblk)];
 
 /// Runs the rows of libpmem and libpmem2.
 pub(super) fn run(selection: &Selection, size: &Size, folder: &Path) -> Result<Vec<Comparison>> {

@@ -87,7 +87,10 @@ pub(super) fn run(selection: &Selection, size: &Size, folder: &Path) -> Result<F
 fn note(row: &str, times: &[(&str, f64)]) -> String {
     let named = times.iter().take(NAMED).map(|(command, ms)| format!("{command} {ms:.0} ms"));
     let typical = times.get(times.len() / 2).map_or(0.0, |(_, ms)| *ms);
-    format!("{row}: {}; half of the commands take {typical:.0} ms or less", named.collect::<Vec<_>>().join(", "))
+    format!(
+        "{row}: {}; half of the commands take {typical:.0} ms or less",
+        named.collect::<Vec<_>>().join(", ")
+    )
 }
 
 /// Returns the commands with their times in milliseconds, the slowest first.
