@@ -56,7 +56,7 @@ fn idle_connections_leave_room_for_others() {
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
     let allowed = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
     if allowed < 2 * IDLE + 200 {
-        return skip("idle_connections_leave_room_for_others", &format!("{allowed} descriptors are allowed"));
+        return skip("idle_connections_leave_room_for_others", format!("{allowed} descriptors are allowed"));
     }
     let served = Served::start();
     let mut idle: Vec<_> = (0..IDLE).map(|_| served.client(Form::Extended)).collect();
