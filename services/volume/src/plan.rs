@@ -57,6 +57,9 @@ impl Structures {
     }
 }
 
+/// Bytes of the smallest block of a volume.
+const BLOCK_SIZE_MIN: u64 = 512;
+
 /// Plans a volume.
 ///
 /// # Errors
@@ -79,6 +82,10 @@ pub(crate) fn plan(options: &CreateVolume) -> Result<Structures, VolumeError> {
         VolumeFormat::Btt => kernel(BttVersion::V1_1),
         VolumeFormat::Btt2 => kernel(BttVersion::V2_0),
         VolumeFormat::Pmemblk => {
+            // Pools of PMDK have smaller blocks, too, which no guest takes.
+            Want::AtLeast(BLOCK_SIZE_MIN)
+                .check("block_size", 0, block_size)
+                .map_err(|error| refused(error.into()))?;
             Plan::pmdk(size, lbasize, PmdkHeader::new(PmdkKind::Blocks, uuid, part, created))
         }
         VolumeFormat::Atomic => return Ok(Structures::Pool { block_size: lbasize }),
