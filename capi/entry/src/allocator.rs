@@ -1,6 +1,7 @@
 //! Memory from the functions that a program sets by pmemlog_set_funcs(3) and its relatives.
 //!
-//! Each block begins with a note of the function that frees it, so functions may be set at any time. If the program's
+//! Behind each block is a note of the function that frees it, so functions may be set at any time, and a block of malloc(3) is known by
+//! its first byte to programs that look for lost memory. If the program's
 //! function refuses, the C library's serves in its place, and the call that needed the memory fails with ENOMEM at its end: Rust
 //! code has no way out of an allocation that fails.
 
@@ -27,7 +28,7 @@ thread_local! {
     static IS_REFUSED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// The note before each block.
+/// The note behind each block.
 struct Note {
     free: Free,
     start: *mut c_void,
@@ -81,29 +82,36 @@ fn allocate(size: usize) -> (*mut c_void, Free) {
     (unsafe { libc::malloc(size) }, free)
 }
 
+/// Returns the offset of the note from the first byte of a block.
+fn note_off(layout: Layout) -> usize {
+    // A layout's size is at most that of half of all memory.
+    layout.size().next_multiple_of(align_of::<Note>())
+}
+
 // SAFETY: - a block has the size and the alignment that were asked for, and belongs to the caller until it is freed: it is a
 //           part of a block of malloc(3), or of the program's function, which promises the same.
 //         - nothing here unwinds.
 unsafe impl GlobalAlloc for ProgramAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let align = layout.align().max(align_of::<Note>());
-        let Some(size) = layout.size().checked_add(NOTE + align) else { return ptr::null_mut() };
+        let note_off = note_off(layout);
+        let Some(size) = note_off.checked_add(NOTE + align) else { return ptr::null_mut() };
         let (start, free) = allocate(size);
         if start.is_null() {
             return ptr::null_mut();
         }
-        let off = (start.addr() + NOTE).next_multiple_of(align) - start.addr();
+        let off = start.addr().next_multiple_of(align) - start.addr();
         let place = start.wrapping_byte_add(off).cast::<u8>();
-        let note = place.wrapping_sub(NOTE).cast::<Note>();
-        // SAFETY: - `off` is at least the note's length and at most that and `align`, so the note is inside of the block.
+        let note = place.wrapping_add(note_off).cast::<Note>();
+        // SAFETY: - `off` is less than `align`, so the note ends inside of the block.
         //         - `place`, and so the note, is at a multiple of the note's alignment.
         unsafe { note.write(Note { free, start }) };
         place
     }
 
-    unsafe fn dealloc(&self, place: *mut u8, _layout: Layout) {
-        // SAFETY: - `alloc` made the block, and wrote its note.
-        let Note { free, start } = unsafe { place.wrapping_sub(NOTE).cast::<Note>().read() };
+    unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
+        // SAFETY: - `alloc` made the block with the same layout, and wrote its note.
+        let Note { free, start } = unsafe { place.wrapping_add(note_off(layout)).cast::<Note>().read() };
         // SAFETY: - the function belongs to that which made the block, which nothing uses any more.
         unsafe { free(start) };
     }
