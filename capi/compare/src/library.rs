@@ -24,9 +24,9 @@ impl Library {
     /// libpmem2.
     pub const PMEM2: Library = Library { name: "pmem2", archive: "lode_capi_pmem2", sequences: 12_500 };
     /// libpmemlog.
-    pub const PMEMLOG: Library = Library { name: "pmemlog", archive: "lode_capi_pmemlog", sequences: 1_500 };
+    pub const PMEMLOG: Library = Library { name: "pmemlog", archive: "lode_capi_pmemlog", sequences: 500 };
     /// libpmemblk.
-    pub const PMEMBLK: Library = Library { name: "pmemblk", archive: "lode_capi_pmemblk", sequences: 1_500 };
+    pub const PMEMBLK: Library = Library { name: "pmemblk", archive: "lode_capi_pmemblk", sequences: 500 };
 
     /// Returns the folder with our library, of the archive that cargo built for the running test.
     ///

@@ -70,7 +70,18 @@ fn spans_are_entered() -> Result<()> {
     });
     assert_eq!(
         left,
-        ["create", "write", "write", "write_later", "commit", "commit_later", "snapshot", "open", "shrink"]
+        [
+            "open",
+            "create",
+            "write",
+            "write",
+            "write_later",
+            "commit",
+            "commit_later",
+            "snapshot",
+            "open",
+            "shrink"
+        ]
     );
     Ok(())
 }
