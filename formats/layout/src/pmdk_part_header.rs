@@ -281,6 +281,7 @@ mod test {
 
     /// A power cut keeps any of the words of a state that was being stored: then it is the old one, the new one, or torn.
     #[test]
+    #[cfg_attr(miri, ignore = "tens of seconds in the interpreter: in `make soak`")]
     fn half_stored_states_are_torn() {
         let old = PmdkShutdown { shutdowns: 3, devices: 4, is_dirty: false };
         for new in [
