@@ -15,6 +15,7 @@
 
 mod comparison;
 mod library;
+mod lifetime;
 mod program;
 mod runs;
 mod symbols;
@@ -22,6 +23,7 @@ mod wanted;
 
 pub use comparison::assert_same_answers;
 pub use library::Library;
+pub use lifetime::{assert_cancelled_threads_finish, assert_nothing_is_left, assert_static_programs_answer};
 pub use program::{Program, in_memory, on_library};
 pub use runs::{assert_memcheck_is_silent, assert_same_runs, example};
 pub use symbols::{Symbols, symbols};

@@ -1,6 +1,6 @@
 //! Symbols, archives and the loader.
 
-use lode_capi_compare::{Library, Program, symbols};
+use lode_capi_compare::{Library, Program, assert_cancelled_threads_finish, assert_nothing_is_left, symbols};
 use std::path::Path;
 
 /// The calls that 2.1 added to the node of 1.x.
@@ -52,20 +52,12 @@ fn archive_has_the_exported_symbols_alone() {
 /// Loaded and unloaded again and again, the library leaves nothing in the process, and a child of a fork can use it.
 #[test]
 fn unloaded_library_leaves_nothing() {
-    let Some(program) = Program::compile("pmem_lifetime", Library::PMEM) else { return };
-    let output = program.run(true, &[Library::PMEM.ours().join("libpmem.so.1")], &[]);
-    assert_eq!(String::from_utf8_lossy(&output.stdout), "nothing is left\n");
-    assert!(output.status.success(), "{}", output.status);
+    assert_nothing_is_left(Library::PMEM, &[]);
 }
 
 /// pthread_cancel(3) ends a thread after its call of the library, not in it.
 #[test]
 fn cancelled_threads_finish_their_calls() {
-    let Some(program) = Program::compile("pmem_lifetime", Library::PMEM) else { return };
-    let library = Library::PMEM.ours().join("libpmem.so.1");
     // With a hint, a mapping reads /proc/self/maps: a cancellation point of the C library.
-    let variables = [("PMEM_MMAP_HINT", "10000000000")];
-    let output = program.run(true, &[library.as_os_str(), "cancel".as_ref()], &variables);
-    assert_eq!(String::from_utf8_lossy(&output.stdout), "the call returned\n", "{}", output.status);
-    assert!(output.status.success(), "{}", output.status);
+    assert_cancelled_threads_finish(Library::PMEM, &[("PMEM_MMAP_HINT", "10000000000")]);
 }

@@ -1,6 +1,6 @@
 //! Symbols, archives and the loader.
 
-use lode_capi_compare::{Library, Program, symbols};
+use lode_capi_compare::{Library, Program, assert_cancelled_threads_finish, assert_nothing_is_left, symbols};
 use std::collections::BTreeSet;
 
 /// The calls that 2.0 removed, with its new node.
@@ -82,18 +82,11 @@ fn archive_has_the_exported_symbols_alone() {
 /// Loaded and unloaded again and again, the library leaves nothing in the process, and a child of a fork can use it.
 #[test]
 fn unloaded_library_leaves_nothing() {
-    let Some(program) = Program::compile("pmem2_lifetime", Library::PMEM2) else { return };
-    let output = program.run(true, &[Library::PMEM2.ours().join("libpmem2.so.1")], &[]);
-    assert_eq!(String::from_utf8_lossy(&output.stdout), "nothing is left\n");
-    assert!(output.status.success(), "{}", output.status);
+    assert_nothing_is_left(Library::PMEM2, &[]);
 }
 
 /// pthread_cancel(3) ends a thread after its call of the library, not in it.
 #[test]
 fn cancelled_threads_finish_their_calls() {
-    let Some(program) = Program::compile("pmem2_lifetime", Library::PMEM2) else { return };
-    let library = Library::PMEM2.ours().join("libpmem2.so.1");
-    let output = program.run(true, &[library.as_os_str(), "cancel".as_ref()], &[]);
-    assert_eq!(String::from_utf8_lossy(&output.stdout), "the call returned\n", "{}", output.status);
-    assert!(output.status.success(), "{}", output.status);
+    assert_cancelled_threads_finish(Library::PMEM2, &[]);
 }

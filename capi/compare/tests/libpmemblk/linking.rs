@@ -1,6 +1,8 @@
 //! Symbols, archives and the loader.
 
-use lode_capi_compare::{Library, Program};
+use lode_capi_compare::{
+    Library, assert_cancelled_threads_finish, assert_nothing_is_left, assert_static_programs_answer,
+};
 
 #[test]
 fn symbols_are_debians() {
@@ -16,33 +18,19 @@ fn archive_has_the_exported_symbols_alone() {
 /// A static program is linked with our archive, and answers as on Debian's shared object.
 #[test]
 fn static_programs_link_with_our_archive() {
-    let Some(shared) = Program::compile("pmemblk_example", Library::PMEMBLK) else { return };
-    let theirs = shared.run(false, &[""; 0], &[]);
-    let linked = Program::link_statically("pmemblk_example", Library::PMEMBLK).run(true, &[""; 0], &[]);
-    for ours in [linked, shared.run(true, &[""; 0], &[])] {
-        assert_eq!((theirs.status.code(), ours.status.code()), (Some(0), Some(0)), "{ours:?}");
-        assert_eq!(String::from_utf8_lossy(&ours.stdout), String::from_utf8_lossy(&theirs.stdout));
-    }
+    assert_static_programs_answer(Library::PMEMBLK);
 }
 
 /// Loaded and unloaded again and again, the library leaves nothing in the process, and a child of a fork can use its pools.
 #[test]
 fn unloaded_library_leaves_nothing() {
-    let Some(program) = Program::compile("pmemblk_lifetime", Library::PMEMBLK) else { return };
-    let library = Library::PMEMBLK.ours().join("libpmemblk.so.1");
     for force in ["0", "1"] {
-        let output = program.run(true, &[&library], &[("PMEM_IS_PMEM_FORCE", force)]);
-        assert_eq!(String::from_utf8_lossy(&output.stdout), "nothing is left\n");
-        assert!(output.status.success(), "{}", output.status);
+        assert_nothing_is_left(Library::PMEMBLK, &[("PMEM_IS_PMEM_FORCE", force)]);
     }
 }
 
 /// pthread_cancel(3) ends a thread after its call of the library, not in it.
 #[test]
 fn cancelled_threads_finish_their_calls() {
-    let Some(program) = Program::compile("pmemblk_lifetime", Library::PMEMBLK) else { return };
-    let library = Library::PMEMBLK.ours().join("libpmemblk.so.1");
-    let output = program.run(true, &[library.as_os_str(), "cancel".as_ref()], &[("PMEM_IS_PMEM_FORCE", "0")]);
-    assert_eq!(String::from_utf8_lossy(&output.stdout), "the call returned\n", "{}", output.status);
-    assert!(output.status.success(), "{}", output.status);
+    assert_cancelled_threads_finish(Library::PMEMBLK, &[("PMEM_IS_PMEM_FORCE", "0")]);
 }
