@@ -22,17 +22,7 @@ fn log_survives_power_cuts() {
         for machine in Machine::ALL {
             for threads in 1..=3 {
                 let images = scaled_images(4_000);
-                let failing_drains = machine.durability == lode_pmem::Durability::Commit;
-                let operations = 150 / threads as u64;
-                let setup = Setup {
-                    machine,
-                    threads,
-                    operations,
-                    seed: seed(1),
-                    images,
-                    failing_drains,
-                    ..Setup::default()
-                };
+                let setup = Setup { seed: seed(1), images, ..Setup::shared(machine, threads, 150) };
                 clean("log", &LogSubject { size, log_len }, setup);
             }
         }
@@ -45,17 +35,7 @@ fn heap_survives_power_cuts() {
         for machine in Machine::ALL {
             for threads in 1..=3 {
                 let images = scaled_images(count);
-                let failing_drains = machine.durability == lode_pmem::Durability::Commit;
-                let operations = 120 / threads as u64;
-                let setup = Setup {
-                    machine,
-                    threads,
-                    operations,
-                    seed: seed(1),
-                    images,
-                    failing_drains,
-                    ..Setup::default()
-                };
+                let setup = Setup { seed: seed(1), images, ..Setup::shared(machine, threads, 120) };
                 clean("heap", &HeapSubject { size, sizes, later: false }, setup);
             }
         }
@@ -70,17 +50,7 @@ fn growing_heap_survives_power_cuts() {
         for machine in Machine::ALL {
             for threads in 1..=3 {
                 let images = scaled_images(1_000);
-                let failing_drains = machine.durability == lode_pmem::Durability::Commit;
-                let operations = 120 / threads as u64;
-                let setup = Setup {
-                    machine,
-                    threads,
-                    operations,
-                    seed: seed(1),
-                    images,
-                    failing_drains,
-                    ..Setup::default()
-                };
+                let setup = Setup { seed: seed(1), images, ..Setup::shared(machine, threads, 120) };
                 clean("growing heap", &GrowingSubject { heap, size_max: 0x90000 }, setup);
             }
         }
@@ -93,10 +63,7 @@ fn transactions_are_serializable() {
         for threads in 2..=3 {
             // With the budget of soak, 10, a million images in each round, and others in the next.
             let (images, seed) = (scaled_images(10_000), seed(1));
-            let failing_drains = machine.durability == lode_pmem::Durability::Commit;
-            let operations = 120 / threads as u64;
-            let setup =
-                Setup { machine, threads, operations, seed, images, failing_drains, ..Setup::default() };
+            let setup = Setup { seed, images, ..Setup::shared(machine, threads, 120) };
             clean("reads", &IsolationSubject { size: 0x30000 }, setup);
         }
     }
@@ -144,18 +111,8 @@ fn migrations_survive_power_cuts() {
 fn containers_survive_power_cuts() {
     for machine in Machine::ALL {
         for threads in [1, 2] {
-            let failing_drains = machine.durability == lode_pmem::Durability::Commit;
             let images = scaled_images(1_500);
-            let operations = 60 / threads as u64;
-            let setup = Setup {
-                machine,
-                threads,
-                operations,
-                seed: seed(1),
-                images,
-                failing_drains,
-                ..Setup::default()
-            };
+            let setup = Setup { seed: seed(1), images, ..Setup::shared(machine, threads, 60) };
             clean("containers", &ContainersSubject { size: 0x60000 }, setup);
         }
     }

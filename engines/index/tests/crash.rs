@@ -9,17 +9,7 @@ use lode_testing::seed;
 fn survives(name: &str, subject: &impl Subject, operations: u64, images: u64) {
     for machine in Machine::ALL {
         for threads in 1..=3 {
-            let failing_drains = machine.durability == Durability::Commit;
-            let operations = operations / threads as u64;
-            let setup = Setup {
-                machine,
-                threads,
-                operations,
-                seed: seed(1),
-                images,
-                failing_drains,
-                ..Setup::default()
-            };
+            let setup = Setup { seed: seed(1), images, ..Setup::shared(machine, threads, operations) };
             let report = explore(subject, &setup);
             println!("{name}, {machine}, {threads} threads: {report}");
             assert!(report.violation.is_none(), "{}", report.violation.expect("just seen"));
@@ -81,10 +71,7 @@ fn tree_transactions_are_serializable() {
         for threads in 2..=3 {
             // With the budget of soak, 10, a million images in each round, and others in the next.
             let (images, seed) = (scaled_images(10_000), seed(1));
-            let failing_drains = machine.durability == Durability::Commit;
-            let operations = 60 / threads as u64;
-            let setup =
-                Setup { machine, threads, operations, seed, images, failing_drains, ..Setup::default() };
+            let setup = Setup { seed, images, ..Setup::shared(machine, threads, 60) };
             let report = explore(&IsolationSubject { size: 0x80000 }, &setup);
             println!("reads of a tree, {machine}, {threads} threads: {report}");
             assert!(report.violation.is_none(), "{}", report.violation.expect("just seen"));

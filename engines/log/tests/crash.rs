@@ -2,7 +2,6 @@
 
 use lode_log::explore::LogSubject;
 use lode_log::pmdk::explore::PmemLogSubject;
-use lode_pmem::Durability;
 use lode_sim::{Machine, Setup, explore, explore_poison, scaled_images};
 use lode_testing::seed;
 
@@ -14,17 +13,7 @@ fn survives_power_cuts(area_len: u64, operations: u64, images: u64) {
         for threads in 1..=3 {
             let subject = LogSubject::new(area_len, machine.durability);
             let images = scaled_images(images);
-            let operations = operations / threads as u64;
-            let failing_drains = machine.durability == Durability::Commit;
-            let setup = Setup {
-                machine,
-                threads,
-                operations,
-                seed: seed(1),
-                images,
-                failing_drains,
-                ..Setup::default()
-            };
+            let setup = Setup { seed: seed(1), images, ..Setup::shared(machine, threads, operations) };
             let report = explore(&subject, &setup);
             println!("{subject:?}, {machine}, {threads} threads: {report}");
             assert!(report.violation.is_none(), "{}", report.violation.expect("just seen"));
@@ -48,17 +37,7 @@ fn appends_of_pmdk_are_never_torn_or_lost() {
         for threads in 1..=3 {
             let subject = PmemLogSubject::new(machine.durability);
             let images = scaled_images(1_000);
-            let operations = 40 / threads as u64;
-            let failing_drains = machine.durability == Durability::Commit;
-            let setup = Setup {
-                machine,
-                threads,
-                operations,
-                seed: seed(1),
-                images,
-                failing_drains,
-                ..Setup::default()
-            };
+            let setup = Setup { seed: seed(1), images, ..Setup::shared(machine, threads, 40) };
             let report = explore(&subject, &setup);
             println!("{subject:?}, {machine}, {threads} threads: {report}");
             assert!(report.violation.is_none(), "{}", report.violation.expect("just seen"));

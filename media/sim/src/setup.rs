@@ -37,6 +37,21 @@ pub struct Setup {
     pub shrink: bool,
 }
 
+impl Setup {
+    /// Returns the default setup for threads that share so many operations. Drains fail in some runs where a drain can fail: at
+    /// durability commit.
+    pub fn shared(machine: Machine, threads: usize, operations: u64) -> Setup {
+        let failing_drains = machine.durability == Durability::Commit;
+        Setup {
+            machine,
+            threads,
+            operations: operations / threads as u64,
+            failing_drains,
+            ..Setup::default()
+        }
+    }
+}
+
 impl Default for Setup {
     /// Returns a setup of a single thread with 20 operations, on an x86 machine of durability line, for 10,000
     /// images.
