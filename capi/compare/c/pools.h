@@ -61,13 +61,12 @@ static void seal(unsigned char *header)
 /* Changes a byte of a header, or of the descriptor after it, and mends the checksums or not. */
 static void damage(int with_descriptor)
 {
-    /* Not yet: the words of features, which change what the checksum covers, and the shutdown state; docs/pmdk-programs.md. */
-    static const unsigned places[] = {0, 4, 8, 12, 24, 40, 56, 72, 88, 104, 120, 128, 136, 137, 138, 142, 200,
-        2047, 2048, 3000, 0xff8, 4096, 4097, 4104, 4105, 4112, 4113, 4114, 4119, 4120};
+    static const unsigned places[] = {0, 4, 8, 12, 16, 19, 20, 23, 24, 40, 56, 72, 88, 104, 120, 128, 136, 137, 138, 142, 200,
+        2047, 2048, 3000, 0xfb8, 0xfc0, 0xfc8, 0xff0, 0xff8, 4096, 4097, 4104, 4105, 4112, 4113, 4114, 4119, 4120};
     const char *name = draw_name();
     unsigned place = places[below(COUNT(places) - (with_descriptor ? 0 : 9))];
     unsigned char byte = below(3) == 0 ? (unsigned char)next() : (unsigned char)(1u << below(8)), bytes[HEADER + 32];
-    int is_sealed = below(3) != 0;
+    int is_sealed = below(3) != 0, count = 1 + (int)below(2);
     printf("damage %s %u %u %d", name, place, byte, is_sealed);
     int file = open(name, O_RDWR);
     if (file < 0)
@@ -77,6 +76,11 @@ static void damage(int with_descriptor)
         /* A message shows the signature, and an answer is a line. */
         if (bytes[place] == '\n')
             bytes[place] = 'n';
+        /* PMDK changes the state of a pool that is read-only, and one that the header's checksum covers. */
+        if ((bytes[20] | bytes[21] | bytes[22] | bytes[23]) != 0 || !(bytes[16] & 2))
+            bytes[0xfc8] &= (unsigned char)~1;
+        else if (count == 2)
+            bytes[0xfc8] ^= 1;
         if (is_sealed)
             seal(bytes);
         if (pwrite(file, bytes, sizeof(bytes), 0) < 0)

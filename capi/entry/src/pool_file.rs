@@ -349,11 +349,11 @@ fn settle_shutdown_state(
     file: &File,
 ) -> io::Result<()> {
     let Ok(decoded) = PmdkHeader::decode(header) else { return Ok(()) };
-    let Some(found) = decoded.shutdown else { return Ok(()) };
+    // A state under the header's checksum stays: PMDK stores it without a new checksum, and can't open the pool again.
+    let Some(_) = decoded.shutdown.filter(|_| decoded.has_short_checksum) else { return Ok(()) };
     let closed = PmdkHeader { shutdown: Some(PmdkShutdown::default()), ..decoded }.encode();
     let state = SHUTDOWN_STATE;
-    let is_lost = found.is_dirty && (found.shutdowns, found.devices) != (0, 0);
-    if is_lost || header[state.clone()] == closed[state.clone()] {
+    if header[state.clone()] == closed[state.clone()] {
         return Ok(());
     }
     if ProgramBacking::of_file(&Sysfs::default(), file.metadata()?.dev()).has_region() {

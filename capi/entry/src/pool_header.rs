@@ -51,12 +51,17 @@ pub(crate) fn check(bytes: &[u8; PmdkHeader::LEN], kind: PmdkKind) -> Result<Usa
             incompat & !KNOWN_INCOMPAT
         )));
     }
-    match PmdkHeader::decode(bytes) {
+    let decoded = match PmdkHeader::decode(bytes) {
         // All else of the header, its checksum too, was judged before.
-        Err(PmdkHeaderError::Features { incompat: 0, .. }) => {
-            PmdkHeader::decode(&without_read_only(bytes)).map_err(|error| refused(&error, bytes))?;
-        }
-        decoded => drop(decoded.map_err(|error| refused(&error, bytes))?),
+        Err(PmdkHeaderError::Features { incompat: 0, .. }) => PmdkHeader::decode(&without_read_only(bytes)),
+        decoded => decoded,
+    };
+    let decoded = decoded.map_err(|error| refused(&error, bytes))?;
+    if decoded.shutdown.unwrap_or_default().was_open_on_modules() {
+        return Err(Failure::invalid(
+            "an ADR failure was detected, the pool might be corrupted; only PMDK knows the counts of the modules: open it there, or \
+             run `pmempool check --repair`",
+        ));
     }
     Ok(UsableHeader { read_only })
 }

@@ -32,9 +32,7 @@ impl Pool {
         }
         let header = PmdkHeader::decode(header).map_err(BttError::Pool)?;
         debug_assert_eq!(header.kind, PmdkKind::Blocks, "the signature of a block pool");
-        // The counts of the modules at open are known to PMDK alone. Without modules both sums are 0.
-        let shutdown = header.shutdown.unwrap_or_default();
-        if shutdown.is_dirty && (shutdown.shutdowns, shutdown.devices) != (0, 0) {
+        if header.shutdown.unwrap_or_default().was_open_on_modules() {
             return Err(BttError::OpenInCrash);
         }
         let descriptor = *rest.first_chunk().unwrap_or(&[0; PmdkBlk::LEN]);

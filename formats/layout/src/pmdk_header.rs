@@ -141,6 +141,14 @@ pub struct PmdkShutdown {
     pub is_dirty: bool,
 }
 
+impl PmdkShutdown {
+    /// Returns true if the pool was open in a crash on modules, which may have lost stores: the counts of the modules at open are
+    /// known to PMDK alone. Without modules both sums are 0.
+    pub fn was_open_on_modules(self) -> bool {
+        self.is_dirty && (self.shutdowns, self.devices) != (0, 0)
+    }
+}
+
 /// The header of a pool of PMDK that is a single file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PmdkHeader {

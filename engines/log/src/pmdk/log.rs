@@ -50,9 +50,7 @@ pub(super) fn describe<M: Medium>(medium: &M) -> Result<PmdkLog, PmemLogError> {
     if header.kind != PmdkKind::Log {
         return Err(PmemLogError::Kind(header.kind));
     }
-    // The counts of the modules at open are known to PMDK alone. Without modules both sums are 0.
-    let shutdown = header.shutdown.unwrap_or_default();
-    if shutdown.is_dirty && (shutdown.shutdowns, shutdown.devices) != (0, 0) {
+    if header.shutdown.unwrap_or_default().was_open_on_modules() {
         return Err(PmemLogError::OpenInCrash);
     }
     let mut bytes = [0; PmdkLog::LEN];
