@@ -156,9 +156,10 @@ fn make_durable<M: Medium>(
             bytes.resize(part.min(range.end - from) as usize, 0);
             let at = PoolOffset::new(from);
             let read = medium.memory().reading(|memory| memory.read(at, &mut bytes));
-            match (read, on_corruption) {
-                // ORDER: as above, for each part: all return before the first write-back.
-                (Ok(()), _) => medium.log_write(at, &bytes)?,
+            // ORDER: as above, for each part: all return before the first write-back.
+            let written = read.and_then(|()| FaultScope::run(|| medium.log_write(at, &bytes)));
+            match (written, on_corruption) {
+                (Ok(written), _) => written?,
                 (Err(lost), OnCorruption::Refuse) => return Err(lost.into()),
                 (Err(_), OnCorruption::Continue) => {}
             }
