@@ -6,8 +6,9 @@
 
 use super::databases::{self, Filled, files_of};
 use crate::clock::{Lap, lap};
-use crate::engine::{Engine, NoFigure};
+use crate::engine::{Database, Engine, NoFigure};
 use crate::pairs::Pairs;
+use crate::peers::LmdbDatabase;
 use crate::plan::Size;
 use crate::rounds::{Comparison, Measured, run_interleaved};
 use anyhow::{Context, Result, ensure};
@@ -103,7 +104,10 @@ fn read_in_group(engine: Engine, path: &Path, keys: &Path, memory: usize) -> Res
 pub(crate) fn get_and_print(engine: Engine, path: &Path, keys: &Path) -> Result<()> {
     let keys = fs::read(keys)?;
     io::copy(&mut io::stdin().lock(), &mut io::sink())?;
-    let store = databases::open(engine, path, Duration::MAX)?;
+    let store: Box<dyn Database> = match engine {
+        Engine::Lmdb => Box::new(LmdbDatabase::open_past_memory(path)?),
+        other => databases::open(other, path, Duration::MAX)?,
+    };
     let get = |keys: &[u8]| -> Result<()> {
         for key in keys.chunks_exact(KEY_LEN) {
             let value = store.get(key)?.context("a pair is lost")?;

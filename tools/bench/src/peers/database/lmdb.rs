@@ -23,9 +23,20 @@ pub(crate) struct LmdbDatabase {
 impl LmdbDatabase {
     /// Opens the environment in the folder `path`, or makes it.
     pub(crate) fn open(path: &Path) -> Result<LmdbDatabase> {
+        LmdbDatabase::open_with(path, EnvFlags::empty())
+    }
+
+    /// Opens an environment that is larger than the memory of its reader, with the flag that LMDB's manual names for that.
+    pub(crate) fn open_past_memory(path: &Path) -> Result<LmdbDatabase> {
+        LmdbDatabase::open_with(path, EnvFlags::NO_READ_AHEAD)
+    }
+
+    fn open_with(path: &Path, flags: EnvFlags) -> Result<LmdbDatabase> {
         fs::create_dir_all(path)?;
         let mut options = EnvOpenOptions::new();
         options.map_size(MAP_SIZE).max_readers(READERS);
+        // SAFETY: - no flag of ours weakens what a reader may rely on.
+        unsafe { options.flags(flags) };
         // SAFETY: - the folder lies inside a folder of our own, so no other process writes to it.
         let env = unsafe { options.open(path) }?;
         let mut transaction = env.write_txn()?;
