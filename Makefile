@@ -4,7 +4,7 @@ SOAK_MINUTES ?= 60
 NAMES ?=
 export PATH := $(PATH):$(or $(CARGO_HOME),$(HOME)/.cargo)/bin
 
-.PHONY: help run test lab soak bench capi
+.PHONY: help run test lab soak bench capi deb
 
 help:
 	@echo 'make run      build lode and run its demo'
@@ -12,6 +12,7 @@ help:
 	@echo 'make lab      boot real kernels on emulated persistent memory and run lode there; a part of make test'
 	@echo 'make soak     run the same tests with larger budgets and new seeds for SOAK_MINUTES=$(SOAK_MINUTES)'
 	@echo 'make capi     build the libraries of the C ABI, for programs of PMDK, into target/capi/lib'
+	@echo 'make deb      build the Debian package of these libraries, into target/deb'
 	@echo 'make bench    measure Lodestone and its peers side by side; NAMES="volumes nbd" for some tables, groups or rows only'
 
 run:
@@ -40,3 +41,7 @@ bench:
 capi:
 	setup/install.sh run
 	cargo xtask capi
+
+deb:
+	setup/install.sh run
+	cargo xtask deb

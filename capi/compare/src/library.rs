@@ -24,9 +24,18 @@ impl Library {
     /// libpmem2.
     pub const PMEM2: Library = Library { name: "pmem2", archive: "lode_capi_pmem2", sequences: 12_500 };
     /// libpmemlog.
-    pub const PMEMLOG: Library = Library { name: "pmemlog", archive: "lode_capi_pmemlog", sequences: 500 };
+    pub const PMEMLOG: Library = Library { name: "pmemlog", archive: "lode_capi_pmemlog", sequences: 1_500 };
     /// libpmemblk.
-    pub const PMEMBLK: Library = Library { name: "pmemblk", archive: "lode_capi_pmemblk", sequences: 500 };
+    pub const PMEMBLK: Library = Library { name: "pmemblk", archive: "lode_capi_pmemblk", sequences: 1_500 };
+
+    /// All of them.
+    pub const ALL: [Library; 4] = [Library::PMEM, Library::PMEM2, Library::PMEMLOG, Library::PMEMBLK];
+
+    /// Returns the library with a fifth of the sequences, for an environment in which each call takes long.
+    #[must_use]
+    pub fn with_fewer_sequences(self) -> Library {
+        Library { sequences: self.sequences / 5, ..self }
+    }
 
     /// Returns the folder with our library, of the archive that cargo built for the running test.
     ///

@@ -1,4 +1,5 @@
-//! The libraries of the C ABI: cargo builds an archive for each, and capi/link.sh makes the files that programs link with.
+//! The libraries of the C ABI: cargo builds an archive for each, capi/link.sh makes the files that programs link with, and
+//! capi/package.sh the Debian package.
 
 use crate::cargo::Cargo;
 use crate::log::Log;
@@ -33,4 +34,18 @@ pub(crate) fn build(workspace: &Workspace) -> Result<bool> {
         log.line(&format!("{}", folder.join(format!("lib{name}.so.1")).display()));
     }
     Ok(true)
+}
+
+/// Builds all libraries, and a Debian package of them in `target/deb`. Returns true if that succeeded.
+pub(crate) fn package(workspace: &Workspace) -> Result<bool> {
+    if !build(workspace)? {
+        return Ok(false);
+    }
+    let script = workspace.root.join("capi/package.sh");
+    let mut packager = Command::new(&script);
+    packager
+        .arg(workspace.target.join("capi/lib"))
+        .arg(env!("CARGO_PKG_VERSION"))
+        .arg(workspace.target.join("deb"));
+    Ok(packager.status().with_context(|| script.display().to_string())?.success())
 }

@@ -4,6 +4,7 @@
 //!   ci       the stages of `make test` -----------+-- cargo builds, in a few flavors; its output is passed on
 //!   soak     the same tests, larger, for a while -+-- runner: each test in a process of its own, on all cores
 //!   capi     the shared objects and archives of the C ABI, in target/capi/lib
+//!   deb      the Debian package of these libraries, in target/deb
 //!   cost     golden files of drains, lines, bytes
 //!   figures  the tables of figures in README.md, made of a run of the bench
 //!   man      the manual pages in docs/man/, made by `lode` itself
@@ -91,6 +92,8 @@ enum Task {
     },
     /// Build the libraries of the C ABI into target/capi/lib.
     Capi,
+    /// Build the Debian package of these libraries into target/deb.
+    Deb,
     /// Compare the golden cost files with what the operations cost.
     Cost {
         /// Replace the golden files with the measured costs.
@@ -124,6 +127,7 @@ fn main() -> Result<ExitCode> {
             true
         }
         Task::Capi => capi::build(&workspace)?,
+        Task::Deb => capi::package(&workspace)?,
         Task::Cost { accept } => cost::run(&workspace, accept)?,
     };
     Ok(if good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
