@@ -32,6 +32,7 @@ mod bad_blocks;
 mod chain;
 mod create;
 mod error;
+mod inspection;
 mod locked_part;
 mod pool;
 mod pool_medium;
@@ -45,6 +46,7 @@ mod stops;
 
 pub use create::CreateOptions;
 pub use error::{ChainFault, PmdkError, SetError};
+pub use inspection::{InspectedPart, Inspection};
 pub use locked_part::PmdkAccess;
 pub use pool::{OpenOptions, PmdkPool};
 pub use pool_medium::PoolMedium;

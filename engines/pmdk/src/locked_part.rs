@@ -75,34 +75,14 @@ impl LockedPart {
         self.file.try_clone().map_err(PmdkError::io("dup", &self.path))
     }
 
-    fn is_device(&self) -> Result<bool, PmdkError> {
-        let metadata = self.file.metadata().map_err(PmdkError::io("fstat", &self.path))?;
-        Ok(metadata.file_type().is_char_device())
-    }
-
     /// Reads the first 4096 bytes, as far as there are so many.
     pub(crate) fn read_header(&self) -> Result<[u8; PmdkPartHeader::LEN], PmdkError> {
-        let mut bytes = [0; PmdkPartHeader::LEN];
-        if self.is_device()? {
-            let view = Mapping::options().private_view().map_file(self.duplicate()?, &self.path)?;
-            let read = view.memory().reading(|memory| memory.read(PoolOffset::NULL, &mut bytes));
-            read.map_err(PmdkError::memory(&self.path))?;
-            return Ok(bytes);
-        }
-        let mut done = 0;
-        while done < bytes.len() {
-            let read = self.file.read_at(&mut bytes[done..], done as u64);
-            match read.map_err(PmdkError::io("read", &self.path))? {
-                0 => break,
-                count => done += count,
-            }
-        }
-        Ok(bytes)
+        read_at(&self.file, &self.path, 0)
     }
 
     /// Writes bytes into the header, durably.
     pub(crate) fn write_header(&self, at: u64, bytes: &[u8]) -> Result<(), PmdkError> {
-        if self.is_device()? {
+        if is_device(&self.file, &self.path)? {
             let options = Mapping::options();
             let medium = match options.clone().map_file(self.duplicate()?, &self.path) {
                 Err(PmemError::Volatile { .. }) => {
@@ -133,4 +113,29 @@ impl Drop for LockedPart {
             let _ = flock(&self.file, FlockOperation::Unlock);
         }
     }
+}
+
+/// Reads `N` bytes at an offset of a file or device-DAX node, as far as there are so many; the rest are zeros.
+pub(crate) fn read_at<const N: usize>(file: &File, path: &Path, off: u64) -> Result<[u8; N], PmdkError> {
+    let mut bytes = [0; N];
+    if is_device(file, path)? {
+        let file = file.try_clone().map_err(PmdkError::io("dup", path))?;
+        let view = Mapping::options().private_view().map_file(file, path)?;
+        let read = view.memory().reading(|memory| memory.read(PoolOffset::new(off), &mut bytes));
+        read.map_err(PmdkError::memory(path))?;
+        return Ok(bytes);
+    }
+    let mut done = 0;
+    while done < N {
+        match file.read_at(&mut bytes[done..], off + done as u64).map_err(PmdkError::io("read", path))? {
+            0 => break,
+            count => done += count,
+        }
+    }
+    Ok(bytes)
+}
+
+fn is_device(file: &File, path: &Path) -> Result<bool, PmdkError> {
+    let metadata = file.metadata().map_err(PmdkError::io("fstat", path))?;
+    Ok(metadata.file_type().is_char_device())
 }

@@ -3,7 +3,7 @@
 use crate::format_table::FormatTable;
 use crate::{
     blocks, checkpoint_slot, header, log_descriptor, log_frame, log_state, pmdk_blk, pmdk_header, pmdk_log,
-    raw_volume, record, span, tree_entry, tree_leaf, tree_node, type_table_header, typed_root,
+    pmdk_obj, raw_volume, record, span, tree_entry, tree_leaf, tree_node, type_table_header, typed_root,
 };
 
 /// Every format that has a table.
@@ -24,6 +24,7 @@ pub const FORMAT_TABLES: &[FormatTable] = &[
     pmdk_header::TABLE,
     pmdk_blk::TABLE,
     pmdk_log::TABLE,
+    pmdk_obj::TABLE,
     blocks::TABLE,
     log_descriptor::TABLE,
     log_state::TABLE,

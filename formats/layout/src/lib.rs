@@ -38,6 +38,7 @@ mod offset;
 mod pmdk_blk;
 mod pmdk_header;
 mod pmdk_log;
+mod pmdk_obj;
 mod pmdk_part_header;
 mod raw_volume;
 mod record;
@@ -75,6 +76,7 @@ pub use offset::{BLOCK, LINE, PoolOffset, WORD, align_down, align_up};
 pub use pmdk_blk::PmdkBlk;
 pub use pmdk_header::{PmdkHeader, PmdkHeaderError, PmdkKind, PmdkShutdown, store_pmdk_checksum};
 pub use pmdk_log::PmdkLog;
+pub use pmdk_obj::PmdkObj;
 pub use pmdk_part_header::{PmdkFeatures, PmdkPartHeader, PmdkShutdownRecord};
 pub use raw_volume::{RawVolume, RawVolumeError, VolumeClass, store_raw_volume_checksum};
 pub use record::{

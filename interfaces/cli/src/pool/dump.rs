@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::pool::typed_dump;
+use crate::pool::{pmdk, typed_dump};
 use clap::Args;
 use lode_heap::{OpenError, Pool};
 use lode_layout::{
@@ -69,6 +69,9 @@ pub(crate) fn run(args: &Dump, json: bool) -> Result<Output, Failure> {
     let path = &args.path;
     if args.typed {
         return typed_dump::run(path, args.way.as_deref(), json);
+    }
+    if let Some(pool) = pmdk::find("printing a pool", path)? {
+        return pmdk::dump(&pool, json);
     }
     let failure = || Failure::of_pool("printing a pool", path);
     let mapping = map_unchecked(path, &OpenOptions::new(Access::ReadOnly))

@@ -7,6 +7,7 @@ pub(crate) mod dump;
 mod grow;
 mod info;
 mod migrate;
+mod pmdk;
 mod repair;
 mod shrink;
 mod stats;
@@ -29,9 +30,15 @@ pub(crate) enum PoolCommand {
     #[command(after_long_help = fields::help(create::FIELDS))]
     Create(create::Create),
     /// Print the properties and the state of a pool, also of one that another process has open
-    #[command(after_long_help = fields::help(info::FIELDS))]
+    ///
+    /// Pools of PMDK are known, too, each by its set file, its file or its device-DAX node: their headers, parts and features,
+    /// and all that is wrong with them.
+    #[command(after_long_help = info_help())]
     Info(PoolArgs),
     /// Check a pool for damage; write nothing
+    ///
+    /// Of a pool of PMDK the headers, the links between its parts and replicas, the descriptor, and the content of blocks and
+    /// logs are checked. The objects of libpmemobj are not.
     #[command(after_long_help = fields::help(check::FIELDS))]
     Check(PoolArgs),
     /// Rebuild structures that can be derived, cut off other damage, and list the losses
@@ -72,6 +79,8 @@ pub(crate) enum PoolCommand {
     #[command(after_long_help = fields::help(migrate::FIELDS))]
     Migrate(migrate::Migrate),
     /// Print the structures of a pool, or the values of one of typed data
+    ///
+    /// Of a pool of PMDK the header of each part and the descriptor are printed, and the path is that of the part.
     #[command(after_long_help = fields::help(dump::FIELDS))]
     Dump(dump::Dump),
     /// Grow a pool, or change the size up to which it grows by itself
@@ -94,6 +103,12 @@ pub(crate) enum PoolCommand {
     /// program has given their space back, which it does with its later commits; `lode pool shrink` makes the copy smaller.
     #[command(after_long_help = fields::help(copy::FIELDS))]
     Copy(copy::Copy),
+}
+
+/// Returns the last sections of the help of `lode pool info`.
+fn info_help() -> String {
+    let of_pmdk = fields::items("JSON fields of a pool of PMDK", pmdk::FIELDS);
+    format!("{of_pmdk}\n{}", fields::help(info::FIELDS))
 }
 
 /// Arguments of a command for one pool.

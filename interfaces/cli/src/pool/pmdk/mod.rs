@@ -1,0 +1,122 @@
+//! `lode pool info`, `check` and `dump` of pools of PMDK: single files, device-DAX nodes and pool sets.
+
+mod check;
+mod dump;
+mod info;
+
+pub(crate) use check::check;
+pub(crate) use dump::dump;
+pub(crate) use info::{FIELDS, info};
+
+use crate::failure::Failure;
+use lode_layout::{BLOCK, PmdkBlk, PmdkKind, PmdkLog, PmdkObj, PoolOffset};
+use lode_pmdk::{Inspection, PmdkError};
+use lode_pmem::Sysfs;
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::fs::FileTypeExt;
+use std::path::Path;
+use uuid::Uuid;
+
+/// Bytes that tell a set file, or a signature.
+const START: u64 = 16;
+
+/// A pool of PMDK at a path.
+pub(crate) struct PmdkPool {
+    inspection: Inspection,
+    kind: PmdkKind,
+}
+
+/// The content of a pool, as the descriptor of its library tells.
+enum Content {
+    /// A pool of objects, with the name of its layout.
+    Objects { layout: String },
+    /// Blocks of so many bytes.
+    Blocks { size: u32 },
+    /// A log, with its bytes that are used and those that it can hold.
+    Log { used: u64, capacity: u64 },
+}
+
+/// Looks for a pool of PMDK at `path`, for the command `what`. `None` if there is none, or if the path can't be read: who opens a
+/// pool there says why.
+///
+/// # Errors
+/// The fault of a set file.
+pub(crate) fn find(what: &str, path: &Path) -> Result<Option<PmdkPool>, Failure> {
+    if !may_hold_pool(path) {
+        return Ok(None);
+    }
+    let inspection = match Inspection::read(path, &Sysfs::default()) {
+        Ok(inspection) => inspection,
+        Err(error @ (PmdkError::SetFile { .. } | PmdkError::Set { .. })) => {
+            return Err(Failure::new(what, error));
+        }
+        Err(_) => return Ok(None),
+    };
+    if let (None, true, Some(fault)) = (inspection.kind(), inspection.is_set(), inspection.faults().next()) {
+        return Err(Failure::damage(what, fault));
+    }
+    Ok(inspection.kind().map(|kind| PmdkPool { inspection, kind }))
+}
+
+impl PmdkPool {
+    /// Returns the library of the pool.
+    fn library(&self) -> &'static str {
+        match self.kind {
+            PmdkKind::Objects => "libpmemobj",
+            PmdkKind::Blocks => "libpmemblk",
+            PmdkKind::Log => "libpmemlog",
+        }
+    }
+
+    /// Decodes the descriptor of the pool's library. `Err` has the reason why it can't be used.
+    fn content(&self) -> Result<Content, String> {
+        let Some(page) = self.inspection.descriptor() else { return Err("it can't be read".into()) };
+        let size = self.inspection.size().map_err(|error| error.to_string())?;
+        let decoded = match self.kind {
+            PmdkKind::Objects => PmdkObj::decode(&start_of(page)).map(|PmdkObj { layout, .. }| {
+                Content::Objects { layout: String::from_utf8_lossy(&layout).into_owned() }
+            }),
+            PmdkKind::Blocks => PmdkBlk::decode(start_of(page))
+                .map(|PmdkBlk { block_size: size, .. }| Content::Blocks { size }),
+            PmdkKind::Log => PmdkLog::decode(start_of(page), size).map(|PmdkLog { end, write }| {
+                let bytes_to = |at: PoolOffset| at.get() - PmdkLog::START.get();
+                Content::Log { used: bytes_to(write), capacity: bytes_to(end) }
+            }),
+        };
+        decoded.map_err(|error| error.to_string())
+    }
+
+    /// Returns all that is wrong with the pool, a sentence each, as far as headers and descriptor tell.
+    fn faults(&self) -> Vec<String> {
+        let mut faults: Vec<String> = self.inspection.faults().map(ToString::to_string).collect();
+        // A damaged first part has told it.
+        if self.inspection.header().is_some() {
+            faults.extend(
+                self.content().err().map(|error| format!("the descriptor of {}: {error}", self.library())),
+            );
+        }
+        faults
+    }
+}
+
+/// Returns true if the path is a device, or a file that begins as a set file or a pool of PMDK.
+fn may_hold_pool(path: &Path) -> bool {
+    let Ok(metadata) = path.metadata() else { return false };
+    if !metadata.is_file() {
+        return metadata.file_type().is_char_device();
+    }
+    let mut start = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(START).read_to_end(&mut start));
+    read.is_ok() && (lode_pmdk::SetFile::is_announced(&start) || PmdkKind::of_signature(&start).is_some())
+}
+
+/// Returns the first bytes of a page.
+fn start_of<const N: usize>(page: &[u8; BLOCK as usize]) -> [u8; N] {
+    *page.first_chunk().unwrap_or(&[0; N])
+}
+
+/// Formats a UUID as PMDK's tools do: the first three of its fields are numbers of this machine, whose last byte comes first.
+fn uuid_text(uuid: Uuid) -> String {
+    Uuid::from_bytes_le(*uuid.as_bytes()).to_string()
+}
