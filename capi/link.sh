@@ -3,7 +3,7 @@
 #
 #   capi/link.sh NAME ARCHIVE FOLDER
 #
-# writes FOLDER/libNAME.so.1, libNAME.so, libNAME.a and pkgconfig/libNAME.pc. NAME is pmem, pmem2, pmemlog or pmemblk; ARCHIVE is the static
+# writes FOLDER/libNAME.so.1, libNAME.so, libNAME.a and pkgconfig/libNAME.pc. NAME is pmem, pmem2, pmemlog, pmemblk or pmempool; ARCHIVE is the static
 # library of the crate, which holds Rust's standard library, too; capi/NAME/libNAME.map lists the exported functions of each
 # version node. A function of several nodes is exported in each of them; programs that are linked anew get the last.
 #

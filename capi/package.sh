@@ -3,9 +3,10 @@
 #
 #   capi/package.sh FOLDER VERSION TARGET
 #
-# writes TARGET/lodestone-pmdk_VERSION_ARCHITECTURE.deb, and prints its path. FOLDER has libNAME.so.1 of each library, as capi/link.sh writes them. The package puts them in a folder of their own, and names that folder
-# in a file of /etc/ld.so.conf.d that the loader's cache reads before Debian's. It replaces no file of another package, so
-# Debian's libraries and -dev packages stay; when it is removed, the next ldconfig, which dpkg runs, leaves the cache as it was.
+# writes TARGET/lodestone-pmdk_VERSION_ARCHITECTURE.deb, and prints its path. FOLDER has libNAME.so.1 of each library, as
+# capi/link.sh writes them. The package puts them in a folder of their own, and names that folder in a file of
+# /etc/ld.so.conf.d that the loader's cache reads before Debian's. It replaces no file of another package, so Debian's libraries
+# and -dev packages stay; when it is removed, the next ldconfig, which dpkg runs, leaves the cache as it was.
 set -euo pipefail
 folder=$1 version=$2 target=$3
 architecture=$(dpkg --print-architecture)

@@ -7,6 +7,7 @@
  * The program is compiled against PMDK's headers and run on two libraries; equal output is the test.
  */
 #include "pools.h"
+#include "sets.h"
 #include <libpmemblk.h>
 
 #define STEPS 8
@@ -18,6 +19,9 @@
 static PMEMblkpool *slots[SLOTS];
 static unsigned char *area, *into;
 
+/* Sizes of the parts of sets. */
+static const char *const part_sizes[] = {"17M", "2M", "2105344B"};
+static const size_t part_lens[] = {17 << 20, 17 << 20, 2 << 20, 2 << 20, 2105344, 4096};
 static const size_t sizes[] = {0, 1, 4096, 2 << 20, PMEMBLK_MIN_POOL - 4096, PMEMBLK_MIN_POOL, PMEMBLK_MIN_POOL,
     PMEMBLK_MIN_POOL, PMEMBLK_MIN_POOL + 1, 20 << 20};
 static const size_t block_sizes[] = {512, 512, 512, 4096, 4096, 520, 513, 1000, 65536, 65537};
@@ -63,12 +67,16 @@ static void create(void)
     mode_t mode = draw_mode();
     PMEMblkpool *pool = NULL;
     int error = 0;
+    if (strcmp(path, SET) == 0)
+        need_set(part_sizes);
     printf("create \"%.20s\" %zu %zu %o", path, size, len, mode);
     CALL(pool = pmemblk_create(path, size, len, mode); error = errno);
     keep(pool, error);
     /* A create that fails leaves PMDK's header in a file that was there, and ours leaves the file alone. */
     if (pool == NULL && len == 0 && strncmp(pmemblk_errormsg(), "pool initialization failed", 26) == 0)
-        unlink(path);
+        strcmp(path, SET) == 0 ? remove_parts() : (void)unlink(path);
+    if (pool == NULL && strcmp(path, SET) == 0 && error == EEXIST)
+        remove_parts();
 }
 
 static void open_(void)
@@ -77,6 +85,8 @@ static void open_(void)
     size_t size = below(3) == 0 ? draw_block_size() : 0;
     PMEMblkpool *pool = NULL;
     int error = 0;
+    if (strcmp(path, SET) == 0 && has_no_headers)
+        return;
     printf("open \"%.20s\" %zu", path, size);
     CALL(pool = pmemblk_open(path, size); error = errno);
     keep(pool, error);
@@ -87,6 +97,8 @@ static void check(void)
     const char *path = draw_path();
     size_t size = below(3) == 0 ? draw_block_size() : 0;
     int result = 0, error = 0;
+    if (strcmp(path, SET) == 0 && has_no_headers)
+        return;
     printf("check \"%.20s\" %zu", path, size);
     CALL(result = pmemblk_check(path, size); error = errno);
     printf(" = %d", result);
@@ -289,10 +301,33 @@ static void damage_(void)
     damage(0);
 }
 
+static void set(void)
+{
+    make_set(part_sizes);
+}
+
+static void part(void)
+{
+    close_all();
+    change_part(part_lens, COUNT(part_lens));
+}
+
 static void (*const calls[])(void) = {create, create, open_, open_, close_, check, write_, write_, write_, write_, read_, read_,
-    read_, set_zero, set_error, damage_, file, ctl, versions};
+    read_, set_zero, set_error, damage_, file, ctl, versions, set, part};
 /* Calls that are dear, and so rare. */
 static void (*const rare[])(void) = {thread, fork_, functions};
+
+/* Shows the blocks. */
+static void show_blocks(const char *name)
+{
+    PMEMblkpool *of = pmemblk_open(name, 0);
+    if (of != NULL) {
+        for (long long block = 0; block < BLOCKS; block++)
+            show_block(of, block < BLOCKS / 2 ? block : (long long)pmemblk_nblock(of) - 1 - block, 0);
+        pmemblk_close(of);
+    }
+    printf(" check %d", pmemblk_check(name, 0));
+}
 
 /* Shows the header, the descriptor, the geometry of the table, and the blocks. Two implementations place blocks elsewhere. */
 static void show_file(const char *name)
@@ -308,15 +343,24 @@ static void show_file(const char *name)
             printf(" info %016lx %016lx", hash(info, 16), hash(info + 48, 64));
         }
         munmap(bytes, len);
-        PMEMblkpool *of = pmemblk_open(name, 0);
-        if (of != NULL) {
-            for (long long block = 0; block < BLOCKS; block++)
-                show_block(of, block < BLOCKS / 2 ? block : (long long)pmemblk_nblock(of) - 1 - block, 0);
-            pmemblk_close(of);
-        }
-        printf(" check %d", pmemblk_check(name, 0));
+        show_blocks(name);
     }
     unlink(name);
+}
+
+/* Shows the headers of the parts, and the blocks of the pool. */
+static void show_set(void)
+{
+    static const char *const names[] = {"q0", "q1", "q2", "d/000000.pmem"};
+    for (size_t name = 0; name < COUNT(names); name++) {
+        size_t len;
+        unsigned char *bytes = show_header(names[name], &len);
+        if (bytes != NULL)
+            munmap(bytes, len);
+    }
+    if (access(SET, F_OK) == 0 && !has_no_headers)
+        show_blocks(SET);
+    remove_set();
 }
 
 static void sequence(uint64_t seed, uint64_t number, int chosen, char **steps)
@@ -335,8 +379,10 @@ static void sequence(uint64_t seed, uint64_t number, int chosen, char **steps)
     }
     close_all();
     printf("%lu end", number);
+    show_files();
     show_file("p0");
     show_file("p1");
+    show_set();
     printf("\n");
 }
 

@@ -7,6 +7,7 @@
  * The program is compiled against PMDK's headers and run on two libraries; equal output is the test.
  */
 #include "pools.h"
+#include "sets.h"
 #include <libpmemlog.h>
 
 #define STEPS 8
@@ -16,6 +17,9 @@
 static PMEMlogpool *slots[SLOTS];
 static unsigned char *area;
 
+/* Sizes of the parts of sets. */
+static const char *const part_sizes[] = {"2M", "3M", "2105344B"};
+static const size_t part_lens[] = {2 << 20, 2 << 20, 3 << 20, 2105344, 4096, (2 << 20) - 1};
 static const size_t sizes[] = {0, 0, 0, 1, 4096, (2 << 20) - 1, (2 << 20) - 4096, 2 << 20, 2 << 20, 2 << 20, (2 << 20) + 1,
     (2 << 20) + 4097, 3 << 20};
 
@@ -50,9 +54,17 @@ static void create(void)
     mode_t mode = draw_mode();
     PMEMlogpool *pool = NULL;
     int error = 0;
+    if (strcmp(path, SET) == 0) {
+        need_set(part_sizes);
+        if (below(10) != 0)
+            len = 0;
+    }
     printf("create \"%.20s\" %zu %o", path, len, mode);
     CALL(pool = pmemlog_create(path, len, mode); error = errno);
     keep(pool, error);
+    /* A create that fails leaves PMDK's headers in files that were there. */
+    if (pool == NULL && strcmp(path, SET) == 0 && error == EEXIST)
+        remove_parts();
 }
 
 static void open_(void)
@@ -60,6 +72,8 @@ static void open_(void)
     const char *path = draw_path();
     PMEMlogpool *pool = NULL;
     int error = 0;
+    if (strcmp(path, SET) == 0 && has_no_headers)
+        return;
     printf("open \"%.20s\"", path);
     CALL(pool = pmemlog_open(path); error = errno);
     keep(pool, error);
@@ -69,6 +83,8 @@ static void check(void)
 {
     const char *path = draw_path();
     int result = 0, error = 0;
+    if (strcmp(path, SET) == 0 && has_no_headers)
+        return;
     printf("check \"%.20s\"", path);
     CALL(result = pmemlog_check(path); error = errno);
     printf(" = %d", result);
@@ -316,8 +332,19 @@ static void damage_(void)
     damage(1);
 }
 
+static void set(void)
+{
+    make_set(part_sizes);
+}
+
+static void part(void)
+{
+    close_all();
+    change_part(part_lens, COUNT(part_lens));
+}
+
 static void (*const calls[])(void) = {create, create, open_, open_, close_, check, append, append, append, append, appendv,
-    appendv, numbers, rewind_, walk, walk, damage_, file, ctl, versions};
+    appendv, numbers, rewind_, walk, walk, damage_, file, ctl, versions, set, part};
 /* Calls that are dear, and so rare. */
 static void (*const rare[])(void) = {thread, fork_, cut, functions};
 
@@ -348,8 +375,11 @@ static void sequence(uint64_t seed, uint64_t number, int chosen, char **steps)
     }
     close_all();
     printf("%lu end", number);
-    show_file("p0");
-    show_file("p1");
+    show_files();
+    static const char *const names[] = {"p0", "p1", "q0", "q1", "q2", "d/000000.pmem"};
+    for (size_t name = 0; name < COUNT(names); name++)
+        show_file(names[name]);
+    remove_set();
     printf("\n");
 }
 

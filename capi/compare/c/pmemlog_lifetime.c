@@ -83,27 +83,5 @@ static void *append_cancelled(void *argument)
 
 int main(int count, char **arguments)
 {
-    if (count < 2)
-        return 2;
-    int mappings = 0;
-    note_process();
-    for (int round = 0; round < 100; round++) {
-        void *library = dlopen(arguments[1], RTLD_NOW | RTLD_LOCAL);
-        if (library == NULL)
-            return fail(dlerror());
-        if (find(library) != 0)
-            return fail("a symbol is missing");
-        if (count > 2)
-            return run_cancelled(append_cancelled);
-        if (use() != 0 || check_process() != 0)
-            return 1;
-        if (dlclose(library) != 0)
-            return fail(dlerror());
-        if (round == 20)
-            mappings = lines("/proc/self/maps");
-    }
-    if (lines("/proc/self/maps") > mappings)
-        return fail("a mapping is left");
-    printf("nothing is left\n");
-    return 0;
+    return load_again(count, arguments, find, use, append_cancelled);
 }

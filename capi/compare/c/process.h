@@ -1,5 +1,6 @@
 /* The parts of the programs that load a library again and again: what a process has. */
 #include <dirent.h>
+#include <dlfcn.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -95,5 +96,36 @@ static int run_cancelled(void *(*body)(void *))
     if (has_gone_on || result != PTHREAD_CANCELED)
         return fail("the thread was not cancelled after the call");
     printf("the call returned\n");
+    return 0;
+}
+
+/*
+ * Loads the library that the first argument names, uses it and unloads it, a hundred times: nothing may be left. With another argument, a
+ * thread is cancelled within a call of it, once.
+ */
+static inline int load_again(int count, char **arguments, int (*find)(void *), int (*use)(void), void *(*cancelled)(void *))
+{
+    if (count < 2)
+        return 2;
+    int mappings = 0;
+    note_process();
+    for (int round = 0; round < 100; round++) {
+        void *library = dlopen(arguments[1], RTLD_NOW | RTLD_LOCAL);
+        if (library == NULL)
+            return fail(dlerror());
+        if (find(library) != 0)
+            return fail("a symbol is missing");
+        if (count > 2)
+            return run_cancelled(cancelled);
+        if (use() != 0 || check_process() != 0)
+            return 1;
+        if (dlclose(library) != 0)
+            return fail(dlerror());
+        if (round == 20)
+            mappings = lines("/proc/self/maps");
+    }
+    if (lines("/proc/self/maps") > mappings)
+        return fail("a mapping is left");
+    printf("nothing is left\n");
     return 0;
 }

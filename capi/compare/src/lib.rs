@@ -18,7 +18,9 @@ mod library;
 mod lifetime;
 mod program;
 mod runs;
+mod set_folder;
 mod symbols;
+mod tool;
 mod wanted;
 
 pub use comparison::assert_same_answers;
@@ -26,5 +28,7 @@ pub use library::Library;
 pub use lifetime::{assert_cancelled_threads_finish, assert_nothing_is_left, assert_static_programs_answer};
 pub use program::{Program, in_memory, on_library};
 pub use runs::{assert_memcheck_is_silent, assert_same_runs, example};
+pub use set_folder::SetFolder;
 pub use symbols::{Symbols, symbols};
+pub use tool::{Files, Tool, ToolResults, ToolRun};
 pub use wanted::{Wanted, WantedKind};

@@ -24,12 +24,17 @@ impl Library {
     /// libpmem2.
     pub const PMEM2: Library = Library { name: "pmem2", archive: "lode_capi_pmem2", sequences: 12_500 };
     /// libpmemlog.
-    pub const PMEMLOG: Library = Library { name: "pmemlog", archive: "lode_capi_pmemlog", sequences: 1_500 };
+    pub const PMEMLOG: Library = Library { name: "pmemlog", archive: "lode_capi_pmemlog", sequences: 500 };
     /// libpmemblk.
-    pub const PMEMBLK: Library = Library { name: "pmemblk", archive: "lode_capi_pmemblk", sequences: 1_500 };
+    pub const PMEMBLK: Library = Library { name: "pmemblk", archive: "lode_capi_pmemblk", sequences: 500 };
+
+    /// libpmempool.
+    pub const PMEMPOOL: Library =
+        Library { name: "pmempool", archive: "lode_capi_pmempool", sequences: 1_000 };
 
     /// All of them.
-    pub const ALL: [Library; 4] = [Library::PMEM, Library::PMEM2, Library::PMEMLOG, Library::PMEMBLK];
+    pub const ALL: [Library; 5] =
+        [Library::PMEM, Library::PMEM2, Library::PMEMLOG, Library::PMEMBLK, Library::PMEMPOOL];
 
     /// Returns the library with a fifth of the sequences, for an environment in which each call takes long.
     #[must_use]

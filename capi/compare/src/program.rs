@@ -64,6 +64,11 @@ impl Program {
         &self.path
     }
 
+    /// Returns the library that the program calls.
+    pub fn library(&self) -> Library {
+        self.library
+    }
+
     /// Runs the program in an empty folder, on our library or on Debian's.
     pub fn run<A: AsRef<OsStr>>(&self, is_ours: bool, arguments: &[A], variables: &[(&str, &str)]) -> Output {
         self.run_in(in_memory().path(), is_ours, arguments, variables)

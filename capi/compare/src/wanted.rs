@@ -86,6 +86,40 @@ pub(crate) const WANTED: &[Wanted] = &[
         kind: WantedKind::Message,
         reason: "PMDK leaves the message of an earlier failure if the parts are too long",
     },
+    Wanted {
+        is: |theirs, ours| {
+            theirs.contains(" errno 11 message flock \"")
+                && [
+                    " message file size does not match config: ",
+                    " smaller than 2097152, the least that a part",
+                ]
+                .iter()
+                .any(|words| ours.contains(words))
+        },
+        kind: WantedKind::Result,
+        reason: "PMDK looks for the features of a set in a part of another size, keeps its lock, and so refuses itself",
+    },
+    Wanted {
+        is: |_, ours| ours.contains(" errno 95 message the pool set requires a remote replica"),
+        kind: WantedKind::Result,
+        reason: "PMDK sets no errno for a set with a replica on another machine",
+    },
+    Wanted {
+        is: |theirs, ours| {
+            theirs.contains("create \"set\"") && theirs.contains(" signal 7 ") && !ours.contains(" signal ")
+        },
+        kind: WantedKind::Result,
+        reason: "PMDK touches all addresses that a folder of parts reserves, and so meets the end of its file",
+    },
+    Wanted {
+        is: |_, ours| {
+            ours.starts_with("feature ")
+                && ours.contains(" message ")
+                && ours.contains("its features are in doubt")
+        },
+        kind: WantedKind::Result,
+        reason: "PMDK makes a sound checksum for a damaged header when it changes a feature",
+    },
 ];
 
 /// Returns true if the call flushes, copies or fills no bytes.

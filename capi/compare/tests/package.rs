@@ -89,7 +89,7 @@ impl Root {
 #[test]
 fn installed_package_comes_first_and_leaves_nothing() {
     if let Some(missing) = Library::ALL.into_iter().find(|library| library.debians().is_none()) {
-        lode_testing::skip("package_of_libraries", &format!("lib{} is not installed", missing.name));
+        lode_testing::skip("package_of_libraries", format!("lib{} is not installed", missing.name));
         return;
     }
     let folder = tempfile::tempdir().unwrap();

@@ -57,12 +57,22 @@ pub fn on_load(prefix: &str, load: impl FnOnce()) {
     let _ = uncancelled(|| catch_unwind(AssertUnwindSafe(run)));
 }
 
-/// Compares the version that a program asks for with that of all these libraries, 1.1. Returns null, or the message.
+/// Compares the version that a program asks for with 1.1, that of most libraries. Returns null, or the message.
 pub fn check_version(library: &str, major_required: c_uint, minor_required: c_uint) -> *const c_char {
+    check_version_against(library, 1, major_required, minor_required)
+}
+
+/// Compares the version that a program asks for with the library's, 1.`minor`. Returns null, or the message.
+pub fn check_version_against(
+    library: &str,
+    minor: c_uint,
+    major_required: c_uint,
+    minor_required: c_uint,
+) -> *const c_char {
     let mismatch = if major_required != 1 {
         format!("{library} major version mismatch (need {major_required}, found 1)")
-    } else if minor_required > 1 {
-        format!("{library} minor version mismatch (need {minor_required}, found 1)")
+    } else if minor_required > minor {
+        format!("{library} minor version mismatch (need {minor_required}, found {minor})")
     } else {
         return ptr::null();
     };
@@ -201,6 +211,9 @@ mod test {
             assert!(!check_version("libx", major, minor).is_null());
             assert_eq!(message(), words);
         }
+        assert!(check_version_against("libx", 3, 1, 3).is_null());
+        assert!(!check_version_against("libx", 3, 1, 4).is_null());
+        assert_eq!(message(), "libx minor version mismatch (need 4, found 3)");
     }
 
     #[test]

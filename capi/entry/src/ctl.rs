@@ -1,14 +1,12 @@
 //! The settings of pmemlog_ctl_get(3), pmemblk_ctl_get(3) and their relatives: the four that belong to no pool.
 
 use crate::failure::Failure;
+use lode_pmdk::{CTL_FILE_LEN_MAX, ctl_queries, ctl_text_of_file, ctl_words};
 use std::ffi::{OsStr, OsString, c_int};
 use std::fs;
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::atomic::{AtomicI32, Ordering};
-
-/// Bytes of the longest configuration file.
-const FILE_LEN_MAX: u64 = 1 << 20;
 
 /// A setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,8 +38,7 @@ impl Setting {
     /// # Errors
     /// EINVAL if there is none.
     pub fn named(name: &[u8]) -> Result<Setting, Failure> {
-        let parts = parts(name, b'.');
-        let found = SETTINGS.iter().find(|(_, known)| parts.iter().copied().eq(known.map(str::as_bytes)));
+        let found = SETTINGS.iter().find(|(_, known)| ctl_words(name, b'.').eq(known.map(str::as_bytes)));
         found.map(|(setting, _)| *setting).ok_or_else(|| Setting::unknown(name))
     }
 
@@ -99,36 +96,22 @@ pub fn load_variables(prefix: &str, variable: &dyn Fn(&str) -> Option<OsString>)
 fn load_file(path: &OsStr) -> Result<(), String> {
     let mut bytes = Vec::new();
     let file = fs::File::open(path).map_err(|error| error.to_string())?;
-    file.take(FILE_LEN_MAX + 1).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
-    if bytes.len() as u64 > FILE_LEN_MAX {
-        return Err(format!("it is longer than {FILE_LEN_MAX} bytes"));
+    file.take(CTL_FILE_LEN_MAX + 1).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
+    if bytes.len() as u64 > CTL_FILE_LEN_MAX {
+        return Err(format!("it is longer than {CTL_FILE_LEN_MAX} bytes"));
     }
-    let lines = bytes.split(|byte| *byte == b'\n');
-    let content = lines.flat_map(|line| line.split(|byte| *byte == b'#').next().unwrap_or_default());
-    load(&content.copied().filter(|byte| !byte.is_ascii_whitespace()).collect::<Vec<_>>())
+    load(&ctl_text_of_file(&bytes))
 }
 
 /// Sets what a text of the form `NAME=VALUE;...` says. Names and values that are not known are left out, as PMDK does.
 fn load(text: &[u8]) -> Result<(), String> {
-    for query in parts(text, b';') {
-        let [name, value] = parts(query, b'=')[..] else {
-            return Err(format!("failed to parse query {}", String::from_utf8_lossy(query)));
-        };
-        let is_set = match value.first().map(u8::to_ascii_lowercase) {
-            Some(b'y' | b'1') => 1,
-            Some(b'n' | b'0') => 0,
-            _ => continue,
-        };
-        if let Ok(setting) = Setting::named(name) {
-            setting.set(is_set);
+    for query in ctl_queries(text) {
+        let query = query.map_err(|error| error.to_string())?;
+        if let (Some(is_set), Ok(setting)) = (query.switch(), Setting::named(query.name)) {
+            setting.set(is_set.into());
         }
     }
     Ok(())
-}
-
-/// Returns the parts of a text between separators, empty ones left out, as strtok(3) does.
-fn parts(text: &[u8], separator: u8) -> Vec<&[u8]> {
-    text.split(|byte| *byte == separator).filter(|part| !part.is_empty()).collect()
 }
 
 /// Held by the tests that change settings, which are those of the process.

@@ -6,7 +6,7 @@
 //!        |
 //!   process: cancellation, errno, variables     Message of the thread     Table: a lock for forks and signal handlers
 //!   environment -> lode_pmem::ByAddress         copy_path: flags              allocator: memory from the program's functions
-//!   pool_file, pool_header -> lode_pmem::ProgramMedium                        ctl: settings without a pool
+//!   pool_file -> lode_pmdk::PoolParts -> lode_pmem::ProgramMedium             ctl: settings without a pool
 //! ```
 //!
 //! It does: the work of a call that is the same in each library, so that all behave alike. It does not: export a symbol, or know a
@@ -20,20 +20,22 @@ mod ctl;
 mod environment;
 mod failure;
 pub mod message;
+mod pool_failure;
 mod pool_file;
-mod pool_header;
 mod process;
 mod table;
 
 pub use allocator::{Free, Malloc, set_functions, take_refusal};
 pub use ascii_number::{leading_hexadecimal, leading_number};
 pub use calls::{
-    argument, check_version, ctl_exec, ctl_get, ctl_set, guarded, guarded_briefly, on_load, path, set_message,
+    argument, check_version, check_version_against, ctl_exec, ctl_get, ctl_set, guarded, guarded_briefly,
+    on_load, path, set_message,
 };
 pub use copy_path::{ends_durable, path_of};
 pub use ctl::{Setting, load_variables};
 pub use environment::{Variable, flushing_instructions, forced_is_pmem, instructions};
 pub use failure::Failure;
-pub use pool_file::{NewPool, PoolFiles};
+pub use pool_failure::errno_of_pool;
+pub use pool_file::{NewPool, PoolFiles, PoolMemory};
 pub use process::{errno, set_errno, uncancelled, variable, words_of};
 pub use table::Table;

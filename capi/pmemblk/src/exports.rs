@@ -12,9 +12,6 @@ use std::ffi::{c_char, c_int, c_uint, c_void};
 use std::sync::OnceLock;
 use std::{ptr, slice};
 
-/// PMEMBLK_MIN_POOL.
-const LEN_MIN: u64 = (16 << 20) + (8 << 10);
-
 /// The kind of the pools, and the answers of the environment when the library was loaded.
 static FILES: OnceLock<PoolFiles> = OnceLock::new();
 
@@ -37,7 +34,6 @@ extern "C" fn load() {
 fn files() -> &'static PoolFiles {
     FILES.get_or_init(|| PoolFiles {
         kind: PmdkKind::Blocks,
-        len_min: LEN_MIN,
         instructions: flushing_instructions(&variable, &Sysfs::default()),
         forced: forced_is_pmem(&variable),
     })

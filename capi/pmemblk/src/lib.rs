@@ -5,14 +5,14 @@
 //!        |  pmemblk_read, pmemblk_write, ...      | pmemblk_create, pmemblk_open, ...
 //!   exports: C arguments become checked ones      |
 //!        |                                        |
-//!   Pool: Btt (lode-btt)                          lode_capi_entry::PoolFiles
+//!   Pool: Btt (lode-btt)                          lode_capi_entry::PoolFiles, on lode-pmdk
 //!        |                                        |
 //!   lode_pmem::ProgramMedium ---------------------+
 //! ```
 //!
 //! It does: answer each call with the results and the errno of the manual pages, in PMDK's format; keep a message for each
 //! thread; take memory from the functions that the program sets. It does not: start a thread, install a signal handler, keep a
-//! descriptor, print, or open a pool of several files.
+//! descriptor, or print.
 //!
 //! # From a call to the fence
 //!

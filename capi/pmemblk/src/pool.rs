@@ -1,15 +1,15 @@
 //! An open pool: its table of blocks.
 
-use lode_btt::{Btt, BttError, Plan};
-use lode_capi_entry::{Failure, PoolFiles, take_refusal};
+use lode_btt::{Btt, BttError, PoolUuids};
+use lode_capi_entry::{Failure, PoolFiles, PoolMemory, take_refusal};
 use lode_layout::{PmdkBlk, PoolOffset};
-use lode_pmem::{Medium, ProgramMedium};
+use lode_pmem::Medium;
 use std::path::Path;
 
 /// An open pool.
 #[derive(Debug)]
 pub(crate) struct Pool {
-    table: Btt<ProgramMedium>,
+    table: Btt<PoolMemory>,
 }
 
 impl Pool {
@@ -31,20 +31,20 @@ impl Pool {
             || Failure::invalid(format!("Invalid block size {block_size}; it is between 1 and {}", u32::MAX));
         let size = u32::try_from(block_size).ok().filter(|size| *size != 0).ok_or_else(invalid)?;
         let new = files.create(path, len, mode)?;
-        let plan = Plan::pmdk(new.medium.memory().len(), size, new.header).map_err(|error| {
-            Failure::invalid(format!(
+        lode_btt::format_content(&new.medium, size, new.is_zeroed).map_err(|error| match error {
+            BttError::Info { error, .. } => Failure::invalid(format!(
                 "pool initialization failed: {error}; choose a larger pool, or other blocks"
-            ))
+            )),
+            error => failure(&error),
         })?;
-        plan.format_pool(&new.medium, new.is_zeroed).map_err(|error| failure(&error))?;
-        Pool::of(new.publish(path)?, block_size)
+        Pool::of(new.publish()?, block_size)
     }
 
     /// Checks the pool at `path`. Returns false if its table is damaged.
     pub(crate) fn check(files: &PoolFiles, path: &Path, block_size: usize) -> Result<bool, Failure> {
         let medium = files.open_to_check(path)?;
         check_block_size(&medium, block_size)?;
-        let findings = lode_btt::check(&medium);
+        let findings = lode_btt::check_pool(&medium, uuids(&medium));
         let Some(first) = findings.first() else { return Ok(true) };
         // As PMDK, whose check opens the pool: one that can't be opened is an error.
         Pool::of(medium, block_size)?;
@@ -52,9 +52,10 @@ impl Pool {
         Ok(false)
     }
 
-    fn of(medium: ProgramMedium, block_size: usize) -> Result<Pool, Failure> {
+    fn of(medium: PoolMemory, block_size: usize) -> Result<Pool, Failure> {
         check_block_size(&medium, block_size)?;
-        Ok(Pool { table: Btt::open(medium).map_err(|error| failure(&error))? })
+        let uuids = uuids(&medium);
+        Ok(Pool { table: Btt::open_pool(medium, uuids).map_err(|error| failure(&error))? })
     }
 
     /// Returns the size of a block in bytes.
@@ -136,8 +137,13 @@ impl Pool {
     }
 }
 
+/// Returns the UUIDs that the table of a pool has.
+fn uuids(medium: &PoolMemory) -> PoolUuids {
+    PoolUuids { poolset: medium.header().poolset_uuid, part: medium.header().uuid }
+}
+
 /// Compares the size of a pool's blocks with the one that the program expects, unless that is 0.
-fn check_block_size(medium: &ProgramMedium, expected: usize) -> Result<(), Failure> {
+fn check_block_size(medium: &PoolMemory, expected: usize) -> Result<(), Failure> {
     let mut bytes = [0; PmdkBlk::LEN];
     let read = medium.memory().reading(|memory| memory.read(PoolOffset::new(PmdkBlk::OFF), &mut bytes));
     read.map_err(|fault| failure(&BttError::Memory(fault)))?;
@@ -161,9 +167,6 @@ fn failure(error: &BttError) -> Failure {
         BttError::ReadOnly { .. } => {
             Failure::new(libc::EIO, format!("EIO due to btt_info error flags 0x1; {error}"))
         }
-        BttError::OpenInCrash => {
-            Failure::invalid(format!("an ADR failure was detected, the pool might be corrupted; {error}"))
-        }
         BttError::Memory(_) | BttError::InDoubt(_) | BttError::Poisoned => {
             Failure::new(libc::EIO, error.to_string())
         }
@@ -183,7 +186,7 @@ mod test {
 
     fn files(forced: bool) -> PoolFiles {
         let instructions = ByAddress::new(Cpu::oldest());
-        PoolFiles { kind: PmdkKind::Blocks, len_min: LEN, instructions, forced: Some(forced) }
+        PoolFiles { kind: PmdkKind::Blocks, instructions, forced: Some(forced) }
     }
 
     fn is_zeros(pool: &Pool, block: i64) -> bool {

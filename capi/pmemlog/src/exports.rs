@@ -13,9 +13,6 @@ use std::io::IoSlice;
 use std::sync::OnceLock;
 use std::{ptr, slice};
 
-/// PMEMLOG_MIN_POOL.
-const LEN_MIN: u64 = 2 << 20;
-
 /// The function that a walk calls: bytes, their number, the program's argument.
 type Visit = unsafe extern "C-unwind" fn(*const c_void, usize, *mut c_void) -> c_int;
 
@@ -41,7 +38,6 @@ extern "C" fn load() {
 fn files() -> &'static PoolFiles {
     FILES.get_or_init(|| PoolFiles {
         kind: PmdkKind::Log,
-        len_min: LEN_MIN,
         instructions: flushing_instructions(&variable, &Sysfs::default()),
         forced: forced_is_pmem(&variable),
     })

@@ -5,14 +5,14 @@
 //!        |  pmemlog_append, pmemlog_walk, ...     | pmemlog_create, pmemlog_open, ...
 //!   exports: C arguments become checked ones      |
 //!        |                                        |
-//!   Pool: PmemLog (lode-log), walks               lode_capi_entry::PoolFiles
+//!   Pool: PmemLog (lode-log), walks               lode_capi_entry::PoolFiles, on lode-pmdk
 //!        |                                        |
 //!   lode_pmem::ProgramMedium ---------------------+
 //! ```
 //!
 //! It does: answer each call with the results and the errno of the manual pages, in PMDK's format; keep a message for each
 //! thread; take memory from the functions that the program sets. It does not: start a thread, install a signal handler, keep a
-//! descriptor, print, or open a pool of several files.
+//! descriptor, or print.
 //!
 //! # From a call to the fence
 //!

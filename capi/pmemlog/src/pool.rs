@@ -1,10 +1,10 @@
 //! An open pool: its log, and its walks.
 
 use crate::walks::{Walk, Walks};
-use lode_capi_entry::{Failure, PoolFiles, take_refusal, words_of};
+use lode_capi_entry::{Failure, PoolFiles, PoolMemory, take_refusal, words_of};
 use lode_layout::PmdkLog;
 use lode_log::pmdk::{PmemLog, PmemLogError};
-use lode_pmem::{Durability, Medium, ProgramMedium};
+use lode_pmem::{Durability, Medium};
 use std::ops::Deref;
 use std::path::Path;
 use std::ptr::NonNull;
@@ -12,7 +12,7 @@ use std::ptr::NonNull;
 /// An open pool.
 #[derive(Debug)]
 pub(crate) struct Pool {
-    log: PmemLog<ProgramMedium>,
+    log: PmemLog<PoolMemory>,
     walks: Walks,
 }
 
@@ -34,8 +34,8 @@ impl Pool {
     /// Makes a pool at `path`, as [`PoolFiles::create`] says.
     pub(crate) fn create(files: &PoolFiles, path: &Path, len: u64, mode: u32) -> Result<Pool, Failure> {
         let new = files.create(path, len, mode)?;
-        PmemLog::format(&new.medium, &new.header).map_err(|error| failure(&error, ""))?;
-        Pool::of(new.publish(path)?)
+        PmemLog::format_content(&new.medium).map_err(|error| failure(&error, ""))?;
+        Pool::of(new.publish()?)
     }
 
     /// Checks the pool at `path`. Fails if it is damaged, as PMDK does.
@@ -43,9 +43,9 @@ impl Pool {
         Pool::of(files.open_to_check(path)?).map(drop)
     }
 
-    fn of(medium: ProgramMedium) -> Result<Pool, Failure> {
+    fn of(medium: PoolMemory) -> Result<Pool, Failure> {
         check_descriptor(&medium)?;
-        let log = PmemLog::open(medium).map_err(|error| failure(&error, ""))?;
+        let log = PmemLog::open_content(medium).map_err(|error| failure(&error, ""))?;
         Ok(Pool { log, walks: Walks::default() })
     }
 
@@ -130,7 +130,7 @@ impl Pool {
 }
 
 /// Checks the descriptor for PMDK's words: the engine has the same rules.
-fn check_descriptor(medium: &ProgramMedium) -> Result<(), Failure> {
+fn check_descriptor(medium: &PoolMemory) -> Result<(), Failure> {
     let mut bytes = [0; PmdkLog::LEN];
     let read = medium.memory().reading(|memory| memory.read(PmdkLog::OFF, &mut bytes));
     read.map_err(|fault| failure(&PmemLogError::Memory(fault), ""))?;
@@ -160,13 +160,7 @@ pub(crate) fn failure(error: &PmemLogError, call: &str) -> Failure {
             libc::EROFS,
             "can't append to read-only log; its features allow no change by this version of the library",
         ),
-        PmemLogError::OpenInCrash => {
-            Failure::invalid(format!("an ADR failure was detected, the pool might be corrupted; {error}"))
-        }
-        PmemLogError::Header(_)
-        | PmemLogError::Kind(_)
-        | PmemLogError::Descriptor(_)
-        | PmemLogError::Plan(_) => Failure::invalid(error.to_string()),
+        PmemLogError::Descriptor(_) | PmemLogError::Plan(_) => Failure::invalid(error.to_string()),
         _ => Failure::new(libc::EIO, format!("{call}: {error}")),
     }
 }
@@ -183,7 +177,7 @@ mod test {
 
     fn files(forced: Option<bool>) -> PoolFiles {
         let instructions = ByAddress::new(Cpu::oldest());
-        PoolFiles { kind: PmdkKind::Log, len_min: LEN, instructions, forced }
+        PoolFiles { kind: PmdkKind::Log, instructions, forced }
     }
 
     fn content(pool: &Pool) -> Vec<u8> {

@@ -3,6 +3,7 @@
 use crate::error::BttError;
 use crate::open::{self, FoundTable};
 use crate::plan::Plan;
+use crate::pool::PoolUuids;
 use crate::table::Table;
 use lode_nvdimm::BttBlockState;
 use lode_pmem::Medium;
@@ -23,6 +24,8 @@ use std::sync::OnceLock;
 #[derive(Debug)]
 pub struct Btt<M> {
     medium: M,
+    /// Set if another layer has checked the headers of the pool.
+    pool: Option<PoolUuids>,
     /// Empty until the table of `plan` is made.
     table: OnceLock<Table>,
     plan: Option<Plan>,
@@ -41,7 +44,23 @@ impl<M: Medium> Btt<M> {
     /// # Cost
     /// Reads the info blocks, the flogs, and a map entry for each lane; one drain if a write was unfinished.
     pub fn open(medium: M) -> Result<Btt<M>, BttError> {
-        let (table, plan, block_size) = match open::find_table(&medium)? {
+        Btt::open_in(medium, None)
+    }
+
+    /// Opens the table of a block pool of PMDK whose headers another layer has checked: they may be those of a pool set, which lie
+    /// between the parts and are no part of the medium.
+    ///
+    /// # Errors
+    /// As [`open`](Btt::open), but for those of the header.
+    ///
+    /// # Cost
+    /// As [`open`](Btt::open).
+    pub fn open_pool(medium: M, pool: PoolUuids) -> Result<Btt<M>, BttError> {
+        Btt::open_in(medium, Some(pool))
+    }
+
+    fn open_in(medium: M, pool: Option<PoolUuids>) -> Result<Btt<M>, BttError> {
+        let (table, plan, block_size) = match open::find_table_of(&medium, pool)? {
             FoundTable::Arenas(dialect, arenas) => {
                 let table = open::open_arenas(&medium, dialect, &arenas)?;
                 let block_size = table.locate(0)?.0.geometry.external_lbasize() as usize;
@@ -52,7 +71,7 @@ impl<M: Medium> Btt<M> {
                 (OnceLock::new(), Some(plan), block_size)
             }
         };
-        Ok(Btt { medium, table, plan, making: SpinMutex::new(false), block_size })
+        Ok(Btt { medium, pool, table, plan, making: SpinMutex::new(false), block_size })
     }
 
     /// Opens the table on `medium`. If there is none, the first write makes that of `plan`, and until then all blocks
@@ -65,7 +84,7 @@ impl<M: Medium> Btt<M> {
             Err(BttError::Absent) => {
                 let block_size = plan.block_size();
                 let (table, making) = (OnceLock::new(), SpinMutex::new(false));
-                Ok(Btt { medium, table, plan: Some(plan), making, block_size })
+                Ok(Btt { medium, pool: None, table, plan: Some(plan), making, block_size })
             }
             _ => Btt::open(medium),
         }
@@ -248,7 +267,7 @@ impl<M: Medium> Btt<M> {
                 return Err(BttError::Poisoned);
             }
             if self.table.get().is_none() {
-                let made = plan.format(&self.medium).and_then(|()| open::open(&self.medium));
+                let made = plan.format(&self.medium).and_then(|()| open::open(&self.medium, self.pool));
                 *has_failed = made.is_err();
                 // The lock is held, so the table is not there yet.
                 let _ = self.table.set(made?);

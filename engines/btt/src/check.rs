@@ -2,7 +2,8 @@
 
 use crate::error::BttError;
 use crate::found::FoundArena;
-use crate::open::{find_table, read_flog};
+use crate::open::{find_table_of, read_flog};
+use crate::pool::PoolUuids;
 use lode_layout::{BLOCK, PoolOffset};
 use lode_nvdimm::{BttBlockCheck, BttDamage, InfoBlockError};
 use lode_pmem::Medium;
@@ -44,7 +45,19 @@ pub enum Finding {
 /// # Cost
 /// Reads every map entry; one bit of memory for each block of an arena.
 pub fn check<M: Medium>(medium: &M) -> Vec<Finding> {
-    let table = match find_table(medium) {
+    check_table(medium, None)
+}
+
+/// Checks the table of a block pool of PMDK whose headers another layer has checked, as [`check`] does.
+///
+/// # Cost
+/// As [`check`].
+pub fn check_pool<M: Medium>(medium: &M, pool: PoolUuids) -> Vec<Finding> {
+    check_table(medium, Some(pool))
+}
+
+fn check_table<M: Medium>(medium: &M, pool: Option<PoolUuids>) -> Vec<Finding> {
+    let table = match find_table_of(medium, pool) {
         Ok(table) => table,
         Err(error) => return vec![error.into()],
     };

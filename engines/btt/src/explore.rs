@@ -133,7 +133,7 @@ impl BttSubject {
 
 /// Writes block 0, and takes its map entry back: a crash can leave that, and an open has to finish the write.
 fn leave_unfinished_write(medium: &Arc<SimMedium>) -> Result<(), BttError> {
-    let table = open::open(medium)?;
+    let table = open::open(medium, None)?;
     let (arena, lba) = table.locate(0)?;
     let old = arena.entry(medium, lba)?;
     table.write(medium, 0, &BlockContent::Whole(FIRST).bytes(LBASIZE))?;

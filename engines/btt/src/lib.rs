@@ -87,8 +87,9 @@ mod undrained;
 mod write;
 
 pub use btt::Btt;
-pub use check::{Finding, check};
+pub use check::{Finding, check, check_pool};
 pub use describe::{Description, TableFormat, describe};
 pub use error::{BttError, InDoubtCause};
-pub use plan::Plan;
+pub use plan::{Plan, format_content};
+pub use pool::PoolUuids;
 pub use repair::{Repair, repair};

@@ -5,7 +5,7 @@ use crate::bugs;
 use crate::error::{BttError, InDoubtCause};
 use crate::found::{FoundArena, InfoCopies, InfoCopy};
 use crate::plan::{Plan, backup_off};
-use crate::pool::Pool;
+use crate::pool::{Pool, PoolUuids};
 use crate::table::Table;
 use crate::write::in_doubt;
 use lode_layout::{BLOCK, LINE, PmdkBlk, PoolOffset, WORD, Want};
@@ -55,7 +55,19 @@ struct Family {
 /// # Errors
 /// Fails if there is no table, or if an arena can't be used.
 pub(crate) fn find_table<M: Medium>(medium: &M) -> Result<FoundTable, BttError> {
-    match Pool::find(medium)? {
+    find_table_of(medium, None)
+}
+
+/// Finds the table on `medium`, of a pool of PMDK whose headers were checked if there are UUIDs.
+///
+/// # Errors
+/// As [`find_table`].
+pub(crate) fn find_table_of<M: Medium>(medium: &M, pool: Option<PoolUuids>) -> Result<FoundTable, BttError> {
+    let pool = match pool {
+        Some(uuids) => Some(Pool::read(medium, uuids)?),
+        None => Pool::find(medium)?,
+    };
+    match pool {
         Some(pool) => find_in_pool(medium, &pool),
         None => Ok(FoundTable::Arenas(BttDialect::Kernel, find_in_namespace(medium)?)),
     }
@@ -63,7 +75,7 @@ pub(crate) fn find_table<M: Medium>(medium: &M) -> Result<FoundTable, BttError> 
 
 fn find_in_pool<M: Medium>(medium: &M, pool: &Pool) -> Result<FoundTable, BttError> {
     let (start, at) = (PmdkBlk::TABLE_OFF, PoolOffset::new(PmdkBlk::TABLE_OFF));
-    let family = Family { version: BttVersion::V1_1, pool: Some(pool.header.poolset_uuid) };
+    let family = Family { version: BttVersion::V1_1, pool: Some(pool.uuids.poolset) };
     let unusable = |error| BttError::Info { arena: 0, at, error };
     let copies = read_copies(medium, start, family);
     if copies.copies == [Err(InfoBlockError::Absent); 2] {
@@ -210,8 +222,8 @@ fn check_free_blocks(flog: &BttFlog, _geometry: &BttGeometry) -> Result<(), BttD
 /// # Cost
 /// The info blocks, the flogs and a map entry for each lane are read. A drain if there ever was a write, and another one if one
 /// was not finished.
-pub(crate) fn open<M: Medium>(medium: &M) -> Result<Table, BttError> {
-    match find_table(medium)? {
+pub(crate) fn open<M: Medium>(medium: &M, pool: Option<PoolUuids>) -> Result<Table, BttError> {
+    match find_table_of(medium, pool)? {
         FoundTable::Arenas(dialect, arenas) => open_arenas(medium, dialect, &arenas),
         FoundTable::Planned(_) => Err(BttError::Absent),
     }

@@ -53,8 +53,9 @@ impl Plan {
     /// Plans the table of a pool that has none.
     pub(crate) fn in_pool(pool: &Pool, size: u64) -> Result<Plan, InfoBlockError> {
         let arenas = pmdk_arenas(size, pool.descriptor.block_size)?;
-        let plan = Plan::of_arenas(pool.header.uuid, BttVersion::V1_1, arenas).in_new_pool(pool.header);
-        Ok(Plan { new_pool: None, is_on_zeros: pool.descriptor.is_zeroed, ..plan })
+        let (dialect, is_on_zeros) = (BttDialect::Pmdk, pool.descriptor.is_zeroed);
+        let plan = Plan::of_arenas(pool.uuids.part, BttVersion::V1_1, arenas);
+        Ok(Plan { parent_uuid: pool.uuids.poolset, dialect, is_on_zeros, ..plan })
     }
 
     /// Returns the plan of a table with these arenas, each with its offset: for tests, whose arenas may be small. Every
@@ -129,8 +130,7 @@ impl Plan {
                 medium.copy(PoolOffset::new(at), &bytes);
             }
         }
-        // Not `is_zeroed`: PMDK would believe that of the map if it had to make the table anew.
-        self.store_pool(medium, false);
+        self.store_pool(medium);
         // ORDER: all of the table is durable before the first word of its signature makes it one. Stop here: no table.
         medium.drain()?;
         for at in self.first_infos() {
@@ -151,40 +151,14 @@ impl Plan {
         self.arenas.first().map_or(Vec::new(), places)
     }
 
-    /// Makes the block pool of PMDK that [`pmdk`](Plan::pmdk) plans, without its table, which the first write makes. With
-    /// `is_zeroed` the caller promises that the medium is, so the making of the table need not clear it.
-    ///
-    /// # Errors
-    /// Fails if the medium can't be stored to. There is then no pool, or the new one.
-    ///
-    /// # Durability
-    /// The pool is durable on return. After a power cut in between, there is no pool, or the new one.
-    ///
-    /// # Cost
-    /// Two drains.
-    pub fn format_pool<M: Medium>(&self, medium: &M, is_zeroed: bool) -> Result<(), BttError> {
-        in_doubt(|| {
-            self.store_pool(medium, is_zeroed);
-            // ORDER: header and descriptor are durable before the first word makes a pool of them. Stop here: no pool.
-            medium.drain()?;
-            if self.new_pool.is_some() {
-                store_signature(medium, 0, PmdkHeader::BLOCKS_WORD);
-            }
-            // ORDER: the pool is durable before the caller is told. Stop here: no pool, or the new one.
-            Ok(medium.drain()?)
-        })?
-    }
-
     /// Copies the header of a new pool, without its first word, and the descriptor.
-    fn store_pool<M: Medium>(&self, medium: &M, is_zeroed: bool) {
+    fn store_pool<M: Medium>(&self, medium: &M) {
         let Some(header) = &self.new_pool else { return };
         let mut bytes = header.encode();
         bytes[..WORD as usize].fill(0);
         medium.copy(PoolOffset::NULL, &bytes);
-        let descriptor = PmdkBlk { block_size: self.block_size() as u32, is_zeroed };
-        let mut page = ZEROS;
-        page[..PmdkBlk::LEN].copy_from_slice(&descriptor.encode());
-        medium.copy(PoolOffset::new(PmdkBlk::OFF), &page);
+        // Not `is_zeroed`: PMDK would believe that of the map if it had to make the table anew.
+        store_descriptor(medium, PmdkBlk { block_size: self.block_size() as u32, is_zeroed: false });
     }
 
     /// Clears the places where an open looks for the first info block. Returns true if there was anything.
@@ -198,6 +172,36 @@ impl Plan {
         };
         places.into_iter().fold(false, |any, at| clear(medium, at) | any)
     }
+}
+
+/// Makes the content of a block pool of PMDK with blocks of `lbasize` bytes, whose headers another layer writes after it: they may
+/// be those of a pool set. The first write makes its table. With `is_zeroed` the caller promises that the medium is, so the making
+/// of the table need not clear it.
+///
+/// # Errors
+/// [`BttError::Info`] if the medium is too small, or the blocks are smaller than 512 bytes or too large. Fails if the medium can't
+/// be stored to.
+///
+/// # Durability
+/// Durable on return.
+///
+/// # Cost
+/// One drain.
+pub fn format_content<M: Medium>(medium: &M, lbasize: u32, is_zeroed: bool) -> Result<(), BttError> {
+    let unusable = |error| BttError::Info { arena: 0, at: PoolOffset::new(PmdkBlk::TABLE_OFF), error };
+    let arenas = pmdk_arenas(medium.memory().len(), lbasize).map_err(unusable)?;
+    let block_size = arenas.first().map_or(lbasize, |(_, geometry)| geometry.external_lbasize());
+    in_doubt(|| {
+        store_descriptor(medium, PmdkBlk { block_size, is_zeroed });
+        // ORDER: the descriptor before the headers that make this a pool. Stop here: no pool.
+        Ok(medium.drain()?)
+    })?
+}
+
+fn store_descriptor<M: Medium>(medium: &M, descriptor: PmdkBlk) {
+    let mut page = ZEROS;
+    page[..PmdkBlk::LEN].copy_from_slice(&descriptor.encode());
+    medium.copy(PoolOffset::new(PmdkBlk::OFF), &page);
 }
 
 fn store_signature<M: Medium>(medium: &M, at: u64, word: u64) {

@@ -4,11 +4,21 @@ use crate::error::BttError;
 use lode_layout::{PmdkBlk, PmdkHeader, PmdkHeaderError, PmdkKind, PoolOffset};
 use lode_nvdimm::{BttInfo, BttVersion};
 use lode_pmem::{Fault, Medium};
+use uuid::Uuid;
+
+/// The UUIDs of a block pool of PMDK whose headers another layer has checked: they may be those of a pool set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PoolUuids {
+    /// That of the pool.
+    pub poolset: Uuid,
+    /// That of its first part.
+    pub part: Uuid,
+}
 
 /// A block pool of PMDK.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pool {
-    pub(crate) header: PmdkHeader,
+    pub(crate) uuids: PoolUuids,
     pub(crate) descriptor: PmdkBlk,
 }
 
@@ -35,9 +45,22 @@ impl Pool {
         if header.shutdown.unwrap_or_default().was_open_on_modules() {
             return Err(BttError::OpenInCrash);
         }
-        let descriptor = *rest.first_chunk().unwrap_or(&[0; PmdkBlk::LEN]);
-        let descriptor =
-            PmdkBlk::decode(descriptor).map_err(|field| BttError::Pool(PmdkHeaderError::Field(field)))?;
-        Ok(Some(Pool { header, descriptor }))
+        let uuids = PoolUuids { poolset: header.poolset_uuid, part: header.uuid };
+        Pool::of_descriptor(uuids, *rest.first_chunk().unwrap_or(&[0; PmdkBlk::LEN])).map(Some)
+    }
+
+    /// Reads the pool on `medium` whose headers were checked.
+    ///
+    /// # Errors
+    /// Fails if the descriptor can't be read or used.
+    pub(crate) fn read<M: Medium>(medium: &M, uuids: PoolUuids) -> Result<Pool, BttError> {
+        let mut descriptor = [0; PmdkBlk::LEN];
+        medium.memory().reading(|memory| memory.read(PoolOffset::new(PmdkBlk::OFF), &mut descriptor))?;
+        Pool::of_descriptor(uuids, descriptor)
+    }
+
+    fn of_descriptor(uuids: PoolUuids, bytes: [u8; PmdkBlk::LEN]) -> Result<Pool, BttError> {
+        let damaged = |field| BttError::Pool(PmdkHeaderError::Field(field));
+        Ok(Pool { uuids, descriptor: PmdkBlk::decode(bytes).map_err(damaged)? })
     }
 }

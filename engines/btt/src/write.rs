@@ -357,7 +357,7 @@ mod test {
         let machine = Machine { cpu: Cpu::X86, durability: Durability::Line };
         let medium = Arc::new(SimMedium::new(BttSubject::SMALL.size(), machine).unwrap());
         BttSubject::SMALL.format(Arc::clone(&medium)).unwrap();
-        let table = open::open(&medium).unwrap();
+        let table = open::open(&medium, None).unwrap();
         let (arena, lba) = table.locate(0).unwrap();
         // A memory that ends before the flog does.
         let short = SimMedium::new(align_down(arena.flog_at(0).get(), BLOCK), machine).unwrap();

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 /// that has some.
 pub(crate) fn check(part: &LockedPart, is_new: bool, sysfs: &Sysfs) -> Result<(), PmdkError> {
     let path = part.path();
-    let metadata = part.file().metadata().map_err(PmdkError::io("fstat", path))?;
+    let metadata = part.file().metadata().map_err(PmdkError::io("stat", path))?;
     let backing = match metadata.file_type().is_char_device() {
         true => ProgramBacking::of_node(sysfs, metadata.rdev()),
         false => ProgramBacking::of_file(sysfs, metadata.dev()),
@@ -63,7 +63,7 @@ mod test {
             fs::write(region.join(name), format!("{text}\n")).unwrap();
         }
         let sysfs = Sysfs::at(root.path());
-        let part = LockedPart::open(node, PmdkAccess::ReadOnly).unwrap();
+        let part = LockedPart::open(node, PmdkAccess::ReadOnly, None).unwrap();
         check(&part, false, &sysfs).unwrap();
         fs::write(region.join("badblocks"), "8 1\n").unwrap();
         let error = check(&part, false, &sysfs).unwrap_err();

@@ -2,60 +2,82 @@
 
 use crate::error::{ChainFault, PmdkError};
 use crate::locked_part::LockedPart;
-use lode_layout::{PmdkKind, PmdkPartHeader};
-use std::path::PathBuf;
+use lode_layout::{PmdkHeaderError, PmdkKind, PmdkPartHeader};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use uuid::Uuid;
 
 /// The headers of a replica, each with the path of its part.
 pub(crate) type Headers = Vec<(PathBuf, PmdkPartHeader)>;
+/// The bytes where the parts of a replica have headers, each with the path of its part.
+pub(crate) type Starts = Vec<(PathBuf, Box<[u8; PmdkPartHeader::LEN]>)>;
 
-/// Reads the headers of a replica of a pool of `kind`.
-pub(crate) fn read_headers(parts: &[Arc<LockedPart>], kind: PmdkKind) -> Result<Headers, PmdkError> {
-    parts.iter().map(|part| Ok((part.path().to_owned(), read_header(part, kind)?))).collect()
+/// Reads the headers of these parts.
+pub(crate) fn read_starts(parts: &[Arc<LockedPart>]) -> Result<Starts, PmdkError> {
+    parts.iter().map(|part| Ok((part.path().to_owned(), Box::new(part.read_header()?)))).collect()
 }
 
-/// Reads the header of a part of a pool of `kind`.
-pub(crate) fn read_header(part: &LockedPart, kind: PmdkKind) -> Result<PmdkPartHeader, PmdkError> {
-    let (path, bytes) = (part.path().to_owned(), part.read_header()?);
+/// Decodes the header of a part of a pool of `kind`.
+pub(crate) fn decode(
+    path: &Path,
+    bytes: &[u8; PmdkPartHeader::LEN],
+    kind: PmdkKind,
+) -> Result<PmdkPartHeader, PmdkError> {
+    let path = || path.to_owned();
+    // A file of zeros, or of anything else.
+    if PmdkPartHeader::major_in(bytes) == 0 && !PmdkPartHeader::is_unsigned(bytes) {
+        let error = PmdkHeaderError::Version { major: 0, known: kind.major() };
+        return Err(PmdkError::Header { path: path(), error });
+    }
     // The kind first: the other checks depend on it.
-    if let Some(found) = PmdkKind::of_signature(&bytes)
+    if let Some(found) = PmdkKind::of_signature(bytes)
         && found != kind
     {
-        return Err(PmdkError::Kind { path, want: kind, found });
+        return Err(PmdkError::Kind { path: path(), want: kind, found });
     }
-    PmdkPartHeader::decode(&bytes).map_err(|error| PmdkError::Header { path, error })
+    PmdkPartHeader::decode(bytes).map_err(|error| PmdkError::Header { path: path(), error })
 }
 
-/// Checks that the headers are those of one pool, in the order of the set file. Each replica has at least one.
-pub(crate) fn check_chain(replicas: &[Headers], has_single_header: bool) -> Result<(), PmdkError> {
-    let firsts: Vec<&PmdkPartHeader> =
-        replicas.iter().filter_map(|headers| headers.first().map(|(_, header)| header)).collect();
-    let Some(master) = firsts.first() else { return Ok(()) };
-    for (index, headers) in replicas.iter().enumerate() {
-        let uuids: Vec<Uuid> = headers.iter().map(|(_, header)| header.uuid).collect();
-        for (nth, (path, header)) in headers.iter().enumerate() {
+/// Checks that the headers are those of one pool of `kind`, in the order of the set file: all of a part before the next one.
+/// Each replica has at least one. Returns the headers.
+pub(crate) fn check_headers(
+    replicas: &[Starts],
+    kind: PmdkKind,
+    has_single_header: bool,
+) -> Result<Vec<Headers>, PmdkError> {
+    let uuids = |starts: &Starts| starts.iter().map(|(_, bytes)| PmdkPartHeader::uuid_in(bytes)).collect();
+    let uuids: Vec<Vec<Uuid>> = replicas.iter().map(uuids).collect();
+    let firsts: Vec<Uuid> = uuids.iter().filter_map(|uuids| uuids.first().copied()).collect();
+    let mut all: Vec<Headers> = Vec::new();
+    for (index, (starts, uuids)) in replicas.iter().zip(&uuids).enumerate() {
+        let mut headers: Headers = Vec::new();
+        for (nth, (path, bytes)) in starts.iter().enumerate() {
+            let header = decode(path, bytes, kind)?;
             let refused = |fault| Err(PmdkError::Chain { path: path.clone(), fault });
+            let (_, first) = headers.first().unwrap_or(&(PathBuf::new(), header)).clone();
+            let master = all.first().and_then(|headers| headers.first()).map_or(first, |(_, header)| *header);
             if header.poolset_uuid != master.poolset_uuid {
                 return refused(ChainFault::PoolSet);
             }
-            if neighbours(&uuids, nth) != (header.prev_part, header.next_part) {
+            if neighbours(uuids, nth) != (header.prev_part, header.next_part) {
                 return refused(ChainFault::Part);
             }
-            if header.features != firsts[index].features {
+            if header.features != first.features {
                 return refused(ChainFault::Features);
             }
-            if firsts[index].features.has_single_header() != has_single_header {
-                return refused(ChainFault::SingleHeader { has_single_header: !has_single_header });
+            if first.features.has_single_header() != has_single_header {
+                return refused(ChainFault::SingleHeader { incompat: first.features.incompat });
             }
+            headers.push((path.clone(), header));
         }
-        let uuids: Vec<Uuid> = firsts.iter().map(|first| first.uuid).collect();
-        let (path, first) = &headers[0];
-        if neighbours(&uuids, index) != (first.prev_replica, first.next_replica) {
+        if let Some((path, first)) = headers.first()
+            && neighbours(&firsts, index) != (first.prev_replica, first.next_replica)
+        {
             return Err(PmdkError::Chain { path: path.clone(), fault: ChainFault::Replica });
         }
+        all.push(headers);
     }
-    Ok(())
+    Ok(all)
 }
 
 /// Returns the elements before and after the one at `index`, in a circle.
@@ -91,8 +113,18 @@ mod test {
         counts.iter().enumerate().map(replica).collect()
     }
 
+    /// Checks the headers as they are stored.
+    fn check(replicas: &[Headers], has_single_header: bool) -> Result<(), PmdkError> {
+        let start = |(path, header): &(PathBuf, PmdkPartHeader)| (path.clone(), Box::new(header.encode()));
+        let starts: Vec<Starts> =
+            replicas.iter().map(|headers| headers.iter().map(start).collect()).collect();
+        let found = check_headers(&starts, PmdkKind::Objects, has_single_header)?;
+        assert_eq!(found, replicas);
+        Ok(())
+    }
+
     fn fault(replicas: &[Headers]) -> (String, ChainFault) {
-        match check_chain(replicas, false).unwrap_err() {
+        match check(replicas, false).unwrap_err() {
             PmdkError::Chain { path, fault } => (path.display().to_string(), fault),
             other => panic!("{other}"),
         }
@@ -101,9 +133,9 @@ mod test {
     #[test]
     fn sound_chains_pass() {
         for counts in [&[1][..], &[2], &[3, 1], &[2, 3, 1]] {
-            check_chain(&sound(counts), false).unwrap();
+            check(&sound(counts), false).unwrap();
         }
-        check_chain(&[], false).unwrap();
+        check(&[], false).unwrap();
     }
 
     #[test]
@@ -140,7 +172,7 @@ mod test {
         let mut replicas = sound(&[2, 2]);
         replicas.swap(0, 1);
         // Two replicas are each other's neighbours in any order.
-        check_chain(&replicas, false).unwrap();
+        check(&replicas, false).unwrap();
         let mut replicas = sound(&[2, 2, 2]);
         replicas.swap(0, 1);
         assert_eq!(fault(&replicas).1, ChainFault::Replica);
@@ -151,8 +183,32 @@ mod test {
 
     #[test]
     fn option_and_feature_agree() {
-        let error = check_chain(&sound(&[1]), true).unwrap_err();
-        let want = ChainFault::SingleHeader { has_single_header: false };
+        let error = check(&sound(&[1]), true).unwrap_err();
+        let want = ChainFault::SingleHeader { incompat: PmdkFeatures::DEFAULT.incompat };
         assert!(matches!(error, PmdkError::Chain { fault, .. } if fault == want), "{error}");
+    }
+
+    /// As PMDK: all rules of a part before those of the next one, and the links are compared with what is there.
+    #[test]
+    fn first_damaged_part_is_told() {
+        let sound: Vec<Headers> = sound(&[3]);
+        let start = |(path, header): &(PathBuf, PmdkPartHeader)| (path.clone(), Box::new(header.encode()));
+        let mut starts: Starts = sound[0].iter().map(start).collect();
+        starts[2].1[0] = b'X';
+        let check = |starts: &Starts| {
+            check_headers(std::slice::from_ref(starts), PmdkKind::Objects, false).unwrap_err()
+        };
+        let error = check(&starts);
+        assert!(error.to_string().starts_with("wrong pool type: \"XMEMOBJ\"; /0.2"), "{error}");
+        starts[1].1[0x28] ^= 1;
+        let error = check(&starts);
+        assert!(error.to_string().starts_with("wrong part UUID: "), "{error}");
+        assert!(error.to_string().ends_with("/0.0"), "{error}");
+        starts[0].1[8..12].fill(0);
+        let error = check(&starts);
+        assert!(error.to_string().starts_with("invalid major version (0); /0.0"), "{error}");
+        starts[0].1.fill(0);
+        let error = check(&starts);
+        assert!(error.to_string().starts_with("invalid major version (0); /0.0"), "{error}");
     }
 }

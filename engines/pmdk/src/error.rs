@@ -7,12 +7,13 @@ use rustix::io::Errno;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The reason why a pool of PMDK could not be made, opened or closed. Each names the file that it is about.
+/// The reason why a pool of PMDK could not be made, opened or closed. Each names the file that it is about, and begins with PMDK's
+/// words where PMDK has some: programs look for them.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PmdkError {
     /// The kernel refused a call.
-    #[error("{}: {op}: {}", .path.display(), io::Error::from_raw_os_error(*.errno))]
+    #[error("{op} \"{}\": {}", .path.display(), io::Error::from_raw_os_error(*.errno))]
     Io {
         /// The system call.
         op: &'static str,
@@ -21,8 +22,29 @@ pub enum PmdkError {
         /// The error number.
         errno: i32,
     },
+    /// The space of a part can't be allocated.
+    #[error(
+        "posix_fallocate \"{}\", {size}: {}; choose a smaller size, or free space", .path.display(),
+        io::Error::from_raw_os_error(*.errno)
+    )]
+    Allocate {
+        /// The part.
+        path: PathBuf,
+        /// Its bytes.
+        size: u64,
+        /// The error number.
+        errno: i32,
+    },
+    /// No file can have so many bytes.
+    #[error("invalid size ({size}) for os_off_t: {}; choose a smaller one", .path.display())]
+    InvalidSize {
+        /// The part.
+        path: PathBuf,
+        /// Its bytes.
+        size: u64,
+    },
     /// The text of the set file breaks a rule.
-    #[error("{}: {error}", .path.display())]
+    #[error("{}", .error.of_file(.path))]
     SetFile {
         /// The set file.
         path: PathBuf,
@@ -31,7 +53,7 @@ pub enum PmdkError {
         error: SetFileError,
     },
     /// The set file is sound, and describes no pool that can be.
-    #[error("{}: {error}", .path.display())]
+    #[error("{error}; the pool set is {}", .path.display())]
     Set {
         /// The set file.
         path: PathBuf,
@@ -51,7 +73,7 @@ pub enum PmdkError {
         holder: Option<LockHolder>,
     },
     /// The header of a part can't be used.
-    #[error("{}: {}: {error}", .path.display(), pmdk_words(.error))]
+    #[error("{}; {}: {error}", pmdk_words(.error), .path.display())]
     Header {
         /// The part.
         path: PathBuf,
@@ -61,8 +83,8 @@ pub enum PmdkError {
     },
     /// The pool belongs to another library.
     #[error(
-        "{}: wrong pool type: \"{}\", the pool is to be \"{}\"; open it with the library of its type", .path.display(),
-        word(*.found), word(*.want)
+        "wrong pool type: \"{}\"; {} is to be a pool of type {}: open it with the library of its type", word(*.found),
+        .path.display(), word(*.want)
     )]
     Kind {
         /// The part.
@@ -73,7 +95,7 @@ pub enum PmdkError {
         found: PmdkKind,
     },
     /// The headers of the parts do not fit together.
-    #[error("{}: {fault}", .path.display())]
+    #[error("{fault}; the part is {}", .path.display())]
     Chain {
         /// The first part that does not fit.
         path: PathBuf,
@@ -94,7 +116,9 @@ pub enum PmdkError {
         found: u64,
     },
     /// The part is too small for any pool.
-    #[error("{}: size {found} smaller than {min}, the least that a part can have; give it a larger size", .path.display())]
+    #[error(
+        "size {found} smaller than {min}, the least that a part can have: {} is none; give it a larger size", .path.display()
+    )]
     PartTooSmall {
         /// The part.
         path: PathBuf,
@@ -105,7 +129,7 @@ pub enum PmdkError {
     },
     /// The pool is too small for its kind.
     #[error(
-        "{}: net pool size {found} smaller than {min}, the least for this kind of pool; make it larger, or add parts",
+        "net pool size {found} smaller than {min}, the least for this kind of pool: {}; make it larger, or add parts",
         .path.display()
     )]
     TooSmall {
@@ -116,11 +140,52 @@ pub enum PmdkError {
         /// The least size.
         min: u64,
     },
-    /// The part is neither a regular file nor a device-DAX node.
-    #[error("{}: neither an ordinary file nor a device-DAX node; give one of these", .path.display())]
-    NotAFile {
+    /// A new pool would reserve fewer bytes than its kind needs.
+    #[error(
+        "reservation pool size {found} smaller than {min}, the least for this kind of pool: {}; choose a larger one",
+        .path.display()
+    )]
+    ReservedTooLittle {
+        /// The set file or file.
+        path: PathBuf,
+        /// The bytes that are reserved.
+        found: u64,
+        /// The least size.
+        min: u64,
+    },
+    /// The file that is to become a pool is too small for its kind.
+    #[error(
+        "file is not a poolset file and its size ({found}) is smaller than {min}: {}; give it that size", .path.display()
+    )]
+    FileTooSmall {
+        /// The file.
+        path: PathBuf,
+        /// Its size in bytes.
+        found: u64,
+        /// The least size.
+        min: u64,
+    },
+    /// The path names a character device that is no device-DAX node.
+    #[error("{} is not device DAX; a pool is a file, or a device-DAX node", .path.display())]
+    NotDax {
         /// The path.
         path: PathBuf,
+    },
+    /// The path names a folder.
+    #[error("stat \"{}\": negative size: it is a folder; name a file in it", .path.display())]
+    Folder {
+        /// The path.
+        path: PathBuf,
+    },
+    /// The path names a file of a kind that holds no pool.
+    #[error(
+        "file type 0{:o} not supported: {}; a pool is a file, or a device-DAX node", .mode & 0o170_000, .path.display()
+    )]
+    FileType {
+        /// The path.
+        path: PathBuf,
+        /// The mode of the file.
+        mode: u32,
     },
     /// A new pool was to be made where something is.
     #[error("file {} already exists; choose another name, or remove it", .path.display())]
@@ -130,8 +195,8 @@ pub enum PmdkError {
     },
     /// A new pool was to be made of a part that is in use.
     #[error(
-        "{}: Non-empty file detected: the first 4096 bytes of a part of a new pool must be zeros; choose another file, or \
-         remove it", .path.display()
+        "Non-empty file detected: {}: the first 4096 bytes of a part of a new pool must be zeros; clear them, or choose \
+         another file", .path.display()
     )]
     NotEmpty {
         /// The part.
@@ -151,8 +216,8 @@ pub enum PmdkError {
     },
     /// Memory of a part is lost.
     #[error(
-        "{}: pool set contains bad blocks and cannot be {}: {count} ranges are lost, the first at byte {first}; restore the \
-         part from a backup or a replica", .path.display(), if *.is_new { "created" } else { "opened" }
+        "pool set contains bad blocks and cannot be {}; {}: {count} ranges are lost, the first at byte {first}; restore the \
+         part from a backup or a replica", words_of_bad_blocks(*.is_new), .path.display()
     )]
     BadBlocks {
         /// The part.
@@ -166,7 +231,8 @@ pub enum PmdkError {
     },
     /// PMDK was stopped while it repaired bad blocks.
     #[error(
-        "a bad block recovery file exists: {}; run 'pmempool sync --bad-blocks' to finish the repair", .path.display()
+        "error: a bad block recovery file exists, run 'pmempool sync --bad-blocks' utility to try to recover the pool; the \
+         file is {}", .path.display()
     )]
     RecoveryFile {
         /// The file.
@@ -174,8 +240,8 @@ pub enum PmdkError {
     },
     /// The modules lost power with stores in flight while the pool was open, or the pool was moved while it was open.
     #[error(
-        "{}: an ADR failure was detected, the pool might be corrupted: it was open when its modules lost power with stores in \
-         flight, or was moved to other modules; run 'pmempool check --repair', or restore it from a replica", .path.display()
+        "an ADR failure was detected, the pool might be corrupted: {} was open when its modules lost power with stores in \
+         flight, or was moved to other modules; run 'pmempool check --repair', or restore it from a copy", .path.display()
     )]
     UnsafeShutdown {
         /// The first part of the replica.
@@ -215,6 +281,11 @@ pub enum SetError {
     /// The set has replicas, and pools of this kind have none.
     #[error("replication not supported: only pools of objects have replicas; remove the REPLICA lines")]
     Replication,
+    /// The pool has replicas, and pools of this kind have none.
+    #[error(
+        "replicas not supported: Operation not supported; only pools of objects have replicas, open it with the program that made it"
+    )]
+    Replicas,
     /// The option NOHDRS.
     #[error("the NOHDRS poolset option is not supported for local poolsets; remove it")]
     NoHeaders,
@@ -230,11 +301,10 @@ pub enum SetError {
     )]
     DirectoryHeaders,
     /// A file that is named twice, perhaps by two paths.
-    #[error("{} is a part twice: each part must be a file of its own", .0.display())]
+    #[error(
+        "flock \"{}\": Resource temporarily unavailable: it is a part twice, and each part must be a file of its own", .0.display()
+    )]
     PartTwice(PathBuf),
-    /// A part that is the set file itself, or another set file.
-    #[error("{} is a set file; a part must be a file of data", .0.display())]
-    PartIsSet(PathBuf),
     /// Device-DAX nodes and files in one replica.
     #[error("either all the parts must be Device DAX or none; put nodes and files into separate replicas")]
     DevicesMixed,
@@ -245,15 +315,13 @@ pub enum SetError {
     #[error("cannot determine size of a part: {}: AUTO is for device-DAX nodes; write the size of the file", .0.display())]
     AutoSize(PathBuf),
     /// The folders of the set hold no part.
-    #[error("no parts in replicas: no file NNNNNN.pmem is in {}", .0.display())]
+    #[error("no parts in replicas: No such file or directory; no file NNNNNN.pmem is in {}", .0.display())]
     Empty(PathBuf),
     /// A file in a folder whose name is that of a part, and has no number.
     #[error("{} has the name of a part without its number: NNNNNN.pmem; rename it, or move it away", .0.display())]
     OddName(PathBuf),
-    /// Several device-DAX nodes that are to be read.
-    #[error(
-        "device dax cannot be mapped privately: a replica of several nodes can only be opened for writing, not for reading"
-    )]
+    /// Device-DAX nodes of which no private view can be made.
+    #[error("device dax cannot be mapped privately; open the pool for writing, or copy it to a file")]
     PrivateDevices,
     /// A part in the middle is missing.
     #[error("part {index} is missing in {}; restore it", .directory.display())]
@@ -265,7 +333,7 @@ pub enum SetError {
     },
     /// The parts of a folder have become larger than the set file reserves.
     #[error(
-        "address space reservation too small: {need} bytes of parts, {reserved} in the set file; write a larger size there"
+        "pool mapping failed - address space reservation too small: {need} bytes of parts, {reserved} in the set file; write a larger size there"
     )]
     Reservation {
         /// Bytes of all parts.
@@ -304,26 +372,42 @@ pub enum ChainFault {
     Features,
     /// SINGLEHDR in the set file, and not in the pool, or the other way round.
     #[error(
-        "poolset file options do not match incompat feature flags: the pool was made {} OPTION SINGLEHDR; \
-         change the set file so",
-        if *.has_single_header { "with" } else { "without" }
+        "poolset file options ({}) do not match incompat feature flags ({incompat:#x}): the pool was made {} OPTION \
+         SINGLEHDR; change the set file so",
+        u32::from(!has_single_header(*.incompat)), if has_single_header(*.incompat) { "with" } else { "without" }
     )]
     SingleHeader {
-        /// True if the pool has the feature.
-        has_single_header: bool,
+        /// The features of the pool.
+        incompat: u32,
     },
+}
+
+/// Returns true if the pool has one header a replica.
+fn has_single_header(incompat: u32) -> bool {
+    incompat & PmdkFeatures::SINGLE_HEADER != 0
+}
+
+/// Returns what PMDK advises where memory is lost.
+fn words_of_bad_blocks(is_new: bool) -> &'static str {
+    if is_new {
+        "created, run 'pmempool create --clear-bad-blocks' utility to clear bad blocks and create a pool"
+    } else {
+        "opened, run 'pmempool sync --bad-blocks' utility to try to recover the pool"
+    }
 }
 
 /// Returns PMDK's words for a header that can't be used: programs look for them.
 fn pmdk_words(error: &PmdkHeaderError) -> String {
     match error {
-        PmdkHeaderError::NotAPool { found: [0, 0, 0, 0, 0, 0, 0, 0] } => {
-            "invalid major version (0)".to_owned()
-        }
+        PmdkHeaderError::Version { major: 0, .. } => "invalid major version (0)".to_owned(),
         PmdkHeaderError::NotAPool { found: PmdkPartHeader::UNSIGNED } => {
             "the creation of the pool was interrupted; create it again".to_owned()
         }
-        PmdkHeaderError::NotAPool { found } => format!("wrong pool type: \"{}\"", found.escape_ascii()),
+        PmdkHeaderError::NotAPool { found } => {
+            // PMDK prints the bytes up to a zero.
+            let end = found.iter().position(|byte| *byte == 0).unwrap_or(found.len());
+            format!("wrong pool type: \"{}\"", String::from_utf8_lossy(&found[..end]))
+        }
         PmdkHeaderError::Version { major, known } => {
             format!("pool version {major} (library expects {known})")
         }
@@ -364,6 +448,13 @@ impl PmdkError {
         // Errors of the standard library alone have no number, such as a write of no bytes.
         let number = |error: io::Error| error.raw_os_error().unwrap_or(Errno::IO.raw_os_error());
         move |error| PmdkError::Io { op, path: path.to_owned(), errno: number(error) }
+    }
+
+    pub(crate) fn allocate(path: &Path, size: u64) -> impl Fn(io::Error) -> PmdkError {
+        move |error| {
+            let errno = error.raw_os_error().unwrap_or(Errno::IO.raw_os_error());
+            PmdkError::Allocate { path: path.to_owned(), size, errno }
+        }
     }
 
     pub(crate) fn errno(op: &'static str, path: &Path) -> impl Fn(Errno) -> PmdkError {

@@ -1,14 +1,14 @@
 //! A pool as its parts are, looked at without opening it: damage is part of the answer.
 
-use crate::chain::check_chain;
+use crate::chain::{Starts, check_headers};
 use crate::error::{PmdkError, SetError};
-use crate::locked_part::read_at;
-use crate::pool::{check_set, size_min};
+use crate::file_kind::FileKind;
 use crate::pool_set::{PoolSet, Replica};
-use lode_layout::{BLOCK, PmdkKind, PmdkPartHeader};
-use lode_pmem::Sysfs;
+use crate::set_size::size_min;
+use lode_layout::{BLOCK, PmdkKind, PmdkPartHeader, PoolOffset};
+use lode_pmem::{Mapping, Medium, Sysfs};
 use std::fs::File;
-use std::os::unix::fs::FileTypeExt;
+use std::os::unix::fs::{FileExt, FileTypeExt};
 use std::path::{Path, PathBuf};
 
 /// A pool that was looked at. Nothing was locked, so it may be in use.
@@ -47,29 +47,36 @@ impl Inspection {
     pub fn read(path: &Path, sysfs: &Sysfs) -> Result<Inspection, PmdkError> {
         let set = PoolSet::read(path, sysfs)?;
         let (mut kind, mut descriptor) = (None, None);
-        let mut parts = Vec::new();
+        let mut parts: Vec<InspectedPart> = Vec::new();
+        let mut starts: Vec<Starts> = Vec::new();
         for (replica, of) in set.replicas.iter().enumerate() {
+            let mut of_replica = Starts::new();
             for (nth, part) in of.parts.iter().enumerate() {
-                let has_header = nth < set.header_count(of);
-                let mut inspected =
-                    InspectedPart { replica, path: part.path.clone(), size: None, header: None, fault: None };
-                match inspected.look(has_header) {
-                    Ok(Some(first)) if parts.is_empty() => {
-                        (kind, descriptor) = (first.kind, Some(first.descriptor))
+                let path = part.path.clone();
+                let mut inspected = InspectedPart { replica, path, size: None, header: None, fault: None };
+                match inspected.look(nth < set.header_count(of)) {
+                    Ok(Some(start)) => {
+                        if parts.is_empty() {
+                            kind = PmdkKind::of_signature(&*start.header);
+                            descriptor = Some(start.descriptor);
+                        }
+                        of_replica.push((part.path.clone(), start.header));
                     }
-                    Ok(_) => {}
+                    Ok(None) => {}
                     Err(error) => inspected.fault = Some(error),
                 }
                 if let (None, Some(found)) = (&inspected.fault, inspected.size)
                     && found != part.size
                 {
-                    inspected.fault =
-                        Some(PmdkError::PartSize { path: part.path.clone(), want: part.size, found });
+                    let path = part.path.clone();
+                    inspected.fault = Some(PmdkError::PartSize { path, want: part.size, found });
                 }
                 parts.push(inspected);
             }
+            starts.push(of_replica);
         }
-        let fault = fault(&set, kind, &parts);
+        let is_sound = parts.iter().all(|part| part.fault.is_none());
+        let fault = kind.filter(|_| is_sound).and_then(|kind| fault(&set, kind, &starts));
         Ok(Inspection { set, kind, parts, fault, descriptor })
     }
 
@@ -127,9 +134,9 @@ impl Inspection {
     }
 }
 
-/// What a part with a header begins with.
+/// The first bytes of a part with a header.
 struct Start {
-    kind: Option<PmdkKind>,
+    header: Box<[u8; PmdkPartHeader::LEN]>,
     descriptor: [u8; BLOCK as usize],
 }
 
@@ -137,43 +144,59 @@ impl InspectedPart {
     /// Reads size and header.
     fn look(&mut self, has_header: bool) -> Result<Option<Start>, PmdkError> {
         let path = self.path.clone();
-        let metadata = path.metadata().map_err(PmdkError::io("open", &path))?;
-        let kind = metadata.file_type();
         // Looked at before it is opened: the open of a pipe waits.
-        if !kind.is_file() && !kind.is_char_device() {
-            return Err(PmdkError::NotAFile { path });
-        }
+        let kind = FileKind::find(&path)?;
         let file = File::open(&path).map_err(PmdkError::io("open", &path))?;
-        self.size = kind.is_file().then(|| metadata.len());
+        let metadata = file.metadata().map_err(PmdkError::io("fstat", &path))?;
+        self.size = (kind == FileKind::File).then_some(metadata.len());
         if !has_header {
             return Ok(None);
         }
-        let bytes: [u8; PmdkPartHeader::LEN] = read_at(&file, &path, 0)?;
-        let start = Start { kind: PmdkKind::of_signature(&bytes), descriptor: read_at(&file, &path, BLOCK)? };
-        match PmdkPartHeader::decode(&bytes) {
-            Ok(header) => self.header = Some(header),
-            Err(error) => self.fault = Some(PmdkError::Header { path, error }),
+        let header: [u8; PmdkPartHeader::LEN] = read_at(&file, &path, 0)?;
+        match PmdkPartHeader::decode(&header) {
+            Ok(decoded) => self.header = Some(decoded),
+            Err(error) => self.fault = Some(PmdkError::Header { path: path.clone(), error }),
         }
-        Ok(Some(start))
+        Ok(Some(Start { header: Box::new(header), descriptor: read_at(&file, &path, BLOCK)? }))
     }
 }
 
-/// Returns the first fault between parts without a fault of their own.
-fn fault(set: &PoolSet, kind: Option<PmdkKind>, parts: &[InspectedPart]) -> Option<PmdkError> {
-    let kind = kind.filter(|_| parts.iter().all(|part| part.fault.is_none()))?;
-    let headers = |replica: usize| {
-        let of = parts.iter().filter(move |part| part.replica == replica);
-        of.filter_map(|part| Some((part.path.clone(), part.header?))).collect()
-    };
-    let headers: Vec<Vec<_>> = (0..set.replicas.len()).map(headers).collect();
-    if let Some(empty) = headers.iter().position(Vec::is_empty) {
+/// Returns the first fault between parts without a fault of their own, whose headers are these, by replica.
+fn fault(set: &PoolSet, kind: PmdkKind, starts: &[Starts]) -> Option<PmdkError> {
+    if let Some(empty) = starts.iter().position(Vec::is_empty) {
         let directory = set.replicas[empty].directories().next().unwrap_or(&set.path);
         return Some(PmdkError::set(&set.path)(SetError::Empty(directory.to_owned())));
     }
-    let other = headers.iter().flatten().find(|(_, header)| header.kind != kind);
-    if let Some((path, header)) = other {
-        return Some(PmdkError::Kind { path: path.clone(), want: kind, found: header.kind });
+    if starts.len() > 1 && kind != PmdkKind::Objects {
+        return Some(PmdkError::set(&set.path)(SetError::Replicas));
     }
-    let checked = check_set(set, kind).and_then(|()| set.check_sizes(size_min(kind)));
-    checked.and_then(|_| check_chain(&headers, set.has_single_header)).err()
+    let (found, min) = match set.check_reserved() {
+        Ok(found) => (found, size_min(kind)),
+        Err(error) => return Some(error),
+    };
+    if found < min {
+        return Some(PmdkError::TooSmall { path: set.path.clone(), found, min });
+    }
+    check_headers(starts, kind, set.has_single_header).err()
+}
+
+/// Reads `N` bytes at an offset of a file or device-DAX node, as far as there are so many; the rest are zeros.
+fn read_at<const N: usize>(file: &File, path: &Path, off: u64) -> Result<[u8; N], PmdkError> {
+    let mut bytes = [0; N];
+    let metadata = file.metadata().map_err(PmdkError::io("fstat", path))?;
+    if metadata.file_type().is_char_device() {
+        let file = file.try_clone().map_err(PmdkError::io("dup", path))?;
+        let view = Mapping::options().private_view().map_file(file, path)?;
+        let read = view.memory().reading(|memory| memory.read(PoolOffset::new(off), &mut bytes));
+        read.map_err(PmdkError::memory(path))?;
+        return Ok(bytes);
+    }
+    let mut done = 0;
+    while done < N {
+        match file.read_at(&mut bytes[done..], off + done as u64).map_err(PmdkError::io("read", path))? {
+            0 => break,
+            count => done += count,
+        }
+    }
+    Ok(bytes)
 }

@@ -10,7 +10,8 @@
 //! ```
 //!
 //! It does: read set files, and headers in PMDK's order of checks; make all parts of a pool or none; lock parts as PMDK does;
-//! map them back to back; keep the shutdown state; look for bad blocks; copy what is made durable to local replicas. It does
+//! map them back to back; keep the shutdown state; look for bad blocks; copy what is made durable to local replicas; read the text of
+//! settings. It does
 //! not: know the content of a pool, need libndctl, let a pool grow, start a thread, or print. Replicas on other machines are
 //! refused by name.
 //!
@@ -20,8 +21,8 @@
 //! 2. Each part is opened and locked. If the creation of the pool was interrupted after its first part existed, the others are
 //!    completed now: the head of `create.rs` has the table.
 //! 3. The headers are read and compared: kind, format, features, checksum, machine, then the links between parts and replicas.
-//! 4. Lost memory is looked for, if the pool asks for it. Each replica is mapped.
-//! 5. The shutdown state is compared with the modules, and the mark of an open pool is stored and drained.
+//! 4. Lost memory is looked for, if the pool asks for it. The shutdown state is compared with the modules.
+//! 5. Each replica is mapped, and the mark of an open pool is stored and drained.
 //!
 //! # Cost
 //!
@@ -31,11 +32,18 @@
 mod bad_blocks;
 mod chain;
 mod create;
+mod ctl_text;
 mod error;
+mod feature_change;
+mod file_kind;
 mod inspection;
 mod locked_part;
+mod part_content;
+mod part_node;
+mod plan;
 mod pool;
 mod pool_medium;
+mod pool_parts;
 mod pool_set;
 mod seen;
 mod set_file;
@@ -43,15 +51,21 @@ mod set_size;
 mod shutdown_state;
 mod staged_part;
 mod stops;
+mod unchecked_pool;
 
-pub use create::CreateOptions;
+pub use create::NewParts;
+pub use ctl_text::{CTL_FILE_LEN_MAX, CtlQuery, CtlTextError, ctl_queries, ctl_text_of_file, ctl_words};
 pub use error::{ChainFault, PmdkError, SetError};
+pub use feature_change::{FeatureError, PmdkFeature};
 pub use inspection::{InspectedPart, Inspection};
 pub use locked_part::PmdkAccess;
-pub use pool::{OpenOptions, PmdkPool};
+pub use plan::CreateOptions;
+pub use pool::PmdkPool;
 pub use pool_medium::PoolMedium;
+pub use pool_parts::{OpenOptions, PoolParts, store_shutdown_state};
 pub use pool_set::{Part, PoolSet, Replica};
 pub use set_file::{SetFault, SetFile, SetFileError, SetPart};
 pub use set_size::parse_size;
 #[cfg(feature = "explore")]
 pub use stops::{NameChange, stopping_after, take_name_changes};
+pub use unchecked_pool::UncheckedPool;

@@ -1,13 +1,16 @@
 //! An open part, with the lock that PMDK takes.
 
 use crate::error::PmdkError;
-use lode_layout::{Durability, PmdkPartHeader, PoolOffset};
-use lode_pmem::{FaultScope, LockHolder, Mapping, Medium, PmemError};
+use crate::file_kind::FileKind;
+use crate::pool_set::Part;
+use crate::set_size::PART_SIZE_MIN;
+use lode_layout::PmdkPartHeader;
+use lode_pmem::{ByAddress, LockHolder, allocate};
 use rustix::fs::{FlockOperation, flock, fstat};
 use rustix::io::{Errno, retry_on_intr};
 use std::fs::File;
 use std::os::fd::AsFd;
-use std::os::unix::fs::{FileExt, FileTypeExt};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process;
 
@@ -29,31 +32,73 @@ pub enum PmdkAccess {
 pub(crate) struct LockedPart {
     path: PathBuf,
     file: File,
-    locked_by: u32,
+    /// The process that unlocks it at the end; `None` if its mapping does.
+    unlocked_by: Option<u32>,
+    /// Set for a part of a program of PMDK, in which no signal handler is installed; its instructions.
+    program: Option<ByAddress>,
 }
 
 impl LockedPart {
     /// Opens and locks a part.
-    pub(crate) fn open(path: &Path, access: PmdkAccess) -> Result<LockedPart, PmdkError> {
-        // Looked at before it is opened: the open of a pipe waits.
-        let kind = path.metadata().map_err(PmdkError::io("open", path))?.file_type();
-        if !kind.is_file() && !kind.is_char_device() {
-            return Err(PmdkError::NotAFile { path: path.to_owned() });
+    pub(crate) fn open(
+        path: &Path,
+        access: PmdkAccess,
+        program: Option<ByAddress>,
+    ) -> Result<LockedPart, PmdkError> {
+        // As with PMDK, a private view is of a file that could be written.
+        let file = open(path, access != PmdkAccess::ReadOnly)?;
+        LockedPart::lock(file, path, access, program)
+    }
+
+    /// Opens and locks a file that is only read, such as a set file, and which no other handle may use meanwhile.
+    pub(crate) fn look(path: &Path, access: PmdkAccess) -> Result<LockedPart, PmdkError> {
+        LockedPart::lock(open(path, false)?, path, access, None)
+    }
+
+    /// Opens and locks a part of a set, and compares its size. For a new pool the space of a file is allocated.
+    pub(crate) fn of_set(
+        part: &Part,
+        access: PmdkAccess,
+        program: Option<ByAddress>,
+        is_new: bool,
+    ) -> Result<LockedPart, PmdkError> {
+        let lock = LockedPart::open(&part.path, access, program)?;
+        lock.check_size(part, is_new)?;
+        Ok(lock)
+    }
+
+    fn check_size(&self, part: &Part, is_new: bool) -> Result<(), PmdkError> {
+        let found = match part.device_align {
+            Some(_) => part.size,
+            None => self.file.metadata().map_err(PmdkError::io("stat", &self.path))?.len(),
+        };
+        let path = || self.path.clone();
+        if found < PART_SIZE_MIN {
+            return Err(PmdkError::PartTooSmall { path: path(), found, min: PART_SIZE_MIN });
         }
-        let is_written = access == PmdkAccess::ReadWrite;
-        let file = File::options().read(true).write(is_written).open(path);
-        LockedPart::lock(file.map_err(PmdkError::io("open", path))?, path, access)
+        if is_new && part.device_align.is_none() {
+            allocate(&self.file, 0, found).map_err(PmdkError::allocate(&self.path, found))?;
+        }
+        if found != part.size {
+            return Err(PmdkError::PartSize { path: path(), want: part.size, found });
+        }
+        Ok(())
     }
 
     /// Locks an open file. Does not wait.
-    pub(crate) fn lock(file: File, path: &Path, access: PmdkAccess) -> Result<LockedPart, PmdkError> {
+    pub(crate) fn lock(
+        file: File,
+        path: &Path,
+        access: PmdkAccess,
+        program: Option<ByAddress>,
+    ) -> Result<LockedPart, PmdkError> {
         let operation = match access {
             PmdkAccess::ReadOnly => FlockOperation::NonBlockingLockShared,
             PmdkAccess::ReadWrite | PmdkAccess::CopyOnWrite => FlockOperation::NonBlockingLockExclusive,
         };
         let path = path.to_owned();
         match flock(&file, operation) {
-            Ok(()) => Ok(LockedPart { path, file, locked_by: process::id() }),
+            Ok(()) => Ok(LockedPart { path, file, unlocked_by: Some(process::id()), program }),
             Err(Errno::WOULDBLOCK) => {
                 let holder = fstat(&file).ok().and_then(|stat| LockHolder::find(stat.st_dev, stat.st_ino));
                 Err(PmdkError::InUse { path, holder })
@@ -62,8 +107,17 @@ impl LockedPart {
         }
     }
 
+    /// Closes the file, and leaves the lock to a mapping of it.
+    pub(crate) fn leave_lock(mut self) {
+        self.unlocked_by = None;
+    }
+
     pub(crate) fn path(&self) -> &Path {
         &self.path
+    }
+
+    pub(crate) fn program(&self) -> Option<ByAddress> {
+        self.program
     }
 
     pub(crate) fn file(&self) -> &File {
@@ -77,65 +131,48 @@ impl LockedPart {
 
     /// Reads the first 4096 bytes, as far as there are so many.
     pub(crate) fn read_header(&self) -> Result<[u8; PmdkPartHeader::LEN], PmdkError> {
-        read_at(&self.file, &self.path, 0)
+        let mut bytes = [0; PmdkPartHeader::LEN];
+        if self.is_node()? {
+            self.read_node(0, &mut bytes)?;
+            return Ok(bytes);
+        }
+        let mut done = 0;
+        while done < bytes.len() {
+            let read = self.file.read_at(&mut bytes[done..], done as u64);
+            match read.map_err(PmdkError::io("read", &self.path))? {
+                0 => break,
+                count => done += count,
+            }
+        }
+        Ok(bytes)
     }
 
     /// Writes bytes into the header, durably.
     pub(crate) fn write_header(&self, at: u64, bytes: &[u8]) -> Result<(), PmdkError> {
-        if is_device(&self.file, &self.path)? {
-            let options = Mapping::options();
-            let medium = match options.clone().map_file(self.duplicate()?, &self.path) {
-                Err(PmemError::Volatile { .. }) => {
-                    options.durability(Durability::None).map_file(self.duplicate()?, &self.path)
-                }
-                mapped => mapped,
-            }?;
-            let stored = FaultScope::run(|| {
-                medium.store(PoolOffset::new(at), bytes);
-                medium.flush(PoolOffset::new(at), bytes.len() as u64);
-            });
-            stored.map_err(PmdkError::memory(&self.path))?;
-            // ORDER: the bytes before the caller's next step. Stop here: the header is as before, or has any of them.
-            return medium.drain().map_err(PmdkError::drain(&self.path));
+        if self.is_node()? {
+            return self.write_node(at, bytes);
         }
         self.file.write_all_at(bytes, at).map_err(PmdkError::io("write", &self.path))?;
-        // ORDER: as above.
+        // ORDER: the bytes before the caller's next step. Stop here: the header is as before, or has any of them.
         retry_on_intr(|| rustix::fs::fsync(self.file.as_fd())).map_err(PmdkError::errno("fsync", &self.path))
     }
+}
+
+/// Opens a file or device-DAX node. Looked at before it is opened: the open of a pipe waits.
+fn open(path: &Path, is_written: bool) -> Result<File, PmdkError> {
+    if FileKind::find(path)? == FileKind::Directory {
+        return Err(PmdkError::Folder { path: path.to_owned() });
+    }
+    File::options().read(true).write(is_written).open(path).map_err(PmdkError::io("open", path))
 }
 
 impl Drop for LockedPart {
     /// Unlocks. Closing the file alone may not unlock at once: a process that another thread is just starting has
     /// descriptors of all our files until it runs its own program. The child of a fork unlocks nothing.
     fn drop(&mut self) {
-        if self.locked_by == process::id() {
+        if self.unlocked_by == Some(process::id()) {
             // If this fails, closing the file unlocks it.
             let _ = flock(&self.file, FlockOperation::Unlock);
         }
     }
-}
-
-/// Reads `N` bytes at an offset of a file or device-DAX node, as far as there are so many; the rest are zeros.
-pub(crate) fn read_at<const N: usize>(file: &File, path: &Path, off: u64) -> Result<[u8; N], PmdkError> {
-    let mut bytes = [0; N];
-    if is_device(file, path)? {
-        let file = file.try_clone().map_err(PmdkError::io("dup", path))?;
-        let view = Mapping::options().private_view().map_file(file, path)?;
-        let read = view.memory().reading(|memory| memory.read(PoolOffset::new(off), &mut bytes));
-        read.map_err(PmdkError::memory(path))?;
-        return Ok(bytes);
-    }
-    let mut done = 0;
-    while done < N {
-        match file.read_at(&mut bytes[done..], off + done as u64).map_err(PmdkError::io("read", path))? {
-            0 => break,
-            count => done += count,
-        }
-    }
-    Ok(bytes)
-}
-
-fn is_device(file: &File, path: &Path) -> Result<bool, PmdkError> {
-    let metadata = file.metadata().map_err(PmdkError::io("fstat", path))?;
-    Ok(metadata.file_type().is_char_device())
 }

@@ -1,6 +1,7 @@
 //! A pool set on this machine: which files and device-DAX nodes its parts are, and how large.
 
 use crate::error::{PmdkError, SetError};
+use crate::file_kind::FileKind;
 use crate::seen::Seen;
 use crate::set_file::{SetFile, SetPart};
 use lode_layout::{BLOCK, align_down};
@@ -11,8 +12,6 @@ use std::io::Read;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-/// Least size of a part, in bytes: PMDK's, for each kind of pool.
-pub(crate) const PART_SIZE_MIN: u64 = 2 << 20;
 /// Digits of the names of parts in folders.
 const NAME_DIGITS: usize = 6;
 const EXTENSION: &str = "pmem";
@@ -26,6 +25,8 @@ pub struct PoolSet {
     pub(crate) is_set: bool,
     /// True if only the first part of each replica has a header.
     pub(crate) has_single_header: bool,
+    /// True if no part has a header: no pool of this machine is so.
+    pub(crate) has_no_headers: bool,
     /// True if the parts are in folders.
     pub(crate) is_in_directories: bool,
     /// The replicas, the master first.
@@ -59,22 +60,31 @@ impl PoolSet {
     fn single(part: Part) -> PoolSet {
         let path = part.path.clone();
         let replicas = vec![Replica { parts: vec![part], directories: Vec::new() }];
-        PoolSet { path, is_set: false, has_single_header: false, is_in_directories: false, replicas }
+        PoolSet {
+            path,
+            is_set: false,
+            has_single_header: false,
+            has_no_headers: false,
+            is_in_directories: false,
+            replicas,
+        }
     }
 
     /// Reads what is at `path`: a set file, or else the only part of a pool. Finds the parts in folders.
     ///
     /// # Errors
-    /// [`PmdkError::SetFile`] and [`PmdkError::Set`]; [`PmdkError::NotAFile`]; [`PmdkError::Io`] if the file or a folder can't be
-    /// read. A part that is missing is no error.
+    /// [`PmdkError::SetFile`] and [`PmdkError::Set`]; [`PmdkError::Folder`], [`PmdkError::NotDax`] and [`PmdkError::FileType`];
+    /// [`PmdkError::Io`] if the file or a folder can't be read. A part that is missing is no error.
     pub fn read(path: &Path, sysfs: &Sysfs) -> Result<PoolSet, PmdkError> {
+        let kind = FileKind::find(path)?;
         let metadata = fs::metadata(path).map_err(PmdkError::io("open", path))?;
-        if metadata.file_type().is_char_device() {
-            let (size, align) = device(&metadata, path, sysfs)?;
-            return Ok(PoolSet::single(Part { path: path.to_owned(), size, device_align: Some(align) }));
-        }
-        if !metadata.is_file() {
-            return Err(PmdkError::NotAFile { path: path.to_owned() });
+        match kind {
+            FileKind::Device => {
+                let (size, align) = device(&metadata, path, sysfs)?;
+                return Ok(PoolSet::single(Part { path: path.to_owned(), size, device_align: Some(align) }));
+            }
+            FileKind::Directory => return Err(PmdkError::Folder { path: path.to_owned() }),
+            FileKind::Absent | FileKind::File => {}
         }
         match read_set_text(path)? {
             None => Ok(PoolSet::of_new_file(path, metadata.len())),
@@ -107,14 +117,11 @@ impl PoolSet {
     }
 
     fn of_file(path: &Path, file: SetFile, sysfs: &Sysfs) -> Result<PoolSet, PmdkError> {
-        let refused = PmdkError::set(path);
-        if file.has_no_headers {
-            return Err(refused(SetError::NoHeaders));
-        }
         let mut set = PoolSet {
             path: path.to_owned(),
             is_set: true,
             has_single_header: file.has_single_header,
+            has_no_headers: file.has_no_headers,
             is_in_directories: false,
             replicas: Vec::new(),
         };
@@ -127,9 +134,6 @@ impl PoolSet {
             }
         }
         if set.is_in_directories {
-            if !set.has_single_header {
-                return Err(refused(SetError::DirectoryHeaders));
-            }
             for replica in &mut set.replicas {
                 replica.load_directories(path, &mut seen)?;
             }
@@ -147,6 +151,7 @@ impl PoolSet {
     ) -> Result<(), PmdkError> {
         let refused = PmdkError::set(&self.path);
         let SetPart { size, path } = part;
+        FileKind::find(&path)?;
         let metadata = fs::metadata(&path).ok();
         let is_directory = metadata.as_ref().is_some_and(|metadata| metadata.is_dir());
         if is_first {
@@ -154,9 +159,8 @@ impl PoolSet {
         } else if self.is_in_directories != is_directory {
             return Err(refused(SetError::Mixed));
         }
-        let is_new = seen.insert(&path, metadata.as_ref());
         if is_directory {
-            if !is_new {
+            if !seen.insert(&path, metadata.as_ref()) {
                 return Err(refused(SetError::DirectoryTwice(path)));
             }
             let size = size.ok_or_else(|| refused(SetError::AutoSize(path.clone())))?;
@@ -164,9 +168,6 @@ impl PoolSet {
                 replica.directories.push((path, size));
             }
             return Ok(());
-        }
-        if !is_new {
-            return Err(refused(SetError::PartTwice(path)));
         }
         let node = metadata.as_ref().filter(|metadata| metadata.file_type().is_char_device());
         let node = node.map(|metadata| device(metadata, &path, sysfs)).transpose()?;
@@ -196,14 +197,6 @@ impl PoolSet {
             let is_coarse = |part: &Part| part.device_align.is_some_and(|align| align != BLOCK);
             if nodes > 1 && !self.has_single_header && replica.parts.iter().any(is_coarse) {
                 return Err(refused(SetError::DeviceAlignment));
-            }
-            for part in &replica.parts {
-                if part.device_align.is_none()
-                    && fs::metadata(&part.path).is_ok_and(|found| found.is_file())
-                    && read_start(&part.path)?.is_some()
-                {
-                    return Err(refused(SetError::PartIsSet(part.path.clone())));
-                }
             }
         }
         Ok(())
@@ -241,23 +234,28 @@ impl PoolSet {
         Ok(sizes.into_iter().filter(|size| *size > 0).min().unwrap_or(0))
     }
 
-    /// Checks that each part, and all of them together, are as large as PMDK asks.
-    pub(crate) fn check_sizes(&self, size_min: u64) -> Result<u64, PmdkError> {
-        for part in self.replicas.iter().flat_map(|replica| &replica.parts) {
-            if part.size < PART_SIZE_MIN {
-                let (path, found) = (part.path.clone(), part.size);
-                return Err(PmdkError::PartTooSmall { path, found, min: PART_SIZE_MIN });
-            }
+    /// Checks that the folders reserve as many bytes as their parts have. Returns the bytes of the pool.
+    pub(crate) fn check_reserved(&self) -> Result<u64, PmdkError> {
+        let (need, reserved) = (self.net_size()?, self.reserved()?);
+        if reserved > 0 && need > reserved {
+            return Err(PmdkError::set(&self.path)(SetError::Reservation { need, reserved }));
         }
-        let found = self.net_size()?;
-        if found < size_min {
-            return Err(PmdkError::TooSmall { path: self.path.clone(), found, min: size_min });
+        Ok(need)
+    }
+
+    /// Refuses a part that was seen before, perhaps by another path.
+    pub(crate) fn check_apart(&self, part: &Part, seen: &mut Seen) -> Result<(), PmdkError> {
+        if seen.insert(&part.path, fs::metadata(&part.path).ok().as_ref()) {
+            return Ok(());
         }
-        let reserved = self.reserved()?;
-        if reserved > 0 && found > reserved {
-            return Err(PmdkError::set(&self.path)(SetError::Reservation { need: found, reserved }));
-        }
-        Ok(found)
+        Err(PmdkError::set(&self.path)(SetError::PartTwice(part.path.clone())))
+    }
+
+    /// Returns the bytes of the set file if it is the part, too. Its creation has the set file locked.
+    pub(crate) fn len_as_part(&self, part: &Part) -> Option<u64> {
+        let [set, part] = [&self.path, &part.path].map(|path| fs::metadata(path).ok());
+        let (set, part) = (set.filter(|_| self.is_set)?, part?);
+        ((set.dev(), set.ino()) == (part.dev(), part.ino())).then_some(set.len())
     }
 
     /// Returns the number of parts of a replica that have a header.
@@ -357,7 +355,7 @@ fn device(metadata: &fs::Metadata, path: &Path, sysfs: &Sysfs) -> Result<(u64, u
     let number = |name| backing.node_text(name).and_then(|text| text.parse::<u64>().ok());
     match (number("size"), number("align")) {
         (Some(size), Some(align)) if backing.is_dax_node() && align.is_power_of_two() => Ok((size, align)),
-        _ => Err(PmdkError::NotAFile { path: path.to_owned() }),
+        _ => Err(PmdkError::NotDax { path: path.to_owned() }),
     }
 }
 
@@ -426,7 +424,7 @@ mod test {
         let single = PoolSet::read(Path::new("/dev/zero"), &sysfs).unwrap();
         assert_eq!((single.is_set(), single.net_size().unwrap()), (false, 4 << 20));
         let error = PoolSet::read(Path::new("/dev/full"), &sysfs).unwrap_err();
-        assert!(matches!(error, PmdkError::NotAFile { .. }), "{error}");
+        assert!(matches!(error, PmdkError::NotDax { .. }), "{error}");
     }
 
     #[test]
@@ -460,6 +458,7 @@ mod test {
             path: PathBuf::from("/set"),
             is_set: true,
             has_single_header: single,
+            has_no_headers: false,
             is_in_directories: false,
             replicas: sizes.iter().map(replica).collect(),
         }
@@ -478,15 +477,6 @@ mod test {
         );
         let error = set(false, &[&[u64::MAX, 4096, 4096]]).net_size().unwrap_err();
         assert!(matches!(error, PmdkError::Set { error: SetError::TooLarge, .. }), "{error}");
-    }
-
-    #[test]
-    fn parts_and_pools_have_least_sizes() {
-        let error = set(false, &[&[(2 << 20) - 1]]).check_sizes(1).unwrap_err();
-        assert!(matches!(error, PmdkError::PartTooSmall { .. }), "{error}");
-        let error = set(false, &[&[2 << 20, 2 << 20]]).check_sizes(4 << 20).unwrap_err();
-        assert!(matches!(error, PmdkError::TooSmall { .. }), "{error}");
-        assert_eq!(set(true, &[&[2 << 20, 2 << 20]]).check_sizes(4 << 20).unwrap(), 4 << 20);
     }
 
     #[test]

@@ -14,7 +14,7 @@
 use crate::set_size::parse_size;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The first line of a set file.
 const SIGNATURE: &[u8] = b"PMEMPOOLSET";
@@ -102,12 +102,27 @@ pub enum SetFault {
     /// OPTION alone.
     #[error("missing option name")]
     OptionMissing,
-    /// Both options.
-    #[error("both SINGLEHDR and NOHDR poolset options used at the same time")]
-    BothOptions,
     /// The text is too long to be a set file.
     #[error("the file is longer than {LEN_MAX} bytes, which no set file is")]
     TooLong,
+}
+
+impl SetFileError {
+    /// Returns the message for the set file at this path: PMDK's words, and then ours.
+    pub(crate) fn of_file(&self, path: &Path) -> String {
+        let (path, line) = (path.display(), self.line);
+        match &self.fault {
+            fault @ SetFault::Remote { .. } => {
+                let words = "the pool set requires a remote replica, but the 'librpmem.so.1' library cannot be loaded";
+                format!("{words}; {path}, line {line}: {fault}")
+            }
+            fault => {
+                let text = fault.to_string();
+                let (words, remedy) = text.split_once("; ").unwrap_or((&text, "change that line"));
+                format!("{path} [{words}:{line}]; {remedy}")
+            }
+        }
+    }
 }
 
 impl SetFile {
@@ -139,9 +154,6 @@ impl SetFile {
             rest = rest.get(end + 1..).unwrap_or_default();
         }
         set.check_last_replica().map_err(at(line + 1))?;
-        if set.has_single_header && set.has_no_headers {
-            return Err(at(line + 1)(SetFault::BothOptions));
-        }
         Ok(set)
     }
 
@@ -304,11 +316,25 @@ mod test {
             ("PMEMPOOLSET\nOPTION\n", 2, SetFault::OptionMissing),
             ("PMEMPOOLSET\nOPTION # SINGLEHDR\n", 2, SetFault::OptionMissing),
             ("PMEMPOOLSET\nOPTION singlehdr\n", 2, SetFault::OptionUnknown),
-            ("PMEMPOOLSET\nOPTION SINGLEHDR NOHDRS\n2M /a\n", 4, SetFault::BothOptions),
             (&long, 1, SetFault::TooLong),
         ] {
             assert_eq!(fault(text), (line, want), "{:?}", &text[..text.len().min(60)]);
         }
+    }
+
+    #[test]
+    fn messages_begin_with_pmdks_words() {
+        let message = |text: &str| SetFile::parse(text.as_bytes()).unwrap_err().of_file(Path::new("/set"));
+        assert_eq!(
+            message("PMEMPOOLSET\n2M a\n"),
+            "/set [incorrect path (must be an absolute one):2]; change that line"
+        );
+        let size = message("PMEMPOOLSET\n2X /a\n");
+        assert!(size.starts_with("/set [incorrect format of size:2]; write a number"), "{size}");
+        let remote = message("PMEMPOOLSET\n2M /a\nREPLICA host pool.set\n");
+        let words =
+            "the pool set requires a remote replica, but the 'librpmem.so.1' library cannot be loaded";
+        assert!(remote.starts_with(&format!("{words}; /set, line 3: REPLICA host pool.set: ")), "{remote}");
     }
 
     #[test]

@@ -1,4 +1,9 @@
-//! Sizes in set files: a number and a unit, as PMDK reads them.
+//! Sizes: those in set files, a number and a unit, as PMDK reads them; and the least ones.
+
+use lode_layout::{BLOCK, PmdkKind};
+
+/// Least size of a part, in bytes: PMDK's, for each kind of pool.
+pub(crate) const PART_SIZE_MIN: u64 = 2 << 20;
 
 /// The units, and the bytes of each.
 const UNITS: [(&[u8], u64); 17] = [
@@ -29,6 +34,15 @@ pub fn parse_size(text: &[u8]) -> Option<u64> {
     let number: u64 = str::from_utf8(digits).ok()?.parse().ok()?;
     let (_, bytes) = UNITS.iter().find(|(name, _)| *name == unit)?;
     number.checked_mul(*bytes)
+}
+
+/// Returns the least size of a new pool, in bytes: PMDK's.
+pub(crate) const fn size_min(kind: PmdkKind) -> u64 {
+    match kind {
+        PmdkKind::Objects => 8 << 20,
+        PmdkKind::Blocks => (16 << 20) + 2 * BLOCK,
+        PmdkKind::Log => 2 << 20,
+    }
 }
 
 #[cfg(test)]

@@ -31,7 +31,7 @@ pub(crate) fn is_kept(features: PmdkFeatures) -> bool {
 pub(crate) fn current(parts: &[Arc<LockedPart>], sysfs: &Sysfs) -> Result<PmdkShutdown, PmdkError> {
     let mut sums = PmdkShutdown::default();
     for part in parts {
-        let metadata = part.file().metadata().map_err(PmdkError::io("fstat", part.path()))?;
+        let metadata = part.file().metadata().map_err(PmdkError::io("stat", part.path()))?;
         let backing = match metadata.file_type().is_char_device() {
             true => ProgramBacking::of_node(sysfs, metadata.rdev()),
             false => ProgramBacking::of_file(sysfs, metadata.dev()),

@@ -3,9 +3,10 @@
 use crate::error::PmdkError;
 use crate::locked_part::{LockedPart, PmdkAccess};
 use crate::pool_set::Part;
+use crate::set_size::PART_SIZE_MIN;
 use crate::stops;
 use lode_layout::{PmdkPartHeader, PoolOffset, fletcher64};
-use lode_pmem::{NewFile, allocate};
+use lode_pmem::{ByAddress, NewFile, PmemError, allocate};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, RenameFlags};
 use rustix::fs::{fchmod, fstat, fsync, linkat, openat, renameat_with};
 use rustix::io::{Errno, retry_on_intr};
@@ -51,19 +52,34 @@ enum Place {
 
 impl StagedPart {
     /// Makes a file without a name, for a pool of one file.
-    pub(crate) fn unnamed(part: &Part, mode: Option<u32>) -> Result<StagedPart, PmdkError> {
-        let new = NewFile::create(&part.path)?;
+    pub(crate) fn unnamed(
+        part: &Part,
+        mode: Option<u32>,
+        program: Option<ByAddress>,
+    ) -> Result<StagedPart, PmdkError> {
+        check_new_size(part)?;
+        let new = NewFile::create(&part.path).map_err(|error| of_new(&part.path, &error))?;
         let file = new.file().try_clone().map_err(PmdkError::io("dup", &part.path))?;
-        StagedPart::fill(file, part, mode, Place::Unnamed(new))
+        StagedPart::fill(file, part, mode, program, Place::Unnamed(new))
     }
 
     /// Makes a file with a hidden name beside its later one, which tells the pool.
-    pub(crate) fn hidden(part: &Part, pool: Uuid, mode: Option<u32>) -> Result<StagedPart, PmdkError> {
-        let refused = PmdkError::errno("create", &part.path);
+    pub(crate) fn hidden(
+        part: &Part,
+        pool: Uuid,
+        mode: Option<u32>,
+        program: Option<ByAddress>,
+    ) -> Result<StagedPart, PmdkError> {
+        check_new_size(part)?;
+        let refused = PmdkError::errno("open", &part.path);
         let name = part.path.file_name().unwrap_or_default();
         if name.is_empty() || !part.path.as_os_str().as_encoded_bytes().ends_with(name.as_encoded_bytes()) {
             // With a final slash or dot: a name of a folder, which no rename gives to a file.
             return Err(refused(Errno::ISDIR));
+        }
+        if part.path.symlink_metadata().is_ok() {
+            // A link to nothing, whose place no new file takes.
+            return Err(refused(Errno::EXIST));
         }
         let hidden = hidden_path(&part.path, pool);
         let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW;
@@ -71,44 +87,49 @@ impl StagedPart {
         let narrow = mode.map_or(0o666, |mode| mode & 0o600);
         let file = File::from(openat(CWD, &hidden, flags, Mode::from_raw_mode(narrow)).map_err(refused)?);
         stops::name_made(&hidden);
-        let staged = StagedPart::fill(file, part, mode, Place::Hidden(hidden.clone()));
+        let staged = StagedPart::fill(file, part, mode, program, Place::Hidden(hidden.clone()));
         staged.inspect_err(|_| drop(fs::remove_file(&hidden)))
     }
 
-    fn fill(file: File, part: &Part, mode: Option<u32>, place: Place) -> Result<StagedPart, PmdkError> {
+    fn fill(
+        file: File,
+        part: &Part,
+        mode: Option<u32>,
+        program: Option<ByAddress>,
+        place: Place,
+    ) -> Result<StagedPart, PmdkError> {
         let path = part.path.clone();
         // Locked before it has its name: no other process can lock it first.
-        let lock = Arc::new(LockedPart::lock(file, &path, PmdkAccess::ReadWrite)?);
+        let lock = Arc::new(LockedPart::lock(file, &path, PmdkAccess::ReadWrite, program)?);
         let staged = StagedPart { lock, path, place, is_committed: false };
         let file = staged.lock.file();
-        let links = fstat(file).map_err(PmdkError::errno("fstat", &part.path))?.st_nlink;
+        let links = fstat(file).map_err(PmdkError::errno("stat", &part.path))?.st_nlink;
         if links == 0 && matches!(staged.place, Place::Hidden(_)) {
             // Another creation of the part took it for a leftover before it was locked.
             return Err(PmdkError::InUse { path: part.path.clone(), holder: None });
         }
-        allocate(file, 0, part.size).map_err(PmdkError::io("fallocate", &part.path))?;
+        allocate(file, 0, part.size).map_err(PmdkError::allocate(&part.path, part.size))?;
         if let Some(mode) = mode {
-            fchmod(file, Mode::from_raw_mode(mode)).map_err(PmdkError::errno("chmod", &part.path))?;
+            let mode = Mode::from_bits_truncate(mode);
+            fchmod(file, mode).map_err(PmdkError::errno("chmod", &part.path))?;
         }
         Ok(staged)
     }
 
-    /// Takes a file or node that is there, whose start is zeros or what an interrupted creation left. The lock is kept: no
-    /// other creation has made a pool of it since it was looked at.
-    pub(crate) fn there(lock: LockedPart, part: &Part, has_header: bool) -> Result<StagedPart, PmdkError> {
-        let path = part.path.clone();
-        if has_header && !is_free(&lock.read_header()?) {
-            return Err(PmdkError::NotEmpty { path });
-        }
-        if part.device_align.is_none() {
-            let len = lock.file().metadata().map_err(PmdkError::io("fstat", &path))?.len();
-            if len != part.size {
-                return Err(PmdkError::PartSize { path, want: part.size, found: len });
-            }
-            allocate(lock.file(), 0, len).map_err(PmdkError::io("fallocate", &path))?;
-        }
-        let place = Place::There { is_written: false };
+    /// Takes a file or node that is there. [`check_free`](StagedPart::check_free) has to follow before anything is stored.
+    pub(crate) fn there(part: &Part, program: Option<ByAddress>) -> Result<StagedPart, PmdkError> {
+        let lock = LockedPart::of_set(part, PmdkAccess::ReadWrite, program, true)?;
+        let (path, place) = (part.path.clone(), Place::There { is_written: false });
         Ok(StagedPart { lock: Arc::new(lock), path, place, is_committed: false })
+    }
+
+    /// Refuses a part that is there, unless its start is zeros or what an interrupted creation left. The lock is kept: no other
+    /// creation has made a pool of it since it was looked at.
+    pub(crate) fn check_free(&self) -> Result<(), PmdkError> {
+        if self.is_new() || is_free(&self.lock.read_header()?) {
+            return Ok(());
+        }
+        Err(PmdkError::NotEmpty { path: self.path.clone() })
     }
 
     pub(crate) fn lock(&self) -> &Arc<LockedPart> {
@@ -137,7 +158,7 @@ impl StagedPart {
 
     /// Makes size, space and content of a file durable, as far as they are in the page cache.
     pub(crate) fn persist_file(&self) -> Result<(), PmdkError> {
-        let stat = fstat(self.lock.file()).map_err(PmdkError::errno("fstat", &self.path))?;
+        let stat = fstat(self.lock.file()).map_err(PmdkError::errno("stat", &self.path))?;
         if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
             return Ok(());
         }
@@ -158,7 +179,7 @@ impl StagedPart {
     pub(crate) fn publish(&mut self, header: Option<&PmdkPartHeader>) -> Result<(), PmdkError> {
         stops::step()?;
         match std::mem::replace(&mut self.place, Place::Published { was: None }) {
-            Place::Unnamed(new) => Ok(new.publish()?),
+            Place::Unnamed(new) => new.publish().map_err(|error| of_new(&self.path, &error)),
             Place::Hidden(hidden) => {
                 let renamed = rename(&hidden, &self.path);
                 self.place = match renamed {
@@ -216,6 +237,28 @@ impl Drop for StagedPart {
     }
 }
 
+/// Checks the size of a part that is to be made.
+fn check_new_size(part: &Part) -> Result<(), PmdkError> {
+    let (path, found) = (part.path.clone(), part.size);
+    if found < PART_SIZE_MIN {
+        return Err(PmdkError::PartTooSmall { path, found, min: PART_SIZE_MIN });
+    }
+    if i64::try_from(found).is_err() {
+        return Err(PmdkError::InvalidSize { path, size: found });
+    }
+    Ok(())
+}
+
+/// Returns the error of a new file.
+fn of_new(path: &Path, error: &PmemError) -> PmdkError {
+    let errno = match error {
+        PmemError::Io { errno, .. } => *errno,
+        // The path does not end with a name.
+        _ => Errno::NOENT.raw_os_error(),
+    };
+    PmdkError::Io { op: "open", path: path.to_owned(), errno }
+}
+
 /// Returns true if a part that begins with these bytes may become one of a new pool.
 pub(crate) fn is_free(header: &[u8; PmdkPartHeader::LEN]) -> bool {
     header.iter().all(|byte| *byte == 0) || PmdkPartHeader::is_unsigned(header)
@@ -264,7 +307,11 @@ pub(crate) fn hidden_len(path: &Path, pool: Uuid) -> Option<u64> {
 
 /// Completes a part of a pool whose creation was interrupted after its first part was one. Returns false if nothing of it
 /// is there.
-pub(crate) fn complete(part: &Part, header: &PmdkPartHeader) -> Result<bool, PmdkError> {
+pub(crate) fn complete(
+    part: &Part,
+    header: &PmdkPartHeader,
+    program: Option<ByAddress>,
+) -> Result<bool, PmdkError> {
     let hidden = hidden_path(&part.path, header.poolset_uuid);
     if part.path.symlink_metadata().is_err() {
         if hidden.symlink_metadata().is_err() {
@@ -274,7 +321,7 @@ pub(crate) fn complete(part: &Part, header: &PmdkPartHeader) -> Result<bool, Pmd
         rename(&hidden, &part.path)?;
         return Ok(true);
     }
-    let lock = LockedPart::open(&part.path, PmdkAccess::ReadWrite)?;
+    let lock = LockedPart::open(&part.path, PmdkAccess::ReadWrite, program)?;
     let mut bytes = lock.read_header()?;
     if !PmdkPartHeader::is_unsigned(&bytes) {
         return Ok(true);
@@ -300,7 +347,7 @@ pub(crate) fn remove_hidden(part: &Part) -> Result<(), PmdkError> {
         let name = entry.file_name();
         let rest = name.as_encoded_bytes().strip_prefix(prefix.as_encoded_bytes());
         if rest.is_some_and(|rest| Uuid::try_parse_ascii(rest).is_ok()) {
-            let _lock = LockedPart::open(&entry.path(), PmdkAccess::CopyOnWrite)?;
+            let _lock = LockedPart::look(&entry.path(), PmdkAccess::CopyOnWrite)?;
             fs::remove_file(entry.path()).map_err(PmdkError::io("unlink", &entry.path()))?;
         }
     }
@@ -374,15 +421,14 @@ mod test {
             shutdown: PmdkShutdownRecord::Empty,
         };
         fs::write(&path, header.encode()).unwrap();
-        let part = Part { path: path.clone(), size: PmdkPartHeader::LEN as u64, device_align: None };
-        let there = |has_header| {
-            let lock = LockedPart::open(&path, PmdkAccess::ReadWrite).unwrap();
-            StagedPart::there(lock, &part, has_header)
-        };
-        let error = there(true).unwrap_err();
+        let file = File::options().write(true).open(&path).unwrap();
+        file.set_len(PART_SIZE_MIN).unwrap();
+        let part = Part { path: path.clone(), size: PART_SIZE_MIN, device_align: None };
+        let check = || StagedPart::there(&part, None).unwrap().check_free();
+        let error = check().unwrap_err();
         assert!(matches!(error, PmdkError::NotEmpty { .. }), "{error}");
-        there(false).unwrap();
-        fs::write(&path, [0; PmdkPartHeader::LEN]).unwrap();
-        there(true).unwrap();
+        file.set_len(0).unwrap();
+        file.set_len(PART_SIZE_MIN).unwrap();
+        check().unwrap();
     }
 }

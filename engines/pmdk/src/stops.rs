@@ -28,23 +28,32 @@ mod chosen {
     thread_local! {
         static STEPS: Cell<Steps> = const { Cell::new(Steps::All) };
         static NAMES: RefCell<Vec<NameChange>> = const { RefCell::new(Vec::new()) };
+        /// True once a test has asked for changes: a library of C that is built beside the tests keeps none.
+        static IS_NOTED: Cell<bool> = const { Cell::new(false) };
     }
 
-    /// Returns the changes of names by this thread since the last call.
+    /// Returns the changes of names by this thread since the last call. Changes before the first call are not noted.
     pub fn take_name_changes() -> Vec<NameChange> {
+        IS_NOTED.set(true);
         NAMES.take()
     }
 
+    fn note(change: impl FnOnce() -> NameChange) {
+        if IS_NOTED.get() {
+            NAMES.with_borrow_mut(|names| names.push(change()));
+        }
+    }
+
     pub(crate) fn name_made(path: &Path) {
-        NAMES.with_borrow_mut(|names| names.push(NameChange::Made(path.to_owned())));
+        note(|| NameChange::Made(path.to_owned()));
     }
 
     pub(crate) fn name_changed(from: &Path, to: &Path) {
-        NAMES.with_borrow_mut(|names| names.push(NameChange::Renamed(from.to_owned(), to.to_owned())));
+        note(|| NameChange::Renamed(from.to_owned(), to.to_owned()));
     }
 
     pub(crate) fn names_persisted(folder: &Path) {
-        NAMES.with_borrow_mut(|names| names.push(NameChange::Persisted(folder.to_owned())));
+        note(|| NameChange::Persisted(folder.to_owned()));
     }
 
     /// Runs `make` on this thread, which stops before the step after so many. Returns the result, and whether it was

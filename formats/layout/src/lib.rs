@@ -43,6 +43,7 @@ mod pmdk_part_header;
 mod raw_volume;
 mod record;
 mod span;
+mod stored_pmdk_header;
 mod tree_entry;
 mod tree_leaf;
 mod tree_node;
@@ -84,6 +85,7 @@ pub use record::{
     RECORD_LONG_WORDS, Record, record_checksum, rotate_sums,
 };
 pub use span::{Huge, SPAN_HEADER, SpanHeaderWords, Superblock};
+pub use stored_pmdk_header::{PmdkUuidField, StoredPmdkHeader};
 pub use tree_entry::{TREE_NAME_LEN_MAX, TYPE_NAME_LEN_MAX, TreeEntry, TreeEntryDamage, TreeTableKey};
 pub use tree_leaf::{
     KEY_LEN_MAX, LEAF_HEADER, LeafHeader, encode_leaf, leaf_crc, leaf_crc_append, leaf_words,

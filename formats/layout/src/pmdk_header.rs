@@ -248,13 +248,9 @@ impl PmdkHeader {
         if (incompat, ro_compat) != (0, 0) {
             return Err(PmdkHeaderError::Features { incompat, ro_compat });
         }
-        // In PMDK's order: the other parts of the pool, the machine, the other replicas.
-        let is_alone = |links: [[u8; 16]; 2]| links.iter().all(|link| *link == raw.uuid);
-        if raw.has(SINGLE_HEADER) || !is_alone([raw.prev_part, raw.next_part]) {
-            return Err(PmdkHeaderError::PoolSet);
-        }
         raw.check_machine().map_err(PmdkHeaderError::Field)?;
-        if !is_alone([raw.prev_replica, raw.next_replica]) {
+        let links = [raw.prev_part, raw.next_part, raw.prev_replica, raw.next_replica];
+        if raw.has(SINGLE_HEADER) || links.iter().any(|link| *link != raw.uuid) {
             return Err(PmdkHeaderError::PoolSet);
         }
         Ok(PmdkHeader {
@@ -300,6 +296,9 @@ pub fn store_pmdk_checksum(bytes: &mut [u8]) {
 }
 
 impl PmdkHeaderBytes {
+    /// Offset of the words that describe the machine.
+    pub(crate) const MACHINE_OFF: usize = offset_of!(PmdkHeaderBytes, alignments);
+
     pub(crate) fn has(&self, feature: u32) -> bool {
         self.incompat.get() & feature != 0
     }

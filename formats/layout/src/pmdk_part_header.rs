@@ -74,6 +74,18 @@ pub enum PmdkShutdownRecord {
     Stored(PmdkShutdown),
 }
 
+impl PmdkShutdownRecord {
+    /// Reads the state that a header holds.
+    pub(crate) fn of(raw: &PmdkHeaderBytes) -> PmdkShutdownRecord {
+        let is_empty = raw.shutdown_bytes().iter().all(|byte| *byte == 0);
+        match raw.sound_shutdown() {
+            _ if is_empty => PmdkShutdownRecord::Empty,
+            None => PmdkShutdownRecord::Torn,
+            Some(state) => PmdkShutdownRecord::Stored(state),
+        }
+    }
+}
+
 impl PmdkShutdown {
     /// Offset of the state in a header.
     pub const OFF: u64 = offset_of!(PmdkHeaderBytes, shutdowns) as u64;
@@ -137,12 +149,7 @@ impl PmdkPartHeader {
         }
         raw.check_checksum()?;
         raw.check_machine().map_err(PmdkHeaderError::Field)?;
-        let is_empty = raw.shutdown_bytes().iter().all(|byte| *byte == 0);
-        let shutdown = match raw.sound_shutdown() {
-            _ if is_empty => PmdkShutdownRecord::Empty,
-            None => PmdkShutdownRecord::Torn,
-            Some(state) => PmdkShutdownRecord::Stored(state),
-        };
+        let shutdown = PmdkShutdownRecord::of(raw);
         Ok(PmdkPartHeader {
             kind,
             features: PmdkFeatures {
@@ -182,6 +189,18 @@ impl PmdkPartHeader {
         }
         raw.checksum = raw.checksum().into();
         zerocopy::transmute!(raw)
+    }
+
+    /// Returns the UUID of the part that these bytes hold, also if they are no header: PMDK compares links with it.
+    pub fn uuid_in(bytes: &[u8; LEN]) -> Uuid {
+        let at = offset_of!(PmdkHeaderBytes, uuid);
+        Uuid::from_bytes(*bytes[at..].first_chunk().unwrap_or(&[0; 16]))
+    }
+
+    /// Returns the number of the format that these bytes hold, also if they are no header.
+    pub fn major_in(bytes: &[u8; LEN]) -> u32 {
+        let at = offset_of!(PmdkHeaderBytes, major);
+        u32::from_le_bytes(*bytes[at..].first_chunk().unwrap_or(&[0; 4]))
     }
 
     /// Returns true if the header begins with the mark of a part whose creation is not finished.
@@ -226,6 +245,13 @@ mod test {
                 }
             }
         }
+    }
+
+    #[test]
+    fn fields_of_damaged_headers_are_read() {
+        let mut bytes = sample().encode();
+        bytes[0] = 0;
+        assert_eq!((PmdkPartHeader::uuid_in(&bytes), PmdkPartHeader::major_in(&bytes)), (uuid(2), 6));
     }
 
     #[test]

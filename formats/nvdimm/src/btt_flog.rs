@@ -65,6 +65,25 @@ impl BttFlogEntry {
         [word(self.lba, self.old_map), word(self.new_map, self.seq)]
     }
 
+    /// Returns the two entries of a lane as they are stored, valid or not.
+    pub fn stored_pair(lane: &[u8; FLOG_LANE_LEN as usize]) -> [BttFlogEntry; 2] {
+        [0, 1].map(|slot| {
+            let entry = FlogBytes::ref_from_prefix(&lane[slot * ENTRY_LEN..]);
+            entry.map_or(BttFlogEntry { lba: 0, old_map: 0, new_map: 0, seq: 0 }, |(raw, _)| BttFlogEntry {
+                lba: raw.lba.get(),
+                old_map: raw.old_map.get(),
+                new_map: raw.new_map.get(),
+                seq: raw.seq.get(),
+            })
+        })
+    }
+
+    /// Replaces the two entries of a lane by this one alone. The rest of the lane stays.
+    pub fn store_alone(&self, lane: &mut [u8; FLOG_LANE_LEN as usize]) {
+        lane[..ENTRY_LEN].copy_from_slice(self.words().map(u64::to_le_bytes).as_flattened());
+        lane[ENTRY_LEN..2 * ENTRY_LEN].fill(0);
+    }
+
     fn follows(&self, other: &BttFlogEntry) -> bool {
         self.seq == other.next_seq()
     }
@@ -287,6 +306,16 @@ mod test {
 
     fn geometry() -> BttGeometry {
         BttGeometry::plan(16 << 20, 4096, BttVersion::V2_0).unwrap()[0].1
+    }
+
+    #[test]
+    fn lane_gets_one_entry_and_keeps_its_rest() {
+        let mut lane = [9; FLOG_LANE_LEN as usize];
+        let entry = BttFlogEntry { lba: 1, old_map: 2, new_map: 3, seq: 1 };
+        entry.store_alone(&mut lane);
+        let absent = BttFlogEntry { lba: 0, old_map: 0, new_map: 0, seq: 0 };
+        assert_eq!(BttFlogEntry::stored_pair(&lane), [entry, absent]);
+        assert!(lane[2 * ENTRY_LEN..].iter().all(|byte| *byte == 9));
     }
 
     /// Returns the flog of a new arena with these words in slot `slot` of lane 1.

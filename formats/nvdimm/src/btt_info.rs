@@ -2,10 +2,10 @@
 #![doc = include_str!("btt_info.md")]
 
 use crate::{BttMapEntry, InfoBlockError};
-use lode_layout::fletcher64_with_hole;
 use lode_layout::format_table;
 use lode_layout::format_table::FormatTable;
 use lode_layout::{BLOCK, InvalidField, Want, align_down, align_up};
+use lode_layout::{fletcher64_with_hole, store_fletcher64};
 use std::mem::offset_of;
 use uuid::Uuid;
 use zerocopy::byteorder::little_endian::{U16, U32, U64};
@@ -421,6 +421,22 @@ impl StoredBtt {
     }
 }
 
+impl StoredBtt {
+    /// Bytes of an info block.
+    pub const LEN: usize = INFO_LEN;
+
+    /// Stores the UUID of the namespace in an info block, and the checksum.
+    pub fn set_parent(info: &mut [u8; INFO_LEN], parent_uuid: [u8; 16]) {
+        info[offset_of!(BttBytes, parent_uuid)..][..16].copy_from_slice(&parent_uuid);
+        StoredBtt::store_checksum(info);
+    }
+
+    /// Stores the checksum of an info block.
+    pub fn store_checksum(info: &mut [u8; INFO_LEN]) {
+        store_fletcher64(info, offset_of!(BttBytes, checksum));
+    }
+}
+
 impl BttInfo {
     /// The first word of an info block. A block without it is none.
     pub const SIG_WORD: u64 = u64::from_le_bytes(*b"BTT_AREN");
@@ -507,7 +523,6 @@ impl BttBytes {
 #[cfg(test)]
 mod test {
     use super::*;
-    use lode_layout::store_fletcher64;
     use proptest::prelude::*;
 
     fn sample() -> BttInfo {
@@ -519,6 +534,13 @@ mod test {
             version: BttVersion::V1_1,
             geometry,
         }
+    }
+
+    #[test]
+    fn table_gets_another_namespace() {
+        let mut bytes = sample().encode();
+        StoredBtt::set_parent(&mut bytes, Uuid::from_u128(7).into_bytes());
+        assert_eq!(BttInfo::decode(&bytes), Ok(BttInfo { parent_uuid: Uuid::from_u128(7), ..sample() }));
     }
 
     /// The arena that PMDK 1.12 makes in a pool of 32 MiB, after its own 8192 bytes.

@@ -58,7 +58,7 @@ impl DaxDevice {
     }
 
     /// Returns the alignment of its mappings, in bytes.
-    pub(crate) fn align(&self) -> usize {
+    pub fn align(&self) -> usize {
         self.align
     }
 

@@ -6,12 +6,15 @@
 
 use crate::memory::Content;
 use crate::reservation::{Reservation, page};
-use crate::{ByAddress, CopyPath, DaxDevice, Fault, FaultKind, Medium, Memory, SyncError, msync_program};
+use crate::{
+    ByAddress, CopyPath, DaxDevice, Fault, FaultKind, MappedPart, Medium, Memory, SyncError, msync_program,
+};
 use lode_layout::{BLOCK, Durability, LINE, PoolOffset, WORD};
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags};
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicI32, Ordering};
 
@@ -28,7 +31,7 @@ pub enum ProgramShare {
     ReadOnly,
 }
 
-/// A file or a device-DAX node, mapped until drop.
+/// A file or a device-DAX node, or several of them back to back, mapped until drop.
 ///
 /// # Durability
 /// `line` where a flush makes stores durable, `byte` where the flushes are left out, `commit` where a sync does, and `none`
@@ -56,11 +59,52 @@ impl ProgramMedium {
         forced: Option<bool>,
         instructions: ByAddress,
     ) -> io::Result<ProgramMedium> {
+        let part = Part { file, skip: 0, len };
+        ProgramMedium::map_all(&[part], device, share, forced, instructions)
+    }
+
+    /// Maps the parts of a pool back to back, as [`map`](ProgramMedium::map) does one file. All parts are nodes, or none is;
+    /// `device` describes the one with the largest alignment.
+    ///
+    /// # Errors
+    /// The error of mmap(2); EINVAL if a part but the last one does not end with a page.
+    pub fn map_parts(
+        parts: &[MappedPart],
+        device: Option<&DaxDevice>,
+        share: ProgramShare,
+        forced: Option<bool>,
+        instructions: ByAddress,
+    ) -> io::Result<ProgramMedium> {
+        let parts: Vec<Part<'_>> =
+            parts.iter().map(|part| Part { file: &part.file, skip: part.skip, len: part.len }).collect();
+        ProgramMedium::map_all(&parts, device, share, forced, instructions)
+    }
+
+    fn map_all(
+        parts: &[Part<'_>],
+        device: Option<&DaxDevice>,
+        share: ProgramShare,
+        forced: Option<bool>,
+        instructions: ByAddress,
+    ) -> io::Result<ProgramMedium> {
+        // The last part alone may end inside of a page.
+        let is_whole = |part: &Part<'_>| (part.skip | part.len).is_multiple_of(page() as u64);
+        if parts.split_last().is_some_and(|(last, others)| {
+            !others.iter().all(is_whole) || !last.skip.is_multiple_of(page() as u64)
+        }) {
+            return Err(Errno::INVAL.into());
+        }
+        let len = parts.iter().try_fold(0_u64, |sum, part| sum.checked_add(part.len)).ok_or(Errno::NOMEM)?;
         let size = usize::try_from(len).ok().and_then(|len| len.checked_next_multiple_of(page()));
         let size = size.ok_or(Errno::NOMEM)?;
         let align = crate::program_align(size, device.map_or(0, DaxDevice::align));
         let reservation = Reservation::inaccessible(size, align)?;
-        let is_synced = open(&reservation, size, file, share)?;
+        let (mut start, mut is_synced) = (0, true);
+        for part in parts {
+            let pages = start..start + (part.len as usize).next_multiple_of(page());
+            start = pages.end;
+            is_synced &= open(&reservation, pages, part, share)?;
+        }
         let is_pmem = forced.unwrap_or(is_synced || device.is_some());
         let durability = match share {
             ProgramShare::Shared if !is_pmem => Durability::Commit,
@@ -104,9 +148,25 @@ impl ProgramMedium {
     }
 }
 
-/// Opens the reservation as the file's bytes. Returns true if the kernel maps persistent memory directly.
-fn open(reservation: &Reservation, size: usize, file: &File, share: ProgramShare) -> io::Result<bool> {
-    let map = |flags: MapFlags| reservation.open_file(0..size, file.as_fd(), 0, READ_WRITE, flags);
+/// A file that is mapped, or a part of one.
+#[derive(Clone, Copy, Debug)]
+struct Part<'a> {
+    file: &'a File,
+    /// Bytes at its start that are left out.
+    skip: u64,
+    len: u64,
+}
+
+/// Opens pages of the reservation as the bytes of the part. Returns true if the kernel maps persistent memory directly.
+fn open(
+    reservation: &Reservation,
+    pages: Range<usize>,
+    part: &Part<'_>,
+    share: ProgramShare,
+) -> io::Result<bool> {
+    let map = |flags: MapFlags| {
+        reservation.open_file(pages.clone(), part.file.as_fd(), part.skip, READ_WRITE, flags)
+    };
     if share != ProgramShare::Shared {
         map(MapFlags::PRIVATE | MapFlags::NORESERVE)?;
         return Ok(false);
@@ -254,6 +314,40 @@ mod test {
                 .unwrap();
             assert_eq!((word, byte), (7, b'c'));
         }
+    }
+
+    /// Parts without their headers follow each other, and a sync reaches them all.
+    #[test]
+    fn parts_lie_back_to_back() {
+        let part = |skip, len| {
+            let file = tempfile::tempfile().unwrap();
+            file.set_len(LEN).unwrap();
+            MappedPart { file, path: "part".into(), skip, len }
+        };
+        let map = |parts: &[MappedPart], forced| {
+            let instructions = ByAddress::new(Cpu::oldest());
+            ProgramMedium::map_parts(parts, None, ProgramShare::Shared, forced, instructions)
+        };
+        for forced in [Some(true), Some(false)] {
+            let parts = [part(0, LEN), part(4096, LEN - 4096), part(4096, 4096)];
+            let medium = map(&parts, forced).unwrap();
+            assert_eq!(medium.memory().len(), 2 * LEN);
+            let at = PoolOffset::new(LEN - 64);
+            let bytes: Vec<u8> = (0..8192 + 128).map(|at: u32| (at % 251) as u8).collect();
+            medium.copy(at, &bytes);
+            medium.drain().unwrap();
+            let read = |index: usize, at: u64, len: usize| {
+                let mut bytes = vec![0; len];
+                parts[index].file.read_exact_at(&mut bytes, at).unwrap();
+                bytes
+            };
+            assert_eq!(read(0, LEN - 64, 64), bytes[..64]);
+            assert_eq!(read(1, 4096, 8192), bytes[64..8256]);
+            assert_eq!(read(2, 4096, 64), bytes[8256..]);
+            assert_eq!(read(1, 0, 4096), [0; 4096]);
+        }
+        let error = map(&[part(0, LEN - 8), part(0, LEN)], None).unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(libc::EINVAL));
     }
 
     #[test]

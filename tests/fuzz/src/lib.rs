@@ -16,6 +16,7 @@ pub mod blocks;
 pub mod btt;
 pub mod check;
 pub mod configuration;
+pub mod ctl_text;
 pub mod firmware_image;
 pub mod follow;
 pub mod header;
@@ -28,6 +29,7 @@ pub mod machine_file;
 pub mod monitor_config;
 pub mod nbd_session;
 pub mod nfit;
+pub mod pmdk_check;
 pub mod pmdk_header;
 pub mod pmdk_set;
 pub mod raw_volume;
@@ -80,6 +82,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "btt", run: btt::run, seeds: btt::seeds },
     Target { name: "check", run: check::run, seeds: check::seeds },
     Target { name: "configuration", run: configuration::run, seeds: configuration::seeds },
+    Target { name: "ctl_text", run: ctl_text::run, seeds: ctl_text::seeds },
     Target { name: "firmware_image", run: firmware_image::run, seeds: firmware_image::seeds },
     Target { name: "follow", run: follow::run, seeds: follow::seeds },
     Target { name: "header", run: header::run, seeds: header::seeds },
@@ -92,6 +95,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "monitor_config", run: monitor_config::run, seeds: monitor_config::seeds },
     Target { name: "nbd_session", run: nbd_session::run, seeds: nbd_session::seeds },
     Target { name: "nfit", run: nfit::run, seeds: nfit::seeds },
+    Target { name: "pmdk_check", run: pmdk_check::run, seeds: pmdk_check::seeds },
     Target { name: "pmdk_header", run: pmdk_header::run, seeds: pmdk_header::seeds },
     Target { name: "pmdk_set", run: pmdk_set::run, seeds: pmdk_set::seeds },
     Target { name: "raw_volume", run: raw_volume::run, seeds: raw_volume::seeds },

@@ -4,3 +4,4 @@
 mod answers;
 mod examples;
 mod linking;
+mod sets;

@@ -10,5 +10,6 @@ mod disk;
 mod flog_slots_of_old_kernels;
 mod interrupted_writes_are_finished;
 mod new_tables_are_lazy;
+mod pools_without_a_header;
 mod readers_and_writers_share_blocks;
 mod repairs_lose_no_sound_block;

@@ -1,7 +1,7 @@
 //! The check of a log pool of PMDK.
 
 use crate::pmdk::error::PmemLogError;
-use crate::pmdk::log::describe;
+use crate::pmdk::log::{describe, describe_content};
 use lode_layout::{BLOCK, PmdkLog, PoolOffset};
 use lode_pmem::Medium;
 
@@ -14,7 +14,19 @@ const FAULTS_MAX: usize = 1000;
 /// # Cost
 /// Reads everything, and stores nothing.
 pub fn check<M: Medium>(medium: &M) -> Vec<PmemLogError> {
-    let write = match describe(medium) {
+    check_described(medium, describe(medium))
+}
+
+/// Checks the log in a pool whose headers another layer has checked, as [`check`] does. They may be those of a pool set.
+///
+/// # Cost
+/// As [`check`].
+pub fn check_content<M: Medium>(medium: &M) -> Vec<PmemLogError> {
+    check_described(medium, describe_content(medium))
+}
+
+fn check_described<M: Medium>(medium: &M, log: Result<PmdkLog, PmemLogError>) -> Vec<PmemLogError> {
+    let write = match log {
         Ok(PmdkLog { write, .. }) => write,
         Err(error) => return vec![error],
     };

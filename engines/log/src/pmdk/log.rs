@@ -53,9 +53,14 @@ pub(super) fn describe<M: Medium>(medium: &M) -> Result<PmdkLog, PmemLogError> {
     if header.shutdown.unwrap_or_default().was_open_on_modules() {
         return Err(PmemLogError::OpenInCrash);
     }
+    describe_content(medium)
+}
+
+/// Reads and checks the descriptor.
+pub(super) fn describe_content<M: Medium>(medium: &M) -> Result<PmdkLog, PmemLogError> {
     let mut bytes = [0; PmdkLog::LEN];
     medium.memory().reading(|memory| memory.read(PmdkLog::OFF, &mut bytes))?;
-    PmdkLog::decode(bytes, size).map_err(PmemLogError::Descriptor)
+    PmdkLog::decode(bytes, medium.memory().len()).map_err(PmemLogError::Descriptor)
 }
 
 impl<M: Medium> PmemLog<M> {
@@ -74,11 +79,30 @@ impl<M: Medium> PmemLog<M> {
         PmemLog::format_as(medium, header, &planned)
     }
 
-    /// Makes an empty log as this descriptor says.
-    pub(super) fn format_as(medium: &M, header: &PmdkHeader, planned: &PmdkLog) -> Result<(), PmemLogError> {
+    /// Makes an empty log in a pool whose headers another layer writes after it: they may be those of a pool set.
+    ///
+    /// # Errors
+    /// As [`format`](PmemLog::format).
+    ///
+    /// # Durability
+    /// Durable on return.
+    ///
+    /// # Cost
+    /// One drain.
+    pub fn format_content(medium: &M) -> Result<(), PmemLogError> {
+        let planned = PmdkLog::plan(medium.memory().len()).map_err(PmemLogError::Plan)?;
+        PmemLog::store_descriptor(medium, &planned)
+    }
+
+    fn store_descriptor(medium: &M, planned: &PmdkLog) -> Result<(), PmemLogError> {
         FaultScope::run(|| medium.copy(PmdkLog::OFF, &planned.encode()))?;
         // ORDER: the descriptor before the header that makes this a pool. Stop here: no pool.
-        medium.drain()?;
+        Ok(medium.drain()?)
+    }
+
+    /// Makes an empty log as this descriptor says.
+    pub(super) fn format_as(medium: &M, header: &PmdkHeader, planned: &PmdkLog) -> Result<(), PmemLogError> {
+        PmemLog::store_descriptor(medium, planned)?;
         FaultScope::run(|| medium.copy(PoolOffset::NULL, &header.encode()))?;
         // ORDER: the header before the caller is told. Stop here: no pool, or a whole one.
         Ok(medium.drain()?)
@@ -95,7 +119,28 @@ impl<M: Medium> PmemLog<M> {
     /// # Cost
     /// Reads two pages. One drain if the pool is opened for writing.
     pub fn open(medium: M) -> Result<PmemLog<M>, PmemLogError> {
-        let PmdkLog { end, write } = describe(&medium)?;
+        let planned = describe(&medium)?;
+        PmemLog::open_as(medium, planned)
+    }
+
+    /// Opens the log of a pool whose headers another layer has checked: they may be those of a pool set, which lie between the
+    /// parts and are no part of the medium.
+    ///
+    /// # Errors
+    /// As [`open`](PmemLog::open), but for those of the header.
+    ///
+    /// # Durability
+    /// As [`open`](PmemLog::open).
+    ///
+    /// # Cost
+    /// As [`open`](PmemLog::open), but for one page.
+    pub fn open_content(medium: M) -> Result<PmemLog<M>, PmemLogError> {
+        let planned = describe_content(&medium)?;
+        PmemLog::open_as(medium, planned)
+    }
+
+    fn open_as(medium: M, planned: PmdkLog) -> Result<PmemLog<M>, PmemLogError> {
+        let PmdkLog { end, write } = planned;
         if !medium.memory().is_private_view() {
             // A process that ended before its drain may have left the word visible only.
             FaultScope::run(|| medium.flush(PmdkLog::WRITE_OFF, WORD))?;

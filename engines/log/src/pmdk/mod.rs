@@ -11,7 +11,7 @@ mod log;
 mod pool;
 mod view;
 
-pub use check::check;
+pub use check::{check, check_content};
 pub use error::PmemLogError;
 pub use log::PmemLog;
 pub use pool::{PmemLogPool, PmemLogPoolError};

@@ -6,6 +6,7 @@
 mod damage_is_reported;
 mod disk;
 mod panics_fail_later_appends;
+mod pmdk_logs_without_a_header;
 mod pools_in_files;
 mod records_are_read_as_appended;
 mod views_follow_other_handles;

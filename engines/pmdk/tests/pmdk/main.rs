@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod contests;
+mod feature_changes;
 mod interruptions;
 mod judge;
 mod refusals;

@@ -123,7 +123,9 @@ fn headers_are_refused_as_by_pmdk() {
         (
             "b",
             |bytes| {
+                // One feature alone would be an interrupted change of features, which the open finishes.
                 bytes[0x0c] ^= 1;
+                bytes[0x10] ^= 4;
                 store_pmdk_checksum(bytes)
             },
             "incompatible feature flags",
@@ -204,11 +206,11 @@ fn new_pools_are_refused_as_by_pmdk() {
         assert!(["a", "b", "c"].iter().all(|name| !folder.path().join(name).exists()), "{lines}");
     }
     let error = create(PmdkKind::Log, &folder.path().join("small"), Some((2 << 20) - 1)).unwrap_err();
-    assert!(matches!(error, PmdkError::PartTooSmall { .. }), "{error}");
+    assert!(matches!(error, PmdkError::ReservedTooLittle { .. }), "{error}");
     let error = create(PmdkKind::Log, &folder.path().join("used"), Some(2 << 20)).unwrap_err();
     assert!(matches!(error, PmdkError::Exists { .. }), "{error}");
     let error = create(PmdkKind::Log, folder.path(), None).unwrap_err();
-    assert!(matches!(error, PmdkError::NotAFile { .. }), "{error}");
+    assert!(matches!(error, PmdkError::Folder { .. }), "{error}");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use crate::judge::{Pmdk, hash};
 use crate::{create, folder, get, names, open, options, put, write_set};
 use lode_layout::{PmdkFeatures, PmdkKind, PmdkLog, PoolOffset};
 use lode_pmdk::{CreateOptions, OpenOptions, PmdkAccess, PmdkError, PmdkPool, SetError};
-use lode_pmem::{FaultScope, Medium};
+use lode_pmem::{ByAddress, Cpu, FaultScope, Medium};
 use std::fs;
 use std::path::Path;
 use uuid::Uuid;
@@ -197,7 +197,8 @@ fn child_of_a_fork_uses_the_pool() {
     let path = write_set(folder.path(), "2M @/a\n4M @/b\n");
     create(PmdkKind::Log, &path, None).unwrap().close().unwrap();
     for is_in_children in [true, false] {
-        let pool = PmdkPool::open(&path, &OpenOptions { is_in_children, ..options(PmdkKind::Log) }).unwrap();
+        let program = is_in_children.then(|| ByAddress::new(Cpu::oldest()));
+        let pool = PmdkPool::open(&path, &OpenOptions { program, ..options(PmdkKind::Log) }).unwrap();
         put(&**pool.medium(), 3 << 20, &[0; 8]);
         match fork::fork().unwrap() {
             fork::Fork::Child => {

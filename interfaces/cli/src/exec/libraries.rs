@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The libraries that Lodestone has.
-const SONAMES: [&str; 4] = ["libpmem.so.1", "libpmem2.so.1", "libpmemlog.so.1", "libpmemblk.so.1"];
+const SONAMES: [&str; 5] =
+    ["libpmem.so.1", "libpmem2.so.1", "libpmemlog.so.1", "libpmemblk.so.1", "libpmempool.so.1"];
 
 /// The folder of our libraries.
 #[derive(Debug)]

@@ -3,7 +3,6 @@
 use crate::failure::{DAMAGED, Failure};
 use crate::hint::pool_hint;
 use crate::output::Output;
-use crate::pool::pmdk;
 use crate::progress::Progress;
 use lode_fsck::check_pool;
 use lode_heap::OpenError;
@@ -29,9 +28,6 @@ pub(crate) const FIELDS: &[(&str, &str)] = &[
 ];
 
 pub(crate) fn run(path: &Path) -> Result<Output, Failure> {
-    if let Some(pool) = pmdk::find("checking a pool", path)? {
-        return pmdk::check(&pool);
-    }
     let progress = Progress::spinner("checking the pool");
     let private_view = map_private_view(path)?;
     let headers = Headers::read(&private_view);

@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::pool::{pmdk, size};
+use crate::pool::size;
 use lode_follow::{FollowError, Followed, PoolInfo};
 use lode_layout::Durability;
 use lode_pmem::{DurabilityReport, Mapping, PmemError};
@@ -40,9 +40,6 @@ pub(crate) const FIELDS: &[(&str, &str)] = &[
 ];
 
 pub(crate) fn run(path: &Path) -> Result<Output, Failure> {
-    if let Some(pool) = pmdk::find("reading a pool", path)? {
-        return Ok(pmdk::info(&pool));
-    }
     let failure = |error: FollowError| Failure::of_pool("reading a pool", path)(error.into());
     let pool = Followed::open(path, None).map_err(failure)?;
     let info = pool.info().map_err(failure)?;

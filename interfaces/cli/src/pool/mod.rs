@@ -121,8 +121,14 @@ pub(crate) struct PoolArgs {
 pub(crate) fn run(command: &PoolCommand, options: &GlobalOptions) -> Result<Output, Failure> {
     match command {
         PoolCommand::Create(create) => create::run(create, options.durability),
-        PoolCommand::Info(args) => info::run(&args.path),
-        PoolCommand::Check(args) => check::run(&args.path),
+        PoolCommand::Info(args) => match pmdk::find("reading a pool", &args.path)? {
+            Some(pool) => Ok(pmdk::info(&pool)),
+            None => info::run(&args.path),
+        },
+        PoolCommand::Check(args) => match pmdk::find("checking a pool", &args.path)? {
+            Some(pool) => pmdk::check(&pool),
+            None => check::run(&args.path),
+        },
         PoolCommand::Repair(args) => repair::run(&args.path, options.durability),
         PoolCommand::Stats(args) => stats::run(&args.path),
         PoolCommand::Types(args) => types::run(&args.path),

@@ -20,7 +20,8 @@ impl Installed {
     fn new() -> Installed {
         let installed = Installed::without_libraries();
         fs::create_dir_all(installed.path("bin/capi/lib")).unwrap();
-        for library in [Library::PMEM, Library::PMEM2, Library::PMEMLOG, Library::PMEMBLK] {
+        for library in [Library::PMEM, Library::PMEM2, Library::PMEMLOG, Library::PMEMBLK, Library::PMEMPOOL]
+        {
             let name = library.soname();
             symlink(library.ours().join(&name), installed.library(&name)).unwrap();
         }
@@ -121,6 +122,18 @@ fn libraries_of_pools_change_too() {
         let out = installed.run(&["--durability", "line"], &[program.path()]).success();
         assert!(out.contains("check 1\n") && out.ends_with("message\n"), "{out}");
     }
+}
+
+/// The library that checks and repairs pools changes, too.
+#[test]
+fn libpmempool_changes_too() {
+    let Some(program) = Program::compile("pmempool_example", Library::PMEMPOOL) else { return };
+    let installed = Installed::new();
+    let out = installed.run(&["--show"], &[program.path()]).success();
+    let wanted = format!(" -> {}\n", installed.library("libpmempool.so.1").display());
+    assert!(out.contains("libpmempool.so.1: /") && out.contains(&wanted), "{out}");
+    let out = installed.run(&[], &[program.path()]).success();
+    assert!(out.contains("setting pmemlog.write_offset to pmemlog.end_offset\n result 2\n"), "{out}");
 }
 
 #[test]

@@ -4,6 +4,7 @@ use super::PmdkPool;
 use crate::failure::{DAMAGED, Failure};
 use crate::output::Output;
 use crate::progress::Progress;
+use lode_btt::PoolUuids;
 use lode_layout::PmdkKind;
 use lode_pmdk::{OpenOptions, PmdkAccess, PmdkError};
 use serde_json::{Value, json};
@@ -64,7 +65,11 @@ fn content_findings(pool: &PmdkPool) -> Result<Vec<String>, Failure> {
     let medium = opened.medium();
     Ok(match pool.kind {
         PmdkKind::Objects => Vec::new(),
-        PmdkKind::Blocks => lode_btt::check(medium).iter().map(ToString::to_string).collect(),
-        PmdkKind::Log => lode_log::pmdk::check(medium).iter().map(ToString::to_string).collect(),
+        PmdkKind::Blocks => {
+            let header = opened.header();
+            let uuids = PoolUuids { poolset: header.poolset_uuid, part: header.uuid };
+            lode_btt::check_pool(medium, uuids).iter().map(ToString::to_string).collect()
+        }
+        PmdkKind::Log => lode_log::pmdk::check_content(medium).iter().map(ToString::to_string).collect(),
     })
 }

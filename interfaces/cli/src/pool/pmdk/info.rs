@@ -123,7 +123,8 @@ pub(super) fn features(features: PmdkFeatures) -> Vec<String> {
 
 fn describe(content: &Content) -> String {
     match content {
-        Content::Objects { layout } => format!("objects, layout \"{layout}\""),
+        // Bytes of the pool, which could hold sequences of the terminal and ends of lines.
+        Content::Objects { layout } => format!("objects, layout \"{}\"", layout.escape_debug()),
         Content::Blocks { size } => format!("blocks of {size} bytes"),
         Content::Log { used, capacity } => format!("a log, {} of {} used", size(*used), size(*capacity)),
     }
@@ -142,4 +143,16 @@ fn part_fields(part: &InspectedPart) -> Value {
         "size": part.size,
         "uuid": part.header.map(|header| uuid_text(header.uuid)),
     })
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+
+    #[test]
+    fn layout_is_escaped() {
+        let content = Content::Objects { layout: "a\x1b[2J\nstate         closed".to_owned() };
+        let text = describe(&content);
+        assert_eq!(text, r#"objects, layout "a\u{1b}[2J\nstate         closed""#);
+    }
 }

@@ -1,0 +1,52 @@
+//! Errors of the engine as failures of a call: PMDK's errno and words.
+
+use lode_capi_entry::{Failure, errno_of_pool, words_of};
+use lode_pmdk::{PmdkError, SetFault, SetFileError};
+
+/// Returns the failure of a pool that can't be opened, read or written.
+pub(crate) fn failure(error: &PmdkError) -> Failure {
+    let errno = match error {
+        // The other libraries say ENOTSUP, and so do those of PMDK.
+        PmdkError::SetFile { error: SetFileError { fault: SetFault::Remote { .. }, .. }, .. } => libc::EINVAL,
+        other => errno_of_pool(other),
+    };
+    let text = match error {
+        PmdkError::Io { op, path, errno } => {
+            format!("{op} \"{}\": {}; look at the path and its permissions", path.display(), words_of(*errno))
+        }
+        other => other.to_string(),
+    };
+    Failure::new(errno, text)
+}
+
+/// Returns the failure of a call that is not there yet.
+pub(crate) fn not_yet(call: &str) -> Failure {
+    Failure::new(
+        libc::ENOTSUP,
+        format!(
+            "{call}: this version of Lodestone can't do that yet; run the program on PMDK's library for it"
+        ),
+    )
+}
+
+#[cfg(test)]
+mod test {
+    use lode_pmdk::PmdkAccess;
+    use std::fs;
+
+    #[test]
+    fn set_files_have_pmdks_errno() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, part) = (folder.path().join("set"), folder.path().join("part"));
+        fs::write(&part, vec![0; 2 << 20]).unwrap();
+        let line = format!("2M {}\n", part.display());
+        for (lines, errno) in [
+            (format!("{line}{line}"), libc::EAGAIN),
+            (format!("{line}REPLICA host pool.set\n"), libc::EINVAL),
+        ] {
+            fs::write(&path, format!("PMEMPOOLSET\n{lines}")).unwrap();
+            let failure = crate::pool::open(&path, PmdkAccess::CopyOnWrite).unwrap_err();
+            assert_eq!(failure.errno, errno, "{failure:?}");
+        }
+    }
+}
