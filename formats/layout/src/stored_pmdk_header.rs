@@ -215,6 +215,7 @@ mod test {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "tens of seconds in the interpreter: in `make soak`")]
     fn each_change_breaks_the_checksum_and_is_read_back() {
         type Change = fn(&mut StoredPmdkHeader);
         let changes: [Change; 7] = [
