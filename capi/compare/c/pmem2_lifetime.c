@@ -41,7 +41,7 @@ static int find(void *library)
     reservation_new = (__typeof__(reservation_new))dlsym(library, "pmem2_vm_reservation_new");
     reservation_delete = (__typeof__(reservation_delete))dlsym(library, "pmem2_vm_reservation_delete");
     int all = source_from_fd && source_delete && config_new && config_delete && require && map_new && map_delete;
-    return all && get_address && get_persist && errormsg && reservation_new && reservation_delete;
+    return all && get_address && get_persist && errormsg && reservation_new && reservation_delete ? 0 : 1;
 }
 
 static struct pmem2_source *source;
@@ -109,25 +109,5 @@ static int cancel(void)
 
 int main(int count, char **arguments)
 {
-    if (count < 2)
-        return 2;
-    int mappings = 0;
-    note_process();
-    for (int round = 0; round < 200; round++) {
-        void *library = dlopen(arguments[1], RTLD_NOW | RTLD_LOCAL);
-        if (library == NULL || !find(library))
-            return fail(dlerror());
-        if (count > 2)
-            return cancel();
-        if (use() != 0 || check_process() != 0)
-            return 1;
-        if (dlclose(library) != 0)
-            return fail(dlerror());
-        if (round == 20)
-            mappings = lines("/proc/self/maps");
-    }
-    if (lines("/proc/self/maps") > mappings)
-        return fail("a mapping is left");
-    printf("nothing is left\n");
-    return 0;
+    return load_again(count, arguments, (struct lifetime){.rounds = 200, .find = find, .use = use, .cancel = cancel});
 }

@@ -18,6 +18,8 @@ typedef void persist_function(const void *, size_t);
 typedef const char *errormsg_function(void);
 typedef void log_function(int, const char *, unsigned, const char *, const char *);
 
+/* The loaded library. Its callers find their functions in it. */
+static void *library;
 static char last_message[256];
 
 static void note(int level, const char *file, unsigned line, const char *function, const char *message)
@@ -33,7 +35,7 @@ static void *fail_in_thread(void *map_file)
     return NULL;
 }
 
-static int use(void *library)
+static int use_mapping(void)
 {
     map_file_function *map_file = (map_file_function *)dlsym(library, "pmem_map_file");
     unmap_function *unmap = (unmap_function *)dlsym(library, "pmem_unmap");
@@ -62,7 +64,7 @@ static int use(void *library)
     return unmap(start, mapped) == 0 ? 0 : fail(errormsg());
 }
 
-static int use_log(void *library)
+static int use_log(void)
 {
     int (*set_threshold)(int, int) = (int (*)(int, int))dlsym(library, "pmem_log_set_threshold");
     int (*get_threshold)(int, int *) = (int (*)(int, int *))dlsym(library, "pmem_log_get_threshold");
@@ -104,36 +106,26 @@ static void *map_cancelled(void *argument)
     return argument;
 }
 
-static int cancel(void *library)
+static int cancel(void)
 {
     map_of_cancelled = (map_file_function *)dlsym(library, "pmem_map_file");
     unmap_of_cancelled = (unmap_function *)dlsym(library, "pmem_unmap");
     return run_cancelled(map_cancelled);
 }
 
+static int find(void *loaded)
+{
+    library = loaded;
+    return 0;
+}
+
+static int use(void)
+{
+    static int round;
+    return use_mapping() != 0 || (round++ % 50 == 0 && use_log() != 0);
+}
+
 int main(int count, char **arguments)
 {
-    if (count < 2)
-        return 2;
-    int mappings = 0;
-    note_process();
-    for (int round = 0; round < 200; round++) {
-        void *library = dlopen(arguments[1], RTLD_NOW | RTLD_LOCAL);
-        if (library == NULL)
-            return fail(dlerror());
-        if (count > 2)
-            return cancel(library);
-        if (use(library) != 0 || (round % 50 == 0 && use_log(library) != 0))
-            return 1;
-        if (check_process() != 0)
-            return 1;
-        if (dlclose(library) != 0)
-            return fail(dlerror());
-        if (round == 20)
-            mappings = lines("/proc/self/maps");
-    }
-    if (lines("/proc/self/maps") > mappings)
-        return fail("a mapping is left");
-    printf("nothing is left\n");
-    return 0;
+    return load_again(count, arguments, (struct lifetime){.rounds = 200, .find = find, .use = use, .cancel = cancel});
 }

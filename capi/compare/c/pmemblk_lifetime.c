@@ -87,7 +87,12 @@ static void *write_cancelled(void *argument)
     return argument;
 }
 
+static int cancel(void)
+{
+    return run_cancelled(write_cancelled);
+}
+
 int main(int count, char **arguments)
 {
-    return load_again(count, arguments, find, use, write_cancelled);
+    return load_again(count, arguments, (struct lifetime){.rounds = 100, .find = find, .use = use, .cancel = cancel});
 }

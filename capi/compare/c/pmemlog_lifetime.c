@@ -81,7 +81,12 @@ static void *append_cancelled(void *argument)
     return argument;
 }
 
+static int cancel(void)
+{
+    return run_cancelled(append_cancelled);
+}
+
 int main(int count, char **arguments)
 {
-    return load_again(count, arguments, find, use, append_cancelled);
+    return load_again(count, arguments, (struct lifetime){.rounds = 100, .find = find, .use = use, .cancel = cancel});
 }

@@ -99,25 +99,37 @@ static int run_cancelled(void *(*body)(void *))
     return 0;
 }
 
+/* A library that is loaded again and again. */
+struct lifetime {
+    /* Times that it is loaded. */
+    int rounds;
+    /* Finds its functions. Returns 0 if all are there. */
+    int (*find)(void *library);
+    /* Calls them. Returns 0 if the answers are right. */
+    int (*use)(void);
+    /* Cancels a thread within a call. */
+    int (*cancel)(void);
+};
+
 /*
- * Loads the library that the first argument names, uses it and unloads it, a hundred times: nothing may be left. With another argument, a
+ * Loads the library that the first argument names, uses it and unloads it, again and again: nothing may be left. With another argument, a
  * thread is cancelled within a call of it, once.
  */
-static inline int load_again(int count, char **arguments, int (*find)(void *), int (*use)(void), void *(*cancelled)(void *))
+static int load_again(int count, char **arguments, struct lifetime of)
 {
     if (count < 2)
         return 2;
     int mappings = 0;
     note_process();
-    for (int round = 0; round < 100; round++) {
+    for (int round = 0; round < of.rounds; round++) {
         void *library = dlopen(arguments[1], RTLD_NOW | RTLD_LOCAL);
         if (library == NULL)
             return fail(dlerror());
-        if (find(library) != 0)
+        if (of.find(library) != 0)
             return fail("a symbol is missing");
         if (count > 2)
-            return run_cancelled(cancelled);
-        if (use() != 0 || check_process() != 0)
+            return of.cancel();
+        if (of.use() != 0 || check_process() != 0)
             return 1;
         if (dlclose(library) != 0)
             return fail(dlerror());

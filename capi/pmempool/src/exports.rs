@@ -161,6 +161,18 @@ pub unsafe extern "C" fn pmempool_rm(path_of_pool: *const c_char, flags: c_uint)
     guarded(-1, || removal::remove(unsafe { path(path_of_pool) }?, flags).map(|()| 0))
 }
 
+/// Turns a feature on or off.
+///
+/// # Safety
+/// `path_of_pool` is null or ends with a zero.
+unsafe fn turn(path_of_pool: *const c_char, feature: c_uint, flags: c_uint, is_on: bool) -> c_int {
+    guarded(-1, || {
+        let feature = Feature::of_number(feature, flags)?;
+        // SAFETY: - the caller's promise.
+        feature::turn(unsafe { path(path_of_pool) }?, feature, is_on).map(|()| 0)
+    })
+}
+
 /// See pmempool_feature_enable(3).
 ///
 /// # Durability
@@ -174,11 +186,8 @@ pub unsafe extern "C" fn pmempool_feature_enable(
     feature: c_uint,
     flags: c_uint,
 ) -> c_int {
-    guarded(-1, || {
-        let feature = Feature::of_number(feature, flags)?;
-        // SAFETY: - the caller's promise.
-        feature::turn(unsafe { path(path_of_pool) }?, feature, true).map(|()| 0)
-    })
+    // SAFETY: - the caller's promise.
+    unsafe { turn(path_of_pool, feature, flags, true) }
 }
 
 /// See pmempool_feature_disable(3).
@@ -194,11 +203,8 @@ pub unsafe extern "C" fn pmempool_feature_disable(
     feature: c_uint,
     flags: c_uint,
 ) -> c_int {
-    guarded(-1, || {
-        let feature = Feature::of_number(feature, flags)?;
-        // SAFETY: - the caller's promise.
-        feature::turn(unsafe { path(path_of_pool) }?, feature, false).map(|()| 0)
-    })
+    // SAFETY: - the caller's promise.
+    unsafe { turn(path_of_pool, feature, flags, false) }
 }
 
 /// See pmempool_feature_query(3).

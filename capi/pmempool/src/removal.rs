@@ -3,11 +3,11 @@
 use crate::failures::failure;
 use crate::pool;
 use lode_capi_entry::{Failure, words_of};
-use lode_pmdk::{PmdkAccess, PmdkError, PoolSet, SetFile};
+use lode_pmdk::{PmdkAccess, PmdkError, PoolSet, begins_as_set};
 use lode_pmem::Sysfs;
 use rustix::fs::{FlockOperation, flock};
 use std::fs::{self, File};
-use std::io::{self, Read};
+use std::io;
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
@@ -86,9 +86,7 @@ fn is_set(path: &Path) -> io::Result<bool> {
     if !metadata.is_file() {
         return Ok(false);
     }
-    let mut start = Vec::new();
-    File::open(path)?.take(16).read_to_end(&mut start)?;
-    Ok(SetFile::is_announced(&start))
+    begins_as_set(&File::open(path)?)
 }
 
 /// Removes a file that no handle has open, and clears the start of a device-DAX node. `part` names it in the message.

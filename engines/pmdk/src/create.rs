@@ -21,7 +21,7 @@ use crate::chain::neighbours;
 use crate::error::PmdkError;
 use crate::file_kind::FileKind;
 use crate::locked_part::LockedPart;
-use crate::plan::{CreateOptions, all_parts, check_features, plan, prepare};
+use crate::plan::{CreateOptions, check_features, plan, prepare};
 use crate::pool_parts::{PoolParts, to_map};
 use crate::pool_set::{Part, PoolSet};
 use crate::seen::Seen;
@@ -208,7 +208,7 @@ impl NewParts {
             }
         }
         // ORDER: names that an interrupted creation is completed from, before the pool exists. Stop here: step 2.
-        persist_names(all_parts(&self.set).map(|(part, _)| &*part.path))?;
+        persist_names(self.set.all_parts().map(|(part, _)| &*part.path))?;
         if let Some(first) = self.staged.first_mut().and_then(|staged| staged.first_mut()) {
             let published = first.publish(headers[0].first());
             let is_published = first.is_published();
@@ -234,7 +234,7 @@ impl NewParts {
     fn publish_others(&mut self, headers: &[Vec<PmdkPartHeader>]) -> Result<(), PmdkError> {
         stops::step()?;
         // ORDER: the first part before the others. Stop here: step 3, and without it a power cut could leave the others alone.
-        persist_names(all_parts(&self.set).map(|(part, _)| &*part.path).take(1))?;
+        persist_names(self.set.all_parts().map(|(part, _)| &*part.path).take(1))?;
         for (index, (staged, headers)) in self.staged.iter_mut().zip(headers).enumerate() {
             for (nth, part) in staged.iter_mut().enumerate().skip(usize::from(index == 0)) {
                 part.publish(headers.get(nth))?;
@@ -242,7 +242,7 @@ impl NewParts {
         }
         stops::step()?;
         // ORDER: all names before the caller is told. Stop here: step 3 or 4.
-        persist_names(all_parts(&self.set).map(|(part, _)| &*part.path))
+        persist_names(self.set.all_parts().map(|(part, _)| &*part.path))
     }
 
     /// Takes all parts back, the first one last. They are locked: no other handle has the pool open. Stop or error before
@@ -255,7 +255,7 @@ impl NewParts {
             }
         }
         // ORDER: the first part is none before the others are removed. Stop here: step 2 of the table.
-        persist_names(all_parts(&self.set).map(|(part, _)| &*part.path))?;
+        persist_names(self.set.all_parts().map(|(part, _)| &*part.path))?;
         self.commit(false);
         Ok(())
     }

@@ -113,7 +113,7 @@ impl UncheckedPool {
             .settled(&stored)?
             .first()
             .and_then(|headers| headers.first())
-            .map_or(NONE, |header| header.features()))
+            .map_or(PmdkFeatures::NONE, |header| header.features()))
     }
 
     /// Gives all headers these features: all of them, or none.
@@ -148,8 +148,8 @@ impl UncheckedPool {
             let features = header.features();
             match first {
                 None => {
-                    let unknown = unknown(features);
-                    if unknown != NONE {
+                    let unknown = features.unknown();
+                    if unknown != PmdkFeatures::NONE {
                         return Err(FeatureError::Unknown { path: self.path_of(replica, part), unknown });
                     }
                     first = Some(features);
@@ -168,9 +168,6 @@ impl UncheckedPool {
         self.set().replicas[replica].parts[part].path.clone()
     }
 }
-
-/// No features.
-const NONE: PmdkFeatures = PmdkFeatures { compat: 0, incompat: 0, ro_compat: 0 };
 
 /// Settles an interrupted change in the headers of an open set: before they are compared. The rest of a state that belongs to no feature
 /// stays, since it hinders no program.
@@ -193,7 +190,7 @@ fn settled(stored: &[Vec<StoredPmdkHeader>]) -> Vec<Vec<StoredPmdkHeader>> {
     let first = headers.first().and_then(|headers| headers.first()).filter(|header| header.is_intact());
     let Some((first_pool, first)) = first
         .map(|header| (pool(header), header.features()))
-        .filter(|(_, features)| unknown(*features) == NONE)
+        .filter(|(_, features)| features.unknown() == PmdkFeatures::NONE)
     else {
         return headers;
     };
@@ -211,7 +208,7 @@ fn settled(stored: &[Vec<StoredPmdkHeader>]) -> Vec<Vec<StoredPmdkHeader>> {
 /// Returns the header, with one feature turned if it is intact then alone. One with features that are unknown is not turned:
 /// only a newer version may write it.
 fn turned(stored: &StoredPmdkHeader) -> StoredPmdkHeader {
-    if stored.is_intact() || unknown(stored.features()) != NONE {
+    if stored.is_intact() || stored.features().unknown() != PmdkFeatures::NONE {
         return stored.clone();
     }
     let candidates = PmdkFeature::ALL.iter().map(|feature| {
@@ -241,14 +238,6 @@ fn change(header: &mut StoredPmdkHeader, features: PmdkFeatures) {
     }
     header.set_features(features);
     header.store_checksum();
-}
-
-fn unknown(features: PmdkFeatures) -> PmdkFeatures {
-    PmdkFeatures {
-        compat: features.compat & !PmdkFeatures::CHECK_BAD_BLOCKS,
-        incompat: features.incompat & !PmdkFeatures::KNOWN_INCOMPAT,
-        ro_compat: features.ro_compat,
-    }
 }
 
 /// Returns the headers with their places.
@@ -364,7 +353,7 @@ mod test {
         let mut damaged = header(PmdkFeatures::DEFAULT).bytes().to_owned();
         damaged[0x20] ^= 1;
         let damaged = StoredPmdkHeader::new(damaged);
-        let far = PmdkFeatures { compat: 0, incompat: 0, ro_compat: 0 };
+        let far = PmdkFeatures::NONE;
         let mut foreign = header(toggled(PmdkFeature::CheckBadBlocks, PmdkFeatures::DEFAULT));
         foreign.set_uuid(PmdkUuidField::PoolSet, [9; 16]);
         foreign.store_checksum();

@@ -3,12 +3,14 @@
 use crate::chain::{Starts, check_headers};
 use crate::error::{PmdkError, SetError};
 use crate::file_kind::FileKind;
+use crate::locked_part::read_what_is_there;
+use crate::part_node::read_view;
 use crate::pool_set::{PoolSet, Replica};
 use crate::set_size::size_min;
-use lode_layout::{BLOCK, PmdkKind, PmdkPartHeader, PoolOffset};
-use lode_pmem::{Mapping, Medium, Sysfs};
+use lode_layout::{BLOCK, PmdkKind, PmdkPartHeader};
+use lode_pmem::Sysfs;
 use std::fs::File;
-use std::os::unix::fs::{FileExt, FileTypeExt};
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 /// A pool that was looked at. Nothing was locked, so it may be in use.
@@ -185,18 +187,9 @@ fn read_at<const N: usize>(file: &File, path: &Path, off: u64) -> Result<[u8; N]
     let mut bytes = [0; N];
     let metadata = file.metadata().map_err(PmdkError::io("fstat", path))?;
     if metadata.file_type().is_char_device() {
-        let file = file.try_clone().map_err(PmdkError::io("dup", path))?;
-        let view = Mapping::options().private_view().map_file(file, path)?;
-        let read = view.memory().reading(|memory| memory.read(PoolOffset::new(off), &mut bytes));
-        read.map_err(PmdkError::memory(path))?;
-        return Ok(bytes);
-    }
-    let mut done = 0;
-    while done < N {
-        match file.read_at(&mut bytes[done..], off + done as u64).map_err(PmdkError::io("read", path))? {
-            0 => break,
-            count => done += count,
-        }
+        read_view(file.try_clone().map_err(PmdkError::io("dup", path))?, path, off, &mut bytes)?;
+    } else {
+        read_what_is_there(file, path, off, &mut bytes)?;
     }
     Ok(bytes)
 }

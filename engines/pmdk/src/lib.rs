@@ -63,7 +63,7 @@ pub use plan::CreateOptions;
 pub use pool::PmdkPool;
 pub use pool_medium::PoolMedium;
 pub use pool_parts::{OpenOptions, PoolParts, store_shutdown_state};
-pub use pool_set::{Part, PoolSet, Replica};
+pub use pool_set::{Part, PoolSet, Replica, begins_as_set};
 pub use set_file::{SetFault, SetFile, SetFileError, SetPart};
 pub use set_size::parse_size;
 #[cfg(feature = "explore")]

@@ -7,9 +7,8 @@ use crate::set_size::PART_SIZE_MIN;
 use lode_layout::PmdkPartHeader;
 use lode_pmem::{ByAddress, LockHolder, allocate};
 use rustix::fs::{FlockOperation, flock, fstat};
-use rustix::io::{Errno, retry_on_intr};
+use rustix::io::Errno;
 use std::fs::File;
-use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process;
@@ -50,9 +49,15 @@ impl LockedPart {
         LockedPart::lock(file, path, access, program)
     }
 
-    /// Opens and locks a file that is only read, such as a set file, and which no other handle may use meanwhile.
-    pub(crate) fn look(path: &Path, access: PmdkAccess) -> Result<LockedPart, PmdkError> {
-        LockedPart::lock(open(path, false)?, path, access, None)
+    /// Opens and locks the file that names a pool, which is only read, and which no other handle may use meanwhile. `None` for a folder
+    /// or a device-DAX node, which is looked at before it is opened.
+    pub(crate) fn look(path: &Path, access: PmdkAccess) -> Result<Option<LockedPart>, PmdkError> {
+        match FileKind::find(path)? {
+            FileKind::File | FileKind::Absent => {
+                LockedPart::lock(open(path, false)?, path, access, None).map(Some)
+            }
+            FileKind::Directory | FileKind::Device => Ok(None),
+        }
     }
 
     /// Opens and locks a part of a set, and compares its size. For a new pool the space of a file is allocated.
@@ -134,28 +139,35 @@ impl LockedPart {
         let mut bytes = [0; PmdkPartHeader::LEN];
         if self.is_node()? {
             self.read_node(0, &mut bytes)?;
-            return Ok(bytes);
-        }
-        let mut done = 0;
-        while done < bytes.len() {
-            let read = self.file.read_at(&mut bytes[done..], done as u64);
-            match read.map_err(PmdkError::io("read", &self.path))? {
-                0 => break,
-                count => done += count,
-            }
+        } else {
+            read_what_is_there(&self.file, &self.path, 0, &mut bytes)?;
         }
         Ok(bytes)
     }
 
     /// Writes bytes into the header, durably.
     pub(crate) fn write_header(&self, at: u64, bytes: &[u8]) -> Result<(), PmdkError> {
-        if self.is_node()? {
-            return self.write_node(at, bytes);
-        }
-        self.file.write_all_at(bytes, at).map_err(PmdkError::io("write", &self.path))?;
+        self.write_content(at, bytes)?;
         // ORDER: the bytes before the caller's next step. Stop here: the header is as before, or has any of them.
-        retry_on_intr(|| rustix::fs::fsync(self.file.as_fd())).map_err(PmdkError::errno("fsync", &self.path))
+        self.persist_content()
     }
+}
+
+/// Reads bytes of a file at an offset, as far as there are so many.
+pub(crate) fn read_what_is_there(
+    file: &File,
+    path: &Path,
+    at: u64,
+    bytes: &mut [u8],
+) -> Result<(), PmdkError> {
+    let mut done = 0;
+    while done < bytes.len() {
+        match file.read_at(&mut bytes[done..], at + done as u64).map_err(PmdkError::io("read", path))? {
+            0 => break,
+            count => done += count,
+        }
+    }
+    Ok(())
 }
 
 /// Opens a file or device-DAX node. Looked at before it is opened: the open of a pipe waits.

@@ -6,6 +6,7 @@ use lode_layout::{Durability, PoolOffset};
 use lode_pmem::{
     ByAddress, DaxDevice, FaultScope, Mapping, Medium, Memory, PmemError, ProgramMedium, ProgramShare, Sysfs,
 };
+use std::fs::File;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 
@@ -18,16 +19,9 @@ impl LockedPart {
 
     /// Reads bytes of the node.
     pub(crate) fn read_node(&self, at: u64, bytes: &mut [u8]) -> Result<(), PmdkError> {
-        let read = |memory: &Memory, bytes: &mut [u8]| {
-            let read = memory.reading(|memory| memory.read(PoolOffset::new(at), bytes));
-            read.map_err(PmdkError::memory(self.path()))
-        };
         match self.program() {
-            Some(instructions) => read(self.map_in_program(instructions)?.memory(), bytes),
-            None => {
-                let view = Mapping::options().private_view().map_file(self.duplicate()?, self.path())?;
-                read(view.memory(), bytes)
-            }
+            Some(instructions) => read(self.map_in_program(instructions)?.memory(), self.path(), at, bytes),
+            None => read_view(self.duplicate()?, self.path(), at, bytes),
         }
     }
 
@@ -54,6 +48,17 @@ impl LockedPart {
         ProgramMedium::map(self.file(), Some(&device), device.len(), ProgramShare::Shared, None, instructions)
             .map_err(PmdkError::io("mmap", self.path()))
     }
+}
+
+/// Reads bytes of a node through a private view.
+pub(crate) fn read_view(node: File, path: &Path, at: u64, bytes: &mut [u8]) -> Result<(), PmdkError> {
+    let view = Mapping::options().private_view().map_file(node, path)?;
+    read(view.memory(), path, at, bytes)
+}
+
+fn read(memory: &Memory, path: &Path, at: u64, bytes: &mut [u8]) -> Result<(), PmdkError> {
+    let read = memory.reading(|memory| memory.read(PoolOffset::new(at), bytes));
+    read.map_err(PmdkError::memory(path))
 }
 
 /// Stores bytes durably.

@@ -1,10 +1,10 @@
 //! The plan of a new pool: its options, the checks of them in PMDK's order, and what an interrupted creation has left.
 
 use crate::error::{PmdkError, SetError};
-use crate::file_kind::{self, FileKind};
+use crate::file_kind;
 use crate::locked_part::{LockedPart, PmdkAccess};
 use crate::pool_parts::complete_others;
-use crate::pool_set::{Part, PoolSet};
+use crate::pool_set::PoolSet;
 use crate::set_file::{SetFault, SetFileError};
 use crate::set_size::size_min;
 use crate::staged_part::{is_free, remove_hidden};
@@ -39,12 +39,9 @@ impl CreateOptions {
 
 /// Refuses features that no open would take, or that spoil each other.
 pub(crate) fn check_features(path: &Path, features: PmdkFeatures) -> Result<(), PmdkError> {
-    let PmdkFeatures { compat, incompat, ro_compat } = features;
-    let unknown =
-        compat & !PmdkFeatures::CHECK_BAD_BLOCKS | incompat & !PmdkFeatures::KNOWN_INCOMPAT | ro_compat;
     // The shutdown state is stored in place: a checksum that counts it is wrong then.
     let is_spoiled = features.has_shutdown_state() && !features.has_short_checksum();
-    if unknown != 0 || is_spoiled {
+    if features.unknown() != PmdkFeatures::NONE || is_spoiled {
         return Err(PmdkError::Features { path: path.to_owned(), features });
     }
     Ok(())
@@ -64,9 +61,7 @@ pub(crate) fn plan(
         let set = PoolSet::of_new_file(path, size);
         return check_sizes(set, options.kind).map(|set| (set, None));
     }
-    // A node is looked at before it is opened.
-    let is_file = matches!(FileKind::find(path)?, FileKind::File | FileKind::Absent);
-    let lock = if is_file { Some(LockedPart::look(path, PmdkAccess::CopyOnWrite)?) } else { None };
+    let lock = LockedPart::look(path, PmdkAccess::CopyOnWrite)?;
     let set = PoolSet::read(path, &options.sysfs).map_err(|error| match error {
         // As PMDK: no matter where the replica is.
         PmdkError::SetFile { path, error: SetFileError { fault: SetFault::Remote { .. }, .. } }
@@ -116,7 +111,7 @@ fn check_sizes(mut set: PoolSet, kind: PmdkKind) -> Result<PoolSet, PmdkError> {
 /// Completes or takes back an interrupted creation. Parts that can't be used are left to [`NewParts::stage`](crate::NewParts::stage).
 pub(crate) fn prepare(set: &mut PoolSet, program: Option<ByAddress>) -> Result<(), PmdkError> {
     let mut used = None;
-    for (index, (part, has_header)) in all_parts(set).enumerate() {
+    for (index, (part, has_header)) in set.all_parts().enumerate() {
         if !has_header || part.path.symlink_metadata().is_err() {
             continue;
         }
@@ -134,13 +129,5 @@ pub(crate) fn prepare(set: &mut PoolSet, program: Option<ByAddress>) -> Result<(
         }
         return Ok(());
     }
-    all_parts(set).try_for_each(|(part, _)| remove_hidden(part))
-}
-
-/// Returns all parts of the set, each with whether it has a header.
-pub(crate) fn all_parts(set: &PoolSet) -> impl Iterator<Item = (&Part, bool)> {
-    set.replicas.iter().flat_map(|replica| {
-        let count = set.header_count(replica);
-        replica.parts.iter().enumerate().map(move |(index, part)| (part, index < count))
-    })
+    set.all_parts().try_for_each(|(part, _)| remove_hidden(part))
 }

@@ -4,7 +4,6 @@ use crate::bad_blocks;
 use crate::chain::{Headers, Starts, check_headers, decode, read_starts};
 use crate::error::{PmdkError, SetError};
 use crate::feature_change;
-use crate::file_kind::FileKind;
 use crate::locked_part::{LockedPart, PmdkAccess};
 use crate::pool_set::{Part, PoolSet, Replica};
 use crate::seen::Seen;
@@ -171,9 +170,7 @@ pub fn store_shutdown_state<M: Medium>(
 
 /// Reads the set, and locks its file meanwhile.
 fn read_locked(path: &Path, access: PmdkAccess, sysfs: &Sysfs) -> Result<PoolSet, PmdkError> {
-    // A node is looked at before it is opened.
-    let is_file = matches!(FileKind::find(path)?, FileKind::File | FileKind::Absent);
-    let _lock = if is_file { Some(LockedPart::look(path, access)?) } else { None };
+    let _lock = LockedPart::look(path, access)?;
     PoolSet::read(path, sysfs)
 }
 
@@ -218,17 +215,13 @@ pub(crate) fn complete_others(
     // A folder tells nothing of a part that has its hidden name only.
     set.add_first_parts(|path| staged_part::hidden_len(path, header.poolset_uuid));
     let set = &*set;
-    for part in set.replicas.iter().flat_map(|replica| &replica.parts) {
+    for (part, _) in set.all_parts() {
         staged_part::remove_second_name(part, header)?;
     }
-    let parts = || set.replicas.iter().flat_map(|replica| &replica.parts).skip(1);
-    let is_missing = |part: &&Part| part.path.symlink_metadata().is_err();
-    let has_header = set.replicas.iter().flat_map(|replica| {
-        let count = set.header_count(replica);
-        (0..replica.parts.len()).map(move |index| index < count)
-    });
-    let unfinished: Vec<_> = parts()
-        .zip(has_header.skip(1))
+    let is_missing = |part: &Part| part.path.symlink_metadata().is_err();
+    let unfinished: Vec<_> = set
+        .all_parts()
+        .skip(1)
         .filter(|(part, has_header)| is_missing(part) || *has_header && lacks_signature(part, program))
         .map(|(part, _)| part)
         .collect();
@@ -293,7 +286,7 @@ pub(crate) fn to_map(
     let mut parts = Vec::new();
     let mut left = size;
     for (index, (part, lock)) in replica.parts.iter().zip(locks).enumerate() {
-        let skip = if index == 0 || set.has_single_header { 0 } else { BLOCK };
+        let skip = set.skipped(index);
         let whole = align_down(part.size, BLOCK) - skip;
         let len = if part.device_align.is_some() { whole } else { whole.min(left) };
         left -= len.min(left);

@@ -8,8 +8,8 @@ use lode_layout::{BLOCK, align_down};
 use lode_pmem::{ProgramBacking, Sysfs};
 use std::ffi::OsStr;
 use std::fs::{self, File};
-use std::io::Read;
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::io::{self, Read};
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 /// Digits of the names of parts in folders.
@@ -258,6 +258,19 @@ impl PoolSet {
         ((set.dev(), set.ino()) == (part.dev(), part.ino())).then_some(set.len())
     }
 
+    /// Returns the bytes of a part that are before its content in the pool: its header, but for the first part of a replica.
+    pub(crate) fn skipped(&self, index: usize) -> u64 {
+        if index == 0 || self.has_single_header { 0 } else { BLOCK }
+    }
+
+    /// Returns all parts, those of the master first, each with whether it has a header.
+    pub(crate) fn all_parts(&self) -> impl Iterator<Item = (&Part, bool)> {
+        self.replicas.iter().flat_map(|replica| {
+            let count = self.header_count(replica);
+            replica.parts.iter().enumerate().map(move |(index, part)| (part, index < count))
+        })
+    }
+
     /// Returns the number of parts of a replica that have a header.
     pub(crate) fn header_count(&self, replica: &Replica) -> usize {
         if self.has_single_header { 1.min(replica.parts.len()) } else { replica.parts.len() }
@@ -359,22 +372,26 @@ fn device(metadata: &fs::Metadata, path: &Path, sysfs: &Sysfs) -> Result<(u64, u
     }
 }
 
+/// Returns true if a file begins as a set file does.
+///
+/// # Errors
+/// That of the read.
+pub fn begins_as_set(file: &File) -> io::Result<bool> {
+    let mut start = [0; 16];
+    let len = file.read_at(&mut start, 0)?;
+    Ok(SetFile::is_announced(&start[..len]))
+}
+
 /// Returns the open file if it begins as a set file does.
-fn read_start(path: &Path) -> Result<Option<File>, PmdkError> {
-    let refused = PmdkError::io("read", path);
+fn open_set_file(path: &Path) -> Result<Option<File>, PmdkError> {
     let file = File::open(path).map_err(PmdkError::io("open", path))?;
-    let mut start = Vec::new();
-    (&file).take(16).read_to_end(&mut start).map_err(&refused)?;
-    Ok(SetFile::is_announced(&start).then_some(file))
+    Ok(begins_as_set(&file).map_err(PmdkError::io("read", path))?.then_some(file))
 }
 
 /// Returns the text of a set file; `None` if the file is none.
 fn read_set_text(path: &Path) -> Result<Option<Vec<u8>>, PmdkError> {
-    if read_start(path)?.is_none() {
-        return Ok(None);
-    }
+    let Some(file) = open_set_file(path)? else { return Ok(None) };
     let mut text = Vec::new();
-    let file = File::open(path).map_err(PmdkError::io("open", path))?;
     let most = SetFile::LEN_MAX as u64 + 1;
     file.take(most).read_to_end(&mut text).map_err(PmdkError::io("read", path))?;
     Ok(Some(text))

@@ -137,7 +137,7 @@ impl UncheckedPool {
             .take(1)
             .flat_map(|(replica, locks)| replica.parts.iter().zip(locks));
         for (index, (part, lock)) in parts.enumerate() {
-            let skip = if index == 0 || self.set.has_single_header { 0 } else { BLOCK };
+            let skip = self.set.skipped(index);
             let next = start + (align_down(part.size, BLOCK) - skip);
             let (from, to) = (off.max(start), end.min(next));
             if from < to {

@@ -37,6 +37,18 @@ impl PmdkFeatures {
     pub const DEFAULT: PmdkFeatures =
         PmdkFeatures { compat: CHECK_BAD_BLOCKS, incompat: SHORT_CHECKSUM | SHUTDOWN_STATE, ro_compat: 0 };
 
+    /// No features.
+    pub const NONE: PmdkFeatures = PmdkFeatures { compat: 0, incompat: 0, ro_compat: 0 };
+
+    /// Returns the features that this code does not know.
+    pub const fn unknown(self) -> PmdkFeatures {
+        PmdkFeatures {
+            compat: self.compat & !CHECK_BAD_BLOCKS,
+            incompat: self.incompat & !PmdkFeatures::KNOWN_INCOMPAT,
+            ro_compat: self.ro_compat,
+        }
+    }
+
     /// Returns true if an open looks for bad blocks.
     pub const fn checks_bad_blocks(self) -> bool {
         self.compat & CHECK_BAD_BLOCKS != 0

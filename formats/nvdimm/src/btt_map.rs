@@ -75,7 +75,7 @@ impl BttMapEntry {
 }
 
 /// Returns the number of a block from a word that may have the bits of a map entry above it.
-pub(crate) fn block_number(word: u32) -> u32 {
+pub fn block_number(word: u32) -> u32 {
     word & NUMBER
 }
 

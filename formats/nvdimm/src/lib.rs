@@ -35,7 +35,7 @@ pub use btt_damage::BttDamage;
 pub use btt_dialect::BttDialect;
 pub use btt_flog::{BttFlog, BttFlogEntry, BttFlogLane, BttFlogSlots};
 pub use btt_info::{BttGeometry, BttInfo, BttRules, BttVersion, StoredBtt};
-pub use btt_map::{BttBlockState, BttMapEntry};
+pub use btt_map::{BttBlockState, BttMapEntry, block_number};
 pub use format_tables::FORMAT_TABLES;
 pub use info_block_error::InfoBlockError;
 pub use interleave::{Interleave, InterleavePiece};

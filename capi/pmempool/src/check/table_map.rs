@@ -4,16 +4,12 @@ use super::arena::Arena;
 use super::dialog::{Dialog, Flags};
 use super::outcome::{Outcome, Stop};
 use super::pool::{Change, CheckedPool};
-use lode_nvdimm::{BttFlog, BttFlogEntry, BttGeometry, BttMapEntry};
+use lode_nvdimm::{BttBlockState, BttFlog, BttFlogEntry, BttGeometry, BttMapEntry, block_number};
 
 /// Bytes of a lane in the flog.
 const LANE_LEN: usize = BttFlog::LANE_LEN as usize;
 /// Bytes of the smallest block in a table of the kernel or of PMDK.
 const BLOCK_MIN: u32 = 512;
-/// The bits of a map entry, or of a word in the flog, that hold the number of a block.
-const NUMBER: u32 = (1 << 30) - 1;
-/// The state of a block whose content is in doubt: reads fail.
-const ERROR: u32 = 1 << 30;
 
 /// A set of blocks of an arena.
 struct Blocks(Vec<u64>);
@@ -186,7 +182,7 @@ impl Lists {
         let pair = BttFlogEntry::stored_pair(bytes);
         let Some(current) = current_of(&pair) else { return Some(INVALID) };
         let entry = pair[current];
-        let (old, new) = (entry.old_map & NUMBER, entry.new_map & NUMBER);
+        let (old, new) = (block_number(entry.old_map), block_number(entry.new_map));
         let blocks = arena.info.internal[1];
         if entry.lba >= arena.info.external[1] || old >= blocks || new >= blocks {
             return Some(INVALID);
@@ -234,6 +230,11 @@ fn current_of(pair: &[BttFlogEntry; 2]) -> Option<usize> {
         [first, second] if NEXT[first as usize & 3] == second => Some(1),
         _ => Some(0),
     }
+}
+
+/// Returns the word of an entry whose block has content that is in doubt: reads of it fail.
+fn in_doubt(block: u32) -> u32 {
+    u32::from_le_bytes(BttMapEntry { state: BttBlockState::Error, number: block }.encode())
 }
 
 /// Gives wrong entries and lanes the blocks that none has.
@@ -284,7 +285,7 @@ impl Lists {
         for (lba, entry) in (0..).zip(self.map.iter_mut()) {
             let block = block_of(*entry, lba);
             if block < arena.info.internal[1] && self.doubled.has(block) {
-                let marked = block | ERROR;
+                let marked = in_doubt(block);
                 *entry = marked.to_le_bytes();
                 self.doubled.remove(block);
                 dialog.info_of(|| format!("arena {id}: storing {marked:#x} at {lba} BTT Map entry"));
@@ -298,7 +299,7 @@ impl Lists {
         let mut changes = Vec::new();
         while let Some(lba) = self.wrong_entries.pop() {
             let Some(block) = self.unused.pop() else { break };
-            let entry = block | ERROR;
+            let entry = in_doubt(block);
             dialog.info_of(|| format!("arena {id}: storing {entry:#x} at {lba} BTT Map entry"));
             changes.push(Change { off: off(lba), bytes: entry.to_le_bytes().to_vec() });
         }
@@ -309,7 +310,7 @@ impl Lists {
         let mut changes = Vec::new();
         while let Some(lane) = self.wrong_lanes.pop() {
             let Some(block) = self.unused.pop() else { break };
-            let word = block | ERROR;
+            let word = in_doubt(block);
             let mut bytes = self.flog[lane as usize];
             BttFlogEntry { lba: lane, old_map: word, new_map: word, seq: 1 }.store_alone(&mut bytes);
             dialog.info_of(|| {

@@ -110,11 +110,8 @@ pub(super) fn features(features: PmdkFeatures) -> Vec<String> {
     ];
     let mut names: Vec<String> =
         known.iter().filter(|(has, _)| *has).map(|(_, name)| (*name).to_owned()).collect();
-    let unknown = [
-        ("compat", features.compat & !PmdkFeatures::CHECK_BAD_BLOCKS),
-        ("incompat", features.incompat & !PmdkFeatures::KNOWN_INCOMPAT),
-        ("ro_compat", features.ro_compat),
-    ];
+    let PmdkFeatures { compat, incompat, ro_compat } = features.unknown();
+    let unknown = [("compat", compat), ("incompat", incompat), ("ro_compat", ro_compat)];
     names.extend(
         unknown.iter().filter(|(_, bits)| *bits != 0).map(|(word, bits)| format!("{word} {bits:#x}")),
     );

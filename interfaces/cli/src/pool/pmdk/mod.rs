@@ -12,14 +12,8 @@ use crate::failure::Failure;
 use lode_layout::{BLOCK, PmdkBlk, PmdkKind, PmdkLog, PmdkObj, PoolOffset};
 use lode_pmdk::{Inspection, PmdkError};
 use lode_pmem::Sysfs;
-use std::fs::File;
-use std::io::Read;
-use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 use uuid::Uuid;
-
-/// Bytes that tell a set file, or a signature.
-const START: u64 = 16;
 
 /// A pool of PMDK at a path.
 pub(crate) struct PmdkPool {
@@ -43,9 +37,6 @@ enum Content {
 /// # Errors
 /// The fault of a set file.
 pub(crate) fn find(what: &str, path: &Path) -> Result<Option<PmdkPool>, Failure> {
-    if !may_hold_pool(path) {
-        return Ok(None);
-    }
     let inspection = match Inspection::read(path, &Sysfs::default()) {
         Ok(inspection) => inspection,
         Err(error @ (PmdkError::SetFile { .. } | PmdkError::Set { .. })) => {
@@ -98,17 +89,6 @@ impl PmdkPool {
         }
         faults
     }
-}
-
-/// Returns true if the path is a device, or a file that begins as a set file or a pool of PMDK.
-fn may_hold_pool(path: &Path) -> bool {
-    let Ok(metadata) = path.metadata() else { return false };
-    if !metadata.is_file() {
-        return metadata.file_type().is_char_device();
-    }
-    let mut start = Vec::new();
-    let read = File::open(path).and_then(|file| file.take(START).read_to_end(&mut start));
-    read.is_ok() && (lode_pmdk::SetFile::is_announced(&start) || PmdkKind::of_signature(&start).is_some())
 }
 
 /// Returns the first bytes of a page.
