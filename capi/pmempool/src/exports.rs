@@ -1,9 +1,9 @@
 //! The exported functions: C arguments become checked ones.
 
 use crate::check::{Answer, Arguments, Check, Flags, PoolType, Status, Verdict};
-use crate::failures::not_yet;
 use crate::feature::{self, Feature};
 use crate::removal;
+use crate::replicas;
 use lode_capi_entry::{
     Failure, check_version_against, errno, guarded, message, path, set_errno, uncancelled,
 };
@@ -224,26 +224,39 @@ pub unsafe extern "C" fn pmempool_feature_query(
     })
 }
 
-/// See pmempool_sync(3). It is refused with ENOTSUP.
+/// See pmempool_sync(3).
+///
+/// # Durability
+/// On return. A crash before that leaves the set as damaged as it was, or such that the same call makes the rest.
 ///
 /// # Safety
-/// None: nothing is loaded.
+/// `poolset_file` is null or ends with a zero.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pmempool_sync(_poolset_file: *const c_char, _flags: c_uint) -> c_int {
-    guarded(-1, || Err(not_yet("pmempool_sync")))
+pub unsafe extern "C" fn pmempool_sync(poolset_file: *const c_char, flags: c_uint) -> c_int {
+    // SAFETY: - the caller's promise.
+    guarded(-1, || replicas::repair(unsafe { path(poolset_file) }?, flags).map(|()| 0))
 }
 
-/// See pmempool_transform(3). It is refused with ENOTSUP.
+/// See pmempool_transform(3).
+///
+/// # Durability
+/// On return. A crash before that leaves the old set, the new one, or such that the same call makes the rest.
 ///
 /// # Safety
-/// None: nothing is loaded.
+/// Both paths are null or end with a zero.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmempool_transform(
-    _poolset_file_src: *const c_char,
-    _poolset_file_dst: *const c_char,
-    _flags: c_uint,
+    poolset_file_src: *const c_char,
+    poolset_file_dst: *const c_char,
+    flags: c_uint,
 ) -> c_int {
-    guarded(-1, || Err(not_yet("pmempool_transform")))
+    guarded(-1, || {
+        // SAFETY: - the caller's promise.
+        let source = unsafe { path(poolset_file_src) }?;
+        // SAFETY: - the caller's promise.
+        let target = unsafe { path(poolset_file_dst) }?;
+        replicas::change(source, target, flags).map(|()| 0)
+    })
 }
 
 /// See libpmempool(7).

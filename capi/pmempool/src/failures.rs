@@ -19,16 +19,6 @@ pub(crate) fn failure(error: &PmdkError) -> Failure {
     Failure::new(errno, text)
 }
 
-/// Returns the failure of a call that is not there yet.
-pub(crate) fn not_yet(call: &str) -> Failure {
-    Failure::new(
-        libc::ENOTSUP,
-        format!(
-            "{call}: this version of Lodestone can't do that yet; run the program on PMDK's library for it"
-        ),
-    )
-}
-
 #[cfg(test)]
 mod test {
     use lode_pmdk::PmdkAccess;

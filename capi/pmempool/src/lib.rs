@@ -31,6 +31,7 @@ mod failures;
 mod feature;
 mod pool;
 mod removal;
+mod replicas;
 
 use check::{Answer, Arguments, Check, Flags, PoolType, Status};
 use std::path::Path;

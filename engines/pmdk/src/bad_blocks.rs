@@ -3,6 +3,7 @@
 use crate::error::PmdkError;
 use crate::locked_part::LockedPart;
 use lode_pmem::{ProgramBacking, Sysfs};
+use std::ops::Range;
 use std::os::fd::AsFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -10,14 +11,7 @@ use std::path::{Path, PathBuf};
 /// Refuses a part that has lost ranges. Needs no root and no library, unless the kernel hides the addresses of a region
 /// that has some.
 pub(crate) fn check(part: &LockedPart, is_new: bool, sysfs: &Sysfs) -> Result<(), PmdkError> {
-    let path = part.path();
-    let metadata = part.file().metadata().map_err(PmdkError::io("stat", path))?;
-    let backing = match metadata.file_type().is_char_device() {
-        true => ProgramBacking::of_node(sysfs, metadata.rdev()),
-        false => ProgramBacking::of_file(sysfs, metadata.dev()),
-    };
-    let lost =
-        backing.lost_ranges(part.file().as_fd()).map_err(PmdkError::io("read the bad blocks", path))?;
+    let (path, lost) = (part.path(), lost_ranges(part, sysfs)?);
     match lost.first() {
         None => Ok(()),
         Some(first) => {
@@ -29,10 +23,26 @@ pub(crate) fn check(part: &LockedPart, is_new: bool, sysfs: &Sysfs) -> Result<()
 
 /// Refuses a set of which a repair by pmempool-sync(1) was stopped.
 pub(crate) fn check_recovery_file(set: &Path, replica: usize, part: usize) -> Result<(), PmdkError> {
+    let path = recovery_path(set, replica, part);
+    if path.symlink_metadata().is_ok() { Err(PmdkError::RecoveryFile { path }) } else { Ok(()) }
+}
+
+/// Returns the path of the file in which PMDK keeps the lost ranges of a part while it repairs them.
+pub(crate) fn recovery_path(set: &Path, replica: usize, part: usize) -> PathBuf {
     let mut name = set.as_os_str().to_owned();
     name.push(format!("_r{replica}_p{part}_badblocks.txt"));
-    let path = PathBuf::from(name);
-    if path.symlink_metadata().is_ok() { Err(PmdkError::RecoveryFile { path }) } else { Ok(()) }
+    PathBuf::from(name)
+}
+
+/// Returns the ranges of a part that are lost.
+pub(crate) fn lost_ranges(part: &LockedPart, sysfs: &Sysfs) -> Result<Vec<Range<u64>>, PmdkError> {
+    let path = part.path();
+    let metadata = part.file().metadata().map_err(PmdkError::io("stat", path))?;
+    let backing = match metadata.file_type().is_char_device() {
+        true => ProgramBacking::of_node(sysfs, metadata.rdev()),
+        false => ProgramBacking::of_file(sysfs, metadata.dev()),
+    };
+    backing.lost_ranges(part.file().as_fd()).map_err(PmdkError::io("read the bad blocks", path))
 }
 
 #[cfg(test)]

@@ -238,6 +238,17 @@ pub enum PmdkError {
         /// The file.
         path: PathBuf,
     },
+    /// The rest of an interrupted change of the set does not fit its parts.
+    #[error(
+        "the change of {} was interrupted, and its parts have changed since: {what}; restore them, or remove that file",
+        .path.display()
+    )]
+    ChangedSince {
+        /// The file that describes the change.
+        path: PathBuf,
+        /// The part that does not fit.
+        what: String,
+    },
     /// The modules lost power with stores in flight while the pool was open, or the pool was moved while it was open.
     #[error(
         "an ADR failure was detected, the pool might be corrupted: {} was open when its modules lost power with stores in \

@@ -7,6 +7,7 @@ use crate::feature_change;
 use crate::locked_part::{LockedPart, PmdkAccess};
 use crate::pool_set::{Part, PoolSet, Replica};
 use crate::seen::Seen;
+use crate::set_change;
 use crate::shutdown_state::{self, States};
 use crate::staged_part;
 use lode_layout::{BLOCK, PmdkFeatures, PmdkKind, PmdkPartHeader, PmdkShutdown, align_down};
@@ -70,7 +71,8 @@ pub struct PoolParts {
 impl PoolParts {
     /// Opens, locks and checks the parts of the set file, or the single file or device-DAX node, at `path`.
     ///
-    /// A creation that was interrupted after the pool existed is completed first, unless it is opened for reading.
+    /// A creation that was interrupted after the pool existed is completed first, unless it is opened for reading; and so is a change of
+    /// the set.
     ///
     /// # Errors
     /// [`PmdkError`], but none of those of a creation.
@@ -78,7 +80,7 @@ impl PoolParts {
     /// # Cost
     /// Some system calls for each part.
     pub fn open(path: &Path, options: &OpenOptions) -> Result<PoolParts, PmdkError> {
-        let mut set = read_locked(path, options.access, &options.sysfs)?;
+        let mut set = read_locked(path, options)?;
         if set.has_no_headers {
             return Err(PmdkError::set(path)(SetError::NoHeaders));
         }
@@ -168,10 +170,18 @@ pub fn store_shutdown_state<M: Medium>(
     shutdown_state::store(medium, PmdkShutdown { is_dirty: is_open, ..state }, path)
 }
 
-/// Reads the set, and locks its file meanwhile.
-fn read_locked(path: &Path, access: PmdkAccess, sysfs: &Sysfs) -> Result<PoolSet, PmdkError> {
-    let _lock = LockedPart::look(path, access)?;
-    PoolSet::read(path, sysfs)
+/// Reads the set, and locks its file meanwhile. Makes the rest of an interrupted change of it.
+fn read_locked(path: &Path, options: &OpenOptions) -> Result<PoolSet, PmdkError> {
+    let _lock = LockedPart::look(path, options.access)?;
+    let set = PoolSet::read(path, &options.sysfs)?;
+    if set.is_set
+        && options.access == PmdkAccess::ReadWrite
+        && set_change::finish_left(path, options.program)?
+    {
+        // Parts in folders have other names now.
+        return PoolSet::read(path, &options.sysfs);
+    }
+    Ok(set)
 }
 
 /// Opens and locks all parts, and compares their sizes.
@@ -193,7 +203,7 @@ fn lock_parts(set: &mut PoolSet, options: &OpenOptions) -> Result<Vec<Vec<Arc<Lo
 }
 
 /// Completes the other parts of a set whose first part is that of a pool whose creation was interrupted.
-fn complete_creation(set: &mut PoolSet, options: &OpenOptions) -> Result<(), PmdkError> {
+pub(crate) fn complete_creation(set: &mut PoolSet, options: &OpenOptions) -> Result<(), PmdkError> {
     let Some(first) = set.replicas.first().and_then(|master| master.parts.first()) else { return Ok(()) };
     if !set.is_set || options.access != PmdkAccess::ReadWrite {
         return Ok(());

@@ -81,7 +81,27 @@ impl StagedPart {
             // A link to nothing, whose place no new file takes.
             return Err(refused(Errno::EXIST));
         }
-        let hidden = hidden_path(&part.path, pool);
+        StagedPart::at(hidden_path(&part.path, pool), part, mode, program)
+    }
+
+    /// Makes a file that takes the place of a part, if there is one. Its hidden name tells that no creation has made it.
+    pub(crate) fn replacing(
+        part: &Part,
+        pool: Uuid,
+        mode: Option<u32>,
+        program: Option<ByAddress>,
+    ) -> Result<StagedPart, PmdkError> {
+        check_new_size(part)?;
+        StagedPart::at(replacing_path(&part.path, pool), part, mode, program)
+    }
+
+    fn at(
+        hidden: PathBuf,
+        part: &Part,
+        mode: Option<u32>,
+        program: Option<ByAddress>,
+    ) -> Result<StagedPart, PmdkError> {
+        let refused = PmdkError::errno("open", &part.path);
         let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW;
         // A narrow mode at first: another user that opens the file keeps it.
         let narrow = mode.map_or(0o666, |mode| mode & 0o600);
@@ -374,6 +394,25 @@ fn hidden_path(path: &Path, pool: Uuid) -> PathBuf {
     let mut name = hidden_prefix(path.file_name().unwrap_or_default());
     name.push(pool.to_string());
     path.with_file_name(name)
+}
+
+/// Returns the name of a file that is to take the place of a part: its UUID has the inverted bits of the pool's.
+pub(crate) fn replacing_path(path: &Path, pool: Uuid) -> PathBuf {
+    hidden_path(path, Uuid::from_u128(!pool.as_u128()))
+}
+
+/// Returns the path of a hidden file beside `path` that has this word after its name.
+pub(crate) fn hidden_beside(path: &Path, word: &str) -> PathBuf {
+    let mut name = hidden_prefix(path.file_name().unwrap_or_default());
+    name.push(word);
+    path.with_file_name(name)
+}
+
+/// Gives a file another name in its folder, whatever had that name.
+pub(crate) fn replace(from: &Path, to: &Path) -> Result<(), PmdkError> {
+    rustix::fs::rename(from, to).map_err(PmdkError::errno("rename", to))?;
+    stops::name_changed(from, to);
+    Ok(())
 }
 
 /// Returns the part of a hidden name before the UUID of the pool. A long name is cut, and its checksum follows.

@@ -21,6 +21,8 @@ mod chosen {
         Made(PathBuf),
         /// A file got another name.
         Renamed(PathBuf, PathBuf),
+        /// A file was removed.
+        Removed(PathBuf),
         /// The folder was synced.
         Persisted(PathBuf),
     }
@@ -50,6 +52,10 @@ mod chosen {
 
     pub(crate) fn name_changed(from: &Path, to: &Path) {
         note(|| NameChange::Renamed(from.to_owned(), to.to_owned()));
+    }
+
+    pub(crate) fn name_removed(path: &Path) {
+        note(|| NameChange::Removed(path.to_owned()));
     }
 
     pub(crate) fn names_persisted(folder: &Path) {
@@ -86,7 +92,7 @@ mod chosen {
 #[cfg(feature = "explore")]
 pub use chosen::{NameChange, stopping_after, take_name_changes};
 #[cfg(feature = "explore")]
-pub(crate) use chosen::{is_stopped, name_changed, name_made, names_persisted, step};
+pub(crate) use chosen::{is_stopped, name_changed, name_made, name_removed, names_persisted, step};
 
 #[cfg(not(feature = "explore"))]
 mod shipped {
@@ -110,9 +116,12 @@ mod shipped {
     /// Notes for a test that a file got another name.
     pub(crate) fn name_changed(_: &Path, _: &Path) {}
 
+    /// Notes for a test that a file was removed.
+    pub(crate) fn name_removed(_: &Path) {}
+
     /// Notes for a test that a folder was synced.
     pub(crate) fn names_persisted(_: &Path) {}
 }
 
 #[cfg(not(feature = "explore"))]
-pub(crate) use shipped::{is_stopped, name_changed, name_made, names_persisted, step};
+pub(crate) use shipped::{is_stopped, name_changed, name_made, name_removed, names_persisted, step};

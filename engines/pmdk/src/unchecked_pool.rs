@@ -4,8 +4,9 @@ use crate::bad_blocks;
 use crate::error::{PmdkError, SetError};
 use crate::locked_part::{LockedPart, PmdkAccess};
 use crate::pool_set::PoolSet;
+use crate::replica_content::ranges;
 use crate::shutdown_state;
-use lode_layout::{BLOCK, PmdkPartHeader, PmdkShutdownRecord, StoredPmdkHeader, align_down};
+use lode_layout::{PmdkPartHeader, PmdkShutdownRecord, StoredPmdkHeader};
 use lode_pmem::{ByAddress, Sysfs};
 use rustix::io::Errno;
 use std::fs::Metadata;
@@ -128,22 +129,13 @@ impl UncheckedPool {
             PmdkError::Io { op: "read", path: self.set.path.clone(), errno: Errno::INVAL.raw_os_error() };
         let end = off.checked_add(len).filter(|end| *end <= self.size).ok_or(outside)?;
         let mut pieces = Vec::new();
-        let mut start = 0;
-        let parts = self
-            .set
-            .replicas
-            .iter()
-            .zip(&self.locks)
-            .take(1)
-            .flat_map(|(replica, locks)| replica.parts.iter().zip(locks));
-        for (index, (part, lock)) in parts.enumerate() {
-            let skip = self.set.skipped(index);
-            let next = start + (align_down(part.size, BLOCK) - skip);
-            let (from, to) = (off.max(start), end.min(next));
-            if from < to {
-                pieces.push((&**lock, from - start + skip, to - from));
+        if let (Some(master), Some(locks)) = (self.set.replicas.first(), self.locks.first()) {
+            for (place, lock) in ranges(&self.set, master).iter().zip(locks) {
+                let (from, to) = (off.max(place.range.start), end.min(place.range.end));
+                if from < to {
+                    pieces.push((&**lock, place.at(from), to - from));
+                }
             }
-            start = next;
         }
         Ok(pieces)
     }

@@ -8,3 +8,4 @@ mod drawn;
 mod features;
 mod linking;
 mod repairs;
+mod replicas;

@@ -206,7 +206,7 @@ fn stopped_completion_goes_on() {
 fn unsynced(changes: &[NameChange]) -> Vec<&NameChange> {
     let folder_of = |change: &NameChange| match change {
         NameChange::Made(path) | NameChange::Renamed(_, path) => path.parent().map(Path::to_owned),
-        NameChange::Persisted(_) => None,
+        NameChange::Removed(_) | NameChange::Persisted(_) => None,
     };
     let is_lost = |(index, change): &(usize, &NameChange)| {
         let folder = folder_of(change);
@@ -224,7 +224,7 @@ fn lose(changes: &[&NameChange], lost: u32) {
             _ if lost >> index & 1 == 0 => {}
             NameChange::Renamed(from, to) => fs::rename(to, from).unwrap(),
             NameChange::Made(path) => drop(fs::remove_file(path)),
-            NameChange::Persisted(_) => {}
+            NameChange::Removed(_) | NameChange::Persisted(_) => {}
         }
     }
 }

@@ -7,6 +7,7 @@ mod interruptions;
 mod judge;
 mod refusals;
 mod replicas;
+mod set_changes;
 mod sets;
 mod shutdowns;
 

@@ -1,0 +1,282 @@
+//! Repairs of replicas and changes of sets that stop at each step, as a kill does, and lose names, as a power cut does.
+
+use crate::judge::Pmdk;
+use crate::{create, names, options, put, quick_folder};
+use lode_layout::{PmdkKind, PmdkObj};
+use lode_pmdk::{
+    NameChange, PmdkPool, ReplicaError, ReplicaOptions, repair_replicas, stopping_after, take_name_changes,
+    transform,
+};
+use lode_testing::scaled;
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+/// The lines of the set, and those of the new one; none for a repair, and the parts that are removed before.
+struct Case {
+    lines: &'static str,
+    new: Option<&'static str>,
+    removed: &'static [&'static str],
+}
+
+const TWO: &str = "8M @/a\n8M @/b\nREPLICA\n9M @/c\n8M @/d\n";
+const CASES: [Case; 6] = [
+    Case { lines: TWO, new: None, removed: &["d"] },
+    Case { lines: TWO, new: None, removed: &["a", "b"] },
+    Case { lines: "8M @/a\n", new: Some("8M @/a\nREPLICA\n8M @/c\n8M @/d\n"), removed: &[] },
+    Case { lines: TWO, new: Some("9M @/c\n8M @/d\n"), removed: &[] },
+    Case {
+        lines: TWO,
+        new: Some("OPTION SINGLEHDR\n8M @/a\n8M @/b\nREPLICA\n9M @/c\n8M @/d\n"),
+        removed: &[],
+    },
+    Case {
+        lines: "OPTION SINGLEHDR\n15M @/a\nREPLICA\n8M @/c\n8M @/d\n",
+        new: Some("15M @/a\nREPLICA\n8M @/c\n8M @/d\n"),
+        removed: &[],
+    },
+];
+
+/// Content that tells each place from the others.
+const MARKS: [(u64, u8); 4] = [(12_000, 3), (8_384_000, 5), (8_400_000, 7), (9_300_000, 9)];
+
+type Files = BTreeMap<String, Vec<u8>>;
+
+/// A folder with the files of a case.
+struct Place {
+    folder: tempfile::TempDir,
+    kept: tempfile::TempDir,
+}
+
+impl Place {
+    fn set(&self) -> PathBuf {
+        self.folder.path().join("set")
+    }
+
+    fn target(&self, case: &Case) -> PathBuf {
+        self.folder.path().join(if case.new.is_some() { "new" } else { "set" })
+    }
+
+    fn write_set(&self, name: &str, lines: &str) {
+        let lines = lines.replace('@', self.folder.path().to_str().unwrap());
+        fs::write(self.folder.path().join(name), format!("PMEMPOOLSET\n{lines}")).unwrap();
+    }
+
+    /// Makes a pool of objects, as far as a program of PMDK that opens it looks.
+    fn make(case: &Case) -> Files {
+        let place = Place { folder: quick_folder(), kept: quick_folder() };
+        place.write_set("set", case.lines);
+        let pool = create(PmdkKind::Objects, &place.set(), None).unwrap();
+        let (medium, size) = (pool.medium(), pool.size());
+        let descriptor = PmdkObj { layout: Vec::new(), lanes: 8192, lane_count: 1024, heap: 0x30_2000 };
+        put(&**medium, PmdkObj::OFF, &descriptor.encode());
+        put(&**medium, 6176, &(size - 0x30_2000).to_le_bytes());
+        for (at, mark) in MARKS.into_iter().filter(|(at, _)| *at < size) {
+            put(&**medium, at, &[mark; 4096]);
+        }
+        pool.close().unwrap();
+        let read = |name: &String| (name.clone(), fs::read(place.folder.path().join(name)).unwrap());
+        names(place.folder.path()).iter().filter(|name| name.len() == 1).map(read).collect()
+    }
+
+    /// Writes the files of the pool, and the sets. Old files are kept under other names.
+    fn of(case: &Case, files: &Files) -> Place {
+        let place = Place { folder: quick_folder(), kept: quick_folder() };
+        place.write_set("set", case.lines);
+        if let Some(new) = case.new {
+            place.write_set("new", new);
+        }
+        for (name, bytes) in files.iter().filter(|(name, _)| !case.removed.contains(&name.as_str())) {
+            let path = place.folder.path().join(name);
+            let file = File::create(&path).unwrap();
+            file.set_len(bytes.len() as u64).unwrap();
+            for (index, page) in
+                bytes.chunks(4096).enumerate().filter(|(_, page)| page.iter().any(|byte| *byte != 0))
+            {
+                file.write_all_at(page, index as u64 * 4096).unwrap();
+            }
+            fs::hard_link(&path, place.kept.path().join(name)).unwrap();
+        }
+        place
+    }
+
+    fn run(&self, case: &Case) -> Result<(), ReplicaError> {
+        let options = ReplicaOptions::default();
+        match case.new {
+            None => repair_replicas(&self.set(), &options),
+            Some(_) => transform(&self.set(), &self.target(case), &options),
+        }
+    }
+
+    /// Takes back changes of names whose folder was not synced after them, the last one first.
+    fn lose(&self, changes: &[NameChange], mask: u32) -> u32 {
+        let last = changes.iter().rposition(|change| matches!(change, NameChange::Persisted(_)));
+        let unsynced = &changes[last.map_or(0, |last| last + 1)..];
+        for (index, change) in unsynced.iter().enumerate().rev() {
+            if mask >> index & 1 == 0 {
+                continue;
+            }
+            let restore = |path: &Path| {
+                let kept = self.kept.path().join(path.file_name().unwrap());
+                if kept.exists() {
+                    fs::hard_link(kept, path).unwrap();
+                }
+            };
+            match change {
+                NameChange::Made(path) => drop(fs::remove_file(path)),
+                NameChange::Renamed(from, to) => {
+                    fs::rename(to, from).unwrap();
+                    restore(to);
+                }
+                NameChange::Removed(path) => restore(path),
+                NameChange::Persisted(_) => {}
+            }
+        }
+        1 << unsynced.len()
+    }
+
+    /// Checks that the pool has its content in each replica, that no other file is there, and that PMDK accepts it.
+    fn assert_done(&self, case: &Case, context: &str) {
+        let lines = case.new.unwrap_or(case.lines);
+        let mut want: Vec<String> = lines.split("@/").skip(1).map(|line| line[..1].to_owned()).collect();
+        want.extend(["set".to_owned()]);
+        want.extend(case.new.map(|_| "new".to_owned()));
+        want.sort();
+        assert_eq!(names(self.folder.path()), want, "{context}");
+        let target = self.target(case);
+        repair_replicas(&target, &ReplicaOptions::default())
+            .or_else(|error| if lines.contains("REPLICA") { Err(error) } else { Ok(()) })
+            .unwrap_or_else(|error| panic!("{context}: {error}"));
+        let pool = PmdkPool::open(&target, &options(PmdkKind::Objects))
+            .unwrap_or_else(|error| panic!("{context}: {error}"));
+        pool.close().unwrap();
+        let size = if lines.matches("8M").count() > 1 { u64::MAX } else { 8 << 20 };
+        let skip = if lines.contains("SINGLEHDR") { 0 } else { 4096 };
+        for replica in lines.split("REPLICA") {
+            let mut bytes = Vec::new();
+            for (index, line) in replica.split("@/").skip(1).enumerate() {
+                let part = fs::read(self.folder.path().join(&line[..1])).unwrap();
+                bytes.extend_from_slice(&part[if index == 0 { 0 } else { skip }..]);
+            }
+            for (at, mark) in MARKS
+                .into_iter()
+                .filter(|(at, _)| at + 4096 < size && case.lines != CASES[2].lines || *at < 4 << 20)
+            {
+                let found = &bytes[at as usize..at as usize + 4096];
+                assert!(found.iter().all(|byte| *byte == mark), "{context}: {replica:?} at {at}");
+            }
+        }
+    }
+}
+
+/// Runs the case up to a stop, loses names, and then finishes it: by the same call, or by an open for writing where the change
+/// is described. Returns whether it was stopped, and the number of masks.
+fn stop(case: &Case, files: &Files, steps: u64, mask: u32, opens: bool, pmdk: Option<Pmdk>) -> (bool, u32) {
+    let place = Place::of(case, files);
+    take_name_changes();
+    let (done, was_stopped) = stopping_after(steps, || place.run(case));
+    let context = format!("{:?} -> {:?}, step {steps}, lost {mask:#b}, opens {opens}", case.lines, case.new);
+    let masks = place.lose(&take_name_changes(), mask);
+    if !was_stopped {
+        done.unwrap_or_else(|error| panic!("{context}: {error}"));
+    }
+    if case.new.is_some()
+        && was_stopped
+        && !names(place.folder.path()).contains(&".new.lode-change".to_owned())
+        && !is_whole(&place, case)
+    {
+        PmdkPool::open(&place.set(), &options(PmdkKind::Objects))
+            .unwrap_or_else(|error| panic!("{context}: the old set is as before: {error}"))
+            .close()
+            .unwrap();
+    }
+    if opens {
+        drop(PmdkPool::open(&place.target(case), &options(PmdkKind::Objects)).map(PmdkPool::close));
+    }
+    if was_stopped && !(opens && is_whole(&place, case)) {
+        let again = place.run(case);
+        // What was done and is described no more can't be done again.
+        assert!(
+            again.is_ok() || is_whole(&place, case),
+            "{context}: {:?}",
+            again.err().map(|error| error.to_string())
+        );
+    }
+    place.assert_done(case, &context);
+    if let Some(pmdk) = pmdk {
+        pmdk.assert_consistent(&place.target(case));
+    }
+    (was_stopped, masks)
+}
+
+/// Returns true if the new set can be opened for reading: it is whole.
+fn is_whole(place: &Place, case: &Case) -> bool {
+    let reader =
+        lode_pmdk::OpenOptions { access: lode_pmdk::PmdkAccess::ReadOnly, ..options(PmdkKind::Objects) };
+    PmdkPool::open(&place.target(case), &reader).is_ok()
+}
+
+#[test]
+fn stopped_change_is_before_after_or_finished() {
+    let pmdk = Pmdk::find();
+    for case in &CASES {
+        let files = Place::make(case);
+        for steps in 0.. {
+            let judge = pmdk.filter(|_| steps % 4 == 0);
+            let (was_stopped, masks) = stop(case, &files, steps, 0, false, judge);
+            stop(case, &files, steps, 0, true, None);
+            for mask in (1..masks).take(scaled(3) as usize) {
+                stop(case, &files, steps, mask, mask % 2 == 0, None);
+            }
+            if !was_stopped {
+                assert!(steps > 8, "{steps}");
+                break;
+            }
+        }
+    }
+}
+
+/// The call that makes the rest may be stopped, too.
+#[test]
+fn stopped_rest_goes_on() {
+    for case in &CASES[1..3] {
+        let files = Place::make(case);
+        for (first, again) in
+            (4..40).step_by(3).flat_map(|first| (0..9).step_by(2).map(move |again| (first, again)))
+        {
+            let place = Place::of(case, &files);
+            if !stopping_after(first, || place.run(case)).1 {
+                break;
+            }
+            let _ = stopping_after(again, || place.run(case));
+            let result = place.run(case);
+            assert!(
+                result.is_ok() || is_whole(&place, case),
+                "{first}, {again}: {:?}",
+                result.err().map(|e| e.to_string())
+            );
+            place.assert_done(case, &format!("{:?}, {first}, {again}", case.lines));
+        }
+    }
+}
+
+/// A part that is in use is refused, and left alone. PMDK takes it for damaged.
+#[test]
+fn part_in_use_is_not_made_anew() {
+    let case = &CASES[0];
+    let files = Place::make(case);
+    let place = Place::of(&Case { removed: &[], ..*case }, &files);
+    let path = place.folder.path().join("c");
+    let before = fs::metadata(&path).map(|found| std::os::unix::fs::MetadataExt::ino(&found)).unwrap();
+    let file = File::open(&path).unwrap();
+    rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive).unwrap();
+    for is_dry_run in [false, true] {
+        let error =
+            repair_replicas(&place.set(), &ReplicaOptions { is_dry_run, ..ReplicaOptions::default() })
+                .unwrap_err();
+        assert!(error.to_string().starts_with("flock \""), "{error}");
+    }
+    let after = fs::metadata(&path).map(|found| std::os::unix::fs::MetadataExt::ino(&found)).unwrap();
+    assert_eq!(before, after);
+}
