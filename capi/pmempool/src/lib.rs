@@ -2,12 +2,12 @@
 //!
 //! ```text
 //!   program, compiled against PMDK's <libpmempool.h>
-//!        |  pmempool_check_init, pmempool_check     | pmempool_feature_enable, pmempool_rm, ...
+//!        |  pmempool_check_init, pmempool_check     | pmempool_feature_enable, pmempool_rm, pmempool_sync, ...
 //!   exports: C arguments become checked ones        |
 //!        |                                          |
-//!   Check: stages, dialog, pool                   feature, removal
+//!   Check: stages, dialog, pool                   feature, removal, replicas
 //!        |                                          |
-//!   lode_pmdk::UncheckedPool ----------------------+
+//!   lode_pmdk::UncheckedPool ----------------------+ repair_replicas, transform
 //! ```
 //!
 //! It does: answer each call with the results, messages, questions and the errno of the manual pages; keep a message for each

@@ -213,6 +213,20 @@ impl PoolSet {
         }
     }
 
+    /// Adds to each replica in folders the parts that the replica with most parts has more, with their sizes.
+    pub(crate) fn add_missing_parts(&mut self) {
+        let longest = self.replicas.iter().max_by_key(|replica| replica.parts.len());
+        let sizes: Vec<u64> =
+            longest.into_iter().flat_map(|replica| &replica.parts).map(|part| part.size).collect();
+        for replica in self.replicas.iter_mut().filter(|replica| !replica.directories.is_empty()) {
+            for (index, size) in sizes.iter().enumerate().skip(replica.parts.len()) {
+                let (directory, _) = &replica.directories[index % replica.directories.len()];
+                let path = directory.join(format!("{index:0NAME_DIGITS$}.{EXTENSION}"));
+                replica.parts.push(Part { path, size: *size, device_align: None });
+            }
+        }
+    }
+
     /// Returns the bytes that a pool in these parts has: those of the smallest replica.
     ///
     /// # Errors

@@ -42,6 +42,10 @@ pub fn repair_replicas(path: &Path, options: &ReplicaOptions) -> Result<(), Repl
     if set.replicas.len() == 1 {
         return Err(ReplicaError::set(path)(ReplicaFault::NoReplica));
     }
+    set.add_missing_parts();
+    if set.replicas.iter().any(|replica| replica.parts.is_empty()) {
+        return Err(ReplicaError::set(path)(ReplicaFault::NoHealthyReplica));
+    }
     if let Some((replica, part)) = small_part(&set) {
         return Err(ReplicaError::set(path)(ReplicaFault::PartTooSmall { replica, part }));
     }

@@ -121,7 +121,7 @@ fn check_sets(old: &PoolSet, new: &PoolSet, options: &ReplicaOptions) -> Result<
     if old.is_in_directories {
         return Err(ReplicaError::set(&old.path)(ReplicaFault::Directories));
     }
-    if small_part(new).is_some() {
+    if new.is_in_directories || small_part(new).is_some() {
         return Err(refused(ReplicaFault::PartSizes));
     }
     check_folders(new)?;

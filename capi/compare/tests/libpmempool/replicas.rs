@@ -285,3 +285,35 @@ fn damaged_sets_are_refused_alike() {
         );
     }
 }
+
+/// Ranges that PMDK cleared before it was stopped: a file for each part tells of them, and the other replica has their content.
+#[test]
+fn interrupted_repairs_of_bad_blocks_are_finished_alike() {
+    let Some(tool) = Tool::find() else { return };
+    let mut files = pool(&tool, TWO);
+    let lost: [(&str, &str, &str); 4] = [
+        ("a0", "r0_p0", "8192 4096\n"),
+        ("a1", "r0_p1", "4096 8192\n"),
+        ("b0", "r1_p0", "16384 4096\n"),
+        ("b1", "r1_p1", ""),
+    ];
+    for (part, file, ranges) in lost {
+        let bytes = files.get_mut(part).unwrap();
+        for line in ranges.lines() {
+            let (start, len) = line.split_once(' ').unwrap();
+            let (start, len): (usize, usize) = (start.parse().unwrap(), len.parse().unwrap());
+            bytes[start..start + len].fill(0);
+        }
+        files.insert(format!("set_{file}_badblocks.txt"), format!("{ranges}0 0\n").into_bytes());
+    }
+    for options in [&["-v", "-b"][..], &["-v"], &["-v", "-b", "-d"]] {
+        let run = ToolRun::of(&[&["sync"][..], options, &["set"]].concat());
+        compare(&tool, &files, &[run], "set", &format!("{options:?}"));
+    }
+    let mut incomplete = files.clone();
+    incomplete.insert("set_r0_p0_badblocks.txt".to_owned(), b"8192 4096\n".to_vec());
+    // Both libraries take an incomplete file for one of a repair that had cleared no range.
+    let [theirs, ours] = [false, true]
+        .map(|is_ours| tool.take(is_ours, &incomplete, &[ToolRun::of(&["sync", "-v", "-b", "set"])]));
+    assert_eq!(theirs.text, ours.text);
+}

@@ -50,22 +50,33 @@ struct Place {
 }
 
 impl Place {
+    fn new() -> Place {
+        let place = Place { folder: quick_folder(), kept: quick_folder() };
+        fs::create_dir(place.sets()).unwrap();
+        place
+    }
+
+    /// The folder of the set files, which is none of parts.
+    fn sets(&self) -> PathBuf {
+        self.folder.path().join("sets")
+    }
+
     fn set(&self) -> PathBuf {
-        self.folder.path().join("set")
+        self.sets().join("set")
     }
 
     fn target(&self, case: &Case) -> PathBuf {
-        self.folder.path().join(if case.new.is_some() { "new" } else { "set" })
+        self.sets().join(if case.new.is_some() { "new" } else { "set" })
     }
 
     fn write_set(&self, name: &str, lines: &str) {
         let lines = lines.replace('@', self.folder.path().to_str().unwrap());
-        fs::write(self.folder.path().join(name), format!("PMEMPOOLSET\n{lines}")).unwrap();
+        fs::write(self.sets().join(name), format!("PMEMPOOLSET\n{lines}")).unwrap();
     }
 
     /// Makes a pool of objects, as far as a program of PMDK that opens it looks.
     fn make(case: &Case) -> Files {
-        let place = Place { folder: quick_folder(), kept: quick_folder() };
+        let place = Place::new();
         place.write_set("set", case.lines);
         let pool = create(PmdkKind::Objects, &place.set(), None).unwrap();
         let (medium, size) = (pool.medium(), pool.size());
@@ -82,7 +93,7 @@ impl Place {
 
     /// Writes the files of the pool, and the sets. Old files are kept under other names.
     fn of(case: &Case, files: &Files) -> Place {
-        let place = Place { folder: quick_folder(), kept: quick_folder() };
+        let place = Place::new();
         place.write_set("set", case.lines);
         if let Some(new) = case.new {
             place.write_set("new", new);
@@ -111,8 +122,18 @@ impl Place {
 
     /// Takes back changes of names whose folder was not synced after them, the last one first.
     fn lose(&self, changes: &[NameChange], mask: u32) -> u32 {
-        let last = changes.iter().rposition(|change| matches!(change, NameChange::Persisted(_)));
-        let unsynced = &changes[last.map_or(0, |last| last + 1)..];
+        let folder_of = |change: &NameChange| match change {
+            NameChange::Made(path) | NameChange::Renamed(_, path) | NameChange::Removed(path) => {
+                path.parent().map(Path::to_owned)
+            }
+            NameChange::Persisted(_) => None,
+        };
+        let is_unsynced = |(index, change): &(usize, &NameChange)| {
+            folder_of(change)
+                .is_some_and(|folder| !changes[*index..].contains(&NameChange::Persisted(folder)))
+        };
+        let unsynced: Vec<&NameChange> =
+            changes.iter().enumerate().filter(is_unsynced).map(|(_, change)| change).collect();
         for (index, change) in unsynced.iter().enumerate().rev() {
             if mask >> index & 1 == 0 {
                 continue;
@@ -140,10 +161,11 @@ impl Place {
     fn assert_done(&self, case: &Case, context: &str) {
         let lines = case.new.unwrap_or(case.lines);
         let mut want: Vec<String> = lines.split("@/").skip(1).map(|line| line[..1].to_owned()).collect();
-        want.extend(["set".to_owned()]);
-        want.extend(case.new.map(|_| "new".to_owned()));
+        want.push("sets".to_owned());
         want.sort();
         assert_eq!(names(self.folder.path()), want, "{context}");
+        let sets: &[&str] = if case.new.is_some() { &["new", "set"] } else { &["set"] };
+        assert_eq!(names(&self.sets()), sets, "{context}");
         let target = self.target(case);
         repair_replicas(&target, &ReplicaOptions::default())
             .or_else(|error| if lines.contains("REPLICA") { Err(error) } else { Ok(()) })
@@ -183,7 +205,7 @@ fn stop(case: &Case, files: &Files, steps: u64, mask: u32, opens: bool, pmdk: Op
     }
     if case.new.is_some()
         && was_stopped
-        && !names(place.folder.path()).contains(&".new.lode-change".to_owned())
+        && !place.sets().join(".new.lode-change").exists()
         && !is_whole(&place, case)
     {
         PmdkPool::open(&place.set(), &options(PmdkKind::Objects))
