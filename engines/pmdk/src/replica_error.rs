@@ -212,6 +212,11 @@ pub enum ReplicaFault {
         "target poolset is too small; give its replicas the size of the pool, and a header for each part"
     )]
     TargetTooSmall,
+    /// The first part can't be opened, or has another size.
+    #[error(
+        "getting pool size from master replica failed: its first part is damaged; run 'pmempool sync' first"
+    )]
+    MasterSize,
     /// The old set needs a repair.
     #[error("source poolset is broken; run 'pmempool sync' first")]
     SourceBroken,

@@ -120,10 +120,10 @@ impl SetHealth {
         let mut health = SetHealth::open(set, options)?;
         let mut features = None;
         if !options.fixes_bad_blocks {
-            features = Some(health.features(set)?);
+            features = Some(health.features(set, options)?);
         }
         health.find_lost(set, features.is_some_and(PmdkFeatures::checks_bad_blocks), options)?;
-        let features = features.map_or_else(|| health.features(set), Ok)?;
+        let features = features.map_or_else(|| health.features(set, options), Ok)?;
         health.check_headers(set);
         if features.has_shutdown_state() {
             health.check_shutdowns(options)?;
@@ -173,15 +173,24 @@ impl SetHealth {
         SetHealth { replicas, refusal: None }
     }
 
-    /// Returns the features in the first header that can be read, damaged or not.
-    fn features(&mut self, set: &PoolSet) -> Result<PmdkFeatures, ReplicaError> {
-        let mut parts = self.replicas.iter().flat_map(|replica| &replica.parts);
-        let first = parts.find_map(|part| part.lock.clone());
-        let first = first.ok_or_else(|| match self.refusal.take() {
+    /// Returns the features in the header of the first part that can be opened, damaged or not, also if it has another size.
+    fn features(&mut self, set: &PoolSet, options: &ReplicaOptions) -> Result<PmdkFeatures, ReplicaError> {
+        let health = self.replicas.iter().flat_map(|replica| &replica.parts);
+        for ((part, _), health) in set.all_parts().zip(health) {
+            let lock = match &health.lock {
+                Some(lock) => Some(Arc::clone(lock)),
+                None => {
+                    LockedPart::open(&part.path, PmdkAccess::ReadWrite, options.program).ok().map(Arc::new)
+                }
+            };
+            if let Some(lock) = lock {
+                return Ok(StoredPmdkHeader::new(lock.read_header()?).features());
+            }
+        }
+        Err(match self.refusal.take() {
             Some(error) => ReplicaError::NoPart { error },
             None => ReplicaError::set(&set.path)(ReplicaFault::NoHealthyReplica),
-        })?;
-        Ok(StoredPmdkHeader::new(first.read_header()?).features())
+        })
     }
 
     /// Finds the ranges that are lost: those that the kernel knows, or that an interrupted repair of PMDK has cleared.

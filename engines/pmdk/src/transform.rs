@@ -132,7 +132,11 @@ fn check_sets(old: &PoolSet, new: &PoolSet, options: &ReplicaOptions) -> Result<
         }
     }
     let Some(first) = old.replicas.first().and_then(|replica| replica.parts.first()) else { return Ok(()) };
-    let lock = LockedPart::open(&first.path, PmdkAccess::ReadWrite, options.program)?;
+    let lock = match LockedPart::of_set(first, PmdkAccess::ReadWrite, options.program, false) {
+        Err(error @ PmdkError::InUse { .. }) => return Err(error.into()),
+        Err(_) => return Err(ReplicaError::set(&old.path)(ReplicaFault::MasterSize)),
+        Ok(lock) => lock,
+    };
     // A damaged descriptor is found with the other damage.
     match pool_size(&lock) {
         Ok(Some(size)) if new.net_size()? < size => Err(refused(ReplicaFault::TargetTooSmall)),
