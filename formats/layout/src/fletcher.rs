@@ -22,6 +22,13 @@ pub fn fletcher64_with_hole(bytes: &[u8], hole: usize) -> u64 {
     sums.value()
 }
 
+/// Returns the Fletcher-64 of the bytes that have the Fletcher-64 `before`, whole words, and then `bytes`.
+pub(crate) fn fletcher64_append(before: u64, bytes: &[u8]) -> u64 {
+    let mut sums = Sums { low: before as u32, high: (before >> 32) as u32 };
+    sums.add(bytes);
+    sums.value()
+}
+
 /// Writes the Fletcher-64 of `bytes` into its 8 bytes at `hole`, a multiple of 4, which count as zeros. This is the
 /// checksum of a format that contains its own checksum.
 ///
@@ -73,6 +80,12 @@ mod test {
         assert_eq!(fletcher64(&[1, 0, 0, 0, 2, 0, 0, 0]), 0x4_0000_0003);
         assert_eq!(fletcher64(&[0xFF; 8]), 0xFFFF_FFFD_FFFF_FFFE, "both sums wrap");
         assert_eq!(fletcher64(&[1, 0, 0, 0, 2]), 0x4_0000_0003, "padded");
+    }
+
+    #[test]
+    fn sums_are_continued() {
+        let bytes: Vec<u8> = (1..=40).collect();
+        assert_eq!(fletcher64_append(fletcher64(&bytes[..12]), &bytes[12..]), fletcher64(&bytes));
     }
 
     #[test]

@@ -2,8 +2,9 @@
 
 use crate::format_table::FormatTable;
 use crate::{
-    blocks, checkpoint_slot, header, log_descriptor, log_frame, log_state, pmdk_blk, pmdk_header, pmdk_log,
-    pmdk_obj, raw_volume, record, span, tree_entry, tree_leaf, tree_node, type_table_header, typed_root,
+    blocks, checkpoint_slot, header, log_descriptor, log_frame, log_state, pmdk_blk, pmdk_header, pmdk_heap,
+    pmdk_log, pmdk_obj, pmdk_obj_state, pmdk_object, pmdk_run, pmdk_ulog, raw_volume, record, span,
+    tree_entry, tree_leaf, tree_node, type_table_header, typed_root,
 };
 
 /// Every format that has a table.
@@ -25,6 +26,15 @@ pub const FORMAT_TABLES: &[FormatTable] = &[
     pmdk_blk::TABLE,
     pmdk_log::TABLE,
     pmdk_obj::TABLE,
+    pmdk_obj_state::TABLE,
+    pmdk_ulog::TABLE,
+    pmdk_ulog::TABLE_ENTRY,
+    pmdk_heap::TABLE_HEAP,
+    pmdk_heap::TABLE_ZONE,
+    pmdk_heap::TABLE_CHUNK,
+    pmdk_run::TABLE,
+    pmdk_object::TABLE_COMPACT,
+    pmdk_object::TABLE_LEGACY,
     blocks::TABLE,
     log_descriptor::TABLE,
     log_state::TABLE,

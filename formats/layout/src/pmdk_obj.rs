@@ -13,7 +13,7 @@ const LEN: usize = size_of::<PmdkObjBytes>();
 /// Bytes of a layout's name, with the zero byte at its end.
 const LAYOUT_LEN: usize = 1024;
 /// Bytes of a lane.
-const LANE: u64 = 3072;
+const LANE: u64 = crate::PmdkUlog::LANE_LEN;
 const LANES_MIN: u64 = 2 * BLOCK;
 const CHECKSUM: usize = offset_of!(PmdkObjBytes, checksum);
 

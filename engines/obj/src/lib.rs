@@ -1,0 +1,30 @@
+//! Layer 4: the pools of PMDK's libpmemobj, in its format 6.
+//!
+//! ```text
+//!   lode pool info, check, dump, stats, repair
+//!        |
+//!   ObjView        descriptor, state -> zones -> blocks of chunks -> runs -> objects
+//!        |
+//!   Medium (lode-pmem, lode-sim)
+//! ```
+//!
+//! It does: read the objects of a pool, all of whose bytes count as outside bytes; count what the heap holds. It does not: read the pool's header or
+//! its parts, which are `lode-pmdk`'s; allocate, or know a type.
+//!
+//! A pool is a descriptor, lanes and a heap. A lane has three logs: the redo log of the allocator (internal), the redo log of
+//! commits (external), and the undo log of a transaction. Logs that are full go on in the heap. The heap is zones of chunks of
+//! 256 KiB; headers of chunks say where blocks begin. A used block is one object. A run is blocks of one size with a bitmap; an
+//! object takes one or more of these. Formats and rules are `lode-layout`'s (`pmdk_obj.md` and the pages beside it).
+#![forbid(unsafe_code)]
+
+mod block;
+mod error;
+mod object;
+mod statistics;
+mod view;
+
+pub use block::{Block, Blocks};
+pub use error::{Damage, DamageReason, LogKind, ObjError, Structure};
+pub use object::{Object, Objects, Place};
+pub use statistics::{RunStatistics, Statistics};
+pub use view::ObjView;
