@@ -3,13 +3,14 @@
 //! ```text
 //!   lode pool info, check, dump, stats, repair
 //!        |
+//!   recover        redo logs, heap, undo logs
 //!   ObjView        descriptor, state -> zones -> blocks of chunks -> runs -> objects
 //!        |
 //!   Medium (lode-pmem, lode-sim)
 //! ```
 //!
-//! It does: read the objects of a pool, all of whose bytes count as outside bytes; count what the heap holds. It does not: read the pool's header or
-//! its parts, which are `lode-pmdk`'s; allocate, or know a type.
+//! It does: read the objects of a pool, all of whose bytes count as outside bytes; count what the heap holds; recover
+//! what a crash of PMDK left ([`recover`]); check the heap, and repair what is certain ([`repair`]). It does not: read the pool's header or its parts, which are `lode-pmdk`'s; allocate, or know a type.
 //!
 //! A pool is a descriptor, lanes and a heap. A lane has three logs: the redo log of the allocator (internal), the redo log of
 //! commits (external), and the undo log of a transaction. Logs that are full go on in the heap. The heap is zones of chunks of
@@ -18,13 +19,22 @@
 #![forbid(unsafe_code)]
 
 mod block;
+pub mod bugs;
+mod check;
 mod error;
+mod log;
 mod object;
+mod recover;
+mod redo;
+mod repair;
 mod statistics;
 mod view;
 
 pub use block::{Block, Blocks};
+pub use check::{Finding, check};
 pub use error::{Damage, DamageReason, LogKind, ObjError, Structure};
 pub use object::{Object, Objects, Place};
+pub use recover::{Recovery, begin_run, recover};
+pub use repair::{Repair, plan_repair, repair};
 pub use statistics::{RunStatistics, Statistics};
 pub use view::ObjView;
