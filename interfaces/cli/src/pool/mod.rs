@@ -33,12 +33,13 @@ pub(crate) enum PoolCommand {
     ///
     /// Pools of PMDK are known, too, each by its set file, its file or its device-DAX node: their headers, parts and features,
     /// and all that is wrong with them.
-    #[command(after_long_help = info_help())]
+    #[command(after_long_help = of_both(pmdk::FIELDS, info::FIELDS))]
     Info(PoolArgs),
     /// Check a pool for damage; write nothing
     ///
     /// Of a pool of PMDK the headers, the links between its parts and replicas, the descriptor, and the content of blocks and
-    /// logs are checked. The objects of libpmemobj are not.
+    /// logs are checked. Of libpmemobj, all of the heap and of its logs is checked as the next open leaves it: headers, bitmaps and
+    /// objects against each other, and space that is lost. Nothing is written.
     #[command(after_long_help = fields::help(check::FIELDS))]
     Check(PoolArgs),
     /// Rebuild structures that can be derived, cut off other damage, and list the losses
@@ -57,14 +58,17 @@ pub(crate) enum PoolCommand {
     /// stays, and objects without one are freed. An object that is lost is named by its way from the root, as
     /// `Shop.items[17].name`, and its pointer is null then. Values, lengths and texts that are none stay as they are: only the
     /// program knows others. An unfinished migration goes on after the repair.
-    #[command(after_long_help = fields::help(repair::FIELDS))]
+    ///
+    /// A pool of libpmemobj is recovered, as its next open does it, and what is certain is repaired: footers, chunks that do not
+    /// lead to their run, bits past its end, and lost space, which is given back. `lode pool check` names these findings before.
+    #[command(after_long_help = of_both(pmdk::REPAIR_FIELDS, repair::FIELDS))]
     Repair(PoolArgs),
     /// Print how full a pool is, by kind and size of its objects, also of one that another process has open
     ///
     /// The trees of the layout store are listed, each with its name, as `lode kv` takes it with --tree and --escaped, its number
     /// of keys as it has counted them, and the types that the program gave it. White space at the ends of a name is escaped,
     /// too.
-    #[command(after_long_help = fields::help(stats::FIELDS))]
+    #[command(after_long_help = of_both(pmdk::STATS_FIELDS, stats::FIELDS))]
     Stats(PoolArgs),
     /// Print the types of a pool of typed data: its structs and enums, with the offset of each field
     #[command(after_long_help = fields::help(types::FIELDS))]
@@ -105,10 +109,9 @@ pub(crate) enum PoolCommand {
     Copy(copy::Copy),
 }
 
-/// Returns the last sections of the help of `lode pool info`.
-fn info_help() -> String {
-    let of_pmdk = fields::items("JSON fields of a pool of PMDK", pmdk::FIELDS);
-    format!("{of_pmdk}\n{}", fields::help(info::FIELDS))
+/// Returns the last sections of the help of a command that takes pools of PMDK, too.
+fn of_both(of_pmdk: &[(&str, &str)], of_lode: &[(&str, &str)]) -> String {
+    format!("{}\n{}", fields::items("JSON fields of a pool of PMDK", of_pmdk), fields::help(of_lode))
 }
 
 /// Arguments of a command for one pool.
@@ -129,8 +132,14 @@ pub(crate) fn run(command: &PoolCommand, options: &GlobalOptions) -> Result<Outp
             Some(pool) => pmdk::check(&pool),
             None => check::run(&args.path),
         },
-        PoolCommand::Repair(args) => repair::run(&args.path, options.durability),
-        PoolCommand::Stats(args) => stats::run(&args.path),
+        PoolCommand::Repair(args) => match pmdk::find("repairing a pool", &args.path)? {
+            Some(pool) => pmdk::repair(&pool, options.durability),
+            None => repair::run(&args.path, options.durability),
+        },
+        PoolCommand::Stats(args) => match pmdk::find("reading a pool", &args.path)? {
+            Some(pool) => pmdk::stats(&pool),
+            None => stats::run(&args.path),
+        },
         PoolCommand::Types(args) => types::run(&args.path),
         PoolCommand::Migrate(migrate) => migrate::run(migrate),
         PoolCommand::Dump(dump) => dump::run(dump, options.json),

@@ -186,3 +186,24 @@ fn damage_is_named() {
     let set = pmdk.set("none", "PMEMPOOLSET\n10M @/missing\n");
     lode(["pool", "info", text(&set)]).failure(3, &["missing"]);
 }
+
+#[test]
+fn heaps_of_object_pools_are_checked_and_repaired() {
+    let Some(pmdk) = Pmdk::new() else { return };
+    let path = pmdk.create(&["obj"], "heap");
+    let stats = lode(["--json", "pool", "stats", text(&path)]).json();
+    assert_eq!((&stats["objects"], &stats["runs"]), (&0.into(), &serde_json::json!([])));
+    let checked = lode(["--json", "pool", "check", text(&path)]).json();
+    assert_eq!(
+        (&checked["damaged"], &checked["objects"], &checked["unclean"]),
+        (&false.into(), &0.into(), &false.into())
+    );
+    assert!(lode(["pool", "repair", text(&path)]).success().contains("nothing to repair"));
+    // The extension of a log lies before the heap.
+    let file = fs::File::options().write(true).open(&path).unwrap();
+    file.write_all_at(&64_u64.to_le_bytes(), 8200).unwrap();
+    assert!(damage_in(&path).contains("the internal redo log of lane 0 at 0x2000"));
+    let repaired = lode(["--json", "pool", "repair", text(&path)]);
+    assert_eq!((repaired.code, repaired.json()["left"].as_array().unwrap().len()), (Some(3), 1));
+    assert!(lode(["pool", "dump", text(&path)]).success().contains("descriptor"));
+}

@@ -1,12 +1,12 @@
 //! `lode pool check` of a pool of PMDK.
 
-use super::PmdkPool;
+use super::{PmdkPool, objects};
 use crate::failure::{DAMAGED, Failure};
 use crate::output::Output;
 use crate::progress::Progress;
 use lode_btt::PoolUuids;
 use lode_layout::PmdkKind;
-use lode_pmdk::{OpenOptions, PmdkAccess, PmdkError};
+use lode_obj::Finding;
 use serde_json::{Value, json};
 
 /// Checks headers, links, sizes, descriptor and, of blocks and logs, the content. Nothing is written.
@@ -17,20 +17,23 @@ pub(crate) fn check(pool: &PmdkPool) -> Result<Output, Failure> {
     let progress = Progress::spinner("checking the pool");
     let mut findings = pool.faults();
     // What can't be opened has told why.
+    let mut checked = None;
     if findings.is_empty() {
-        findings = content_findings(pool)?;
+        if pool.kind == PmdkKind::Objects {
+            checked = Some(objects::check(pool)?);
+        } else {
+            findings = content_findings(pool)?;
+        }
     }
     drop(progress);
+    if let Some(checked) = checked {
+        return Ok(report(pool, &checked));
+    }
     let path = pool.inspection.path().display();
     let mut text: String = findings.iter().map(|finding| format!("damage: {finding}\n")).collect();
     let is_damaged = !findings.is_empty();
-    let verdict = match (is_damaged, pool.kind) {
-        (false, PmdkKind::Objects) => {
-            "no damage of headers and descriptor; the objects in it were not checked"
-        }
-        (false, _) => "no damage",
-        (true, _) => "damaged; `pmempool check --repair` can help, or a copy",
-    };
+    let verdict =
+        if is_damaged { "damaged; `pmempool check --repair` can help, or a copy" } else { "no damage" };
     text += &format!("{path}: {verdict}\n");
     let findings: Vec<Value> = findings
         .into_iter()
@@ -47,20 +50,51 @@ pub(crate) fn check(pool: &PmdkPool) -> Result<Output, Failure> {
         .with_exit_code(if is_damaged { DAMAGED } else { 0 }))
 }
 
+/// Reports the check of a heap: findings that are damage, and notes of lost space.
+fn report(pool: &PmdkPool, checked: &objects::Checked) -> Output {
+    let path = pool.inspection.path().display();
+    let is_damaged = checked.findings.iter().any(|(finding, _)| finding.is_damage());
+    let severity = |finding: &Finding| if finding.is_damage() { "damage" } else { "note" };
+    let means = |is_certain: bool| is_certain.then_some("`lode pool repair` repairs it");
+    let mut text = String::new();
+    for (finding, is_certain) in &checked.findings {
+        let hint = means(*is_certain).map_or(String::new(), |hint| format!(" ({hint})"));
+        text += &format!("{}: {finding}{hint}\n", severity(finding));
+    }
+    if checked.is_unclean {
+        text += "note: the pool was left in a crash; the next open recovers it, and so it was checked\n";
+    }
+    let verdict = if is_damaged { "damaged; a copy, or what `lode pool repair` can do" } else { "no damage" };
+    text += &format!("{path}: {verdict}, {} objects\n", checked.objects);
+    let findings: Vec<Value> = checked
+        .findings
+        .iter()
+        .map(|(finding, is_certain)| {
+            json!({
+                "severity": severity(finding),
+                "what": finding.to_string(),
+                "at": null,
+                "means": means(*is_certain),
+                "path": null,
+            })
+        })
+        .collect();
+    Output::text(text)
+        .with("path", path.to_string())
+        .with("damaged", is_damaged)
+        .with("findings", findings)
+        .with("unclean", checked.is_unclean)
+        .with("records", Value::Null)
+        .with("objects", checked.objects)
+        .with("keys", Value::Null)
+        .with_exit_code(if is_damaged { DAMAGED } else { 0 })
+}
+
 /// Checks what the pool holds, in a private view.
 fn content_findings(pool: &PmdkPool) -> Result<Vec<String>, Failure> {
-    let path = pool.inspection.path();
-    let options = OpenOptions {
-        // Modules that lost data are a finding of their own library, and no damage that can be seen.
-        ignores_shutdown_state: true,
-        ..OpenOptions::new(pool.kind, PmdkAccess::ReadOnly)
-    };
-    let opened = match lode_pmdk::PmdkPool::open(path, &options) {
+    let opened = match objects::open_view("checking a pool", pool)? {
         Ok(opened) => opened,
-        Err(error @ (PmdkError::Io { .. } | PmdkError::InUse { .. })) => {
-            return Err(Failure::new("checking a pool", error));
-        }
-        Err(error) => return Ok(vec![error.to_string()]),
+        Err(error) => return Ok(vec![error]),
     };
     let medium = opened.medium();
     Ok(match pool.kind {

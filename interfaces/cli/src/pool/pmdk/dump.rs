@@ -1,9 +1,10 @@
-//! `lode pool dump` of a pool of PMDK: the header of each part, and the descriptor.
+//! `lode pool dump` of a pool of PMDK: the header of each part, the descriptor, and the objects of libpmemobj.
 
-use super::{PmdkPool, info::features, start_of, uuid_text};
+use super::{PmdkPool, info::features, objects, start_of, uuid_text};
 use crate::failure::Failure;
 use crate::output::Output;
 use lode_layout::{BLOCK, PmdkBlk, PmdkKind, PmdkLog, PmdkObj, PmdkPartHeader, PmdkShutdownRecord};
+use lode_obj::{ObjView, Object};
 use lode_pmdk::InspectedPart;
 use serde_json::json;
 use std::io::{self, Write};
@@ -36,8 +37,38 @@ pub(crate) fn dump(pool: &PmdkPool, json: bool) -> Result<Output, Failure> {
         print("descriptor", BLOCK, len, &first.path.display().to_string(), &holds)
             .map_err(Failure::stdout)?;
     }
+    if pool.kind == PmdkKind::Objects && pool.faults().is_empty() {
+        let path = pool.inspection.path().display().to_string();
+        let (medium, _) = objects::recovered("printing a pool", pool)?;
+        let view = ObjView::open(&medium).map_err(|error| Failure::damage("printing a pool", error))?;
+        for object in view.objects() {
+            let (at, len, holds) = match object {
+                Ok(object) => (object.at.get(), object.usable_size, Ok(describe(&object))),
+                Err(error) => (0, 0, Err(error.to_string())),
+            };
+            print("object", at, usize::try_from(len).unwrap_or(usize::MAX), &path, &holds)
+                .map_err(Failure::stdout)?;
+        }
+    }
     out.flush().map_err(Failure::stdout)?;
     Ok(Output::empty())
+}
+
+fn describe(object: &Object) -> String {
+    let Object { type_number, is_internal, place, .. } = object;
+    let owner = if *is_internal { "internal, " } else { "" };
+    let (zone, chunk) = (place.block.zone, place.block.chunk);
+    match place.units {
+        Some((unit, count)) => {
+            format!(
+                "{owner}type {type_number}, block {unit}+{count} of the run in chunk {chunk} of zone {zone}"
+            )
+        }
+        None => {
+            let chunks = place.block.header.size;
+            format!("{owner}type {type_number}, {chunks} chunks from chunk {chunk} of zone {zone} on")
+        }
+    }
 }
 
 fn header(part: &InspectedPart) -> Result<String, String> {

@@ -1,12 +1,17 @@
-//! `lode pool info`, `check` and `dump` of pools of PMDK: single files, device-DAX nodes and pool sets.
+//! `lode pool info`, `check`, `repair`, `stats` and `dump` of pools of PMDK: single files, device-DAX nodes and pool sets.
 
 mod check;
 mod dump;
 mod info;
+mod objects;
+mod repair;
+mod stats;
 
 pub(crate) use check::check;
 pub(crate) use dump::dump;
 pub(crate) use info::{FIELDS, info};
+pub(crate) use repair::{FIELDS as REPAIR_FIELDS, repair};
+pub(crate) use stats::{FIELDS as STATS_FIELDS, stats};
 
 use crate::failure::Failure;
 use lode_layout::{BLOCK, PmdkBlk, PmdkKind, PmdkLog, PmdkObj, PoolOffset};
