@@ -129,6 +129,10 @@ fn logged_words<M: Medium>(
             Entry::Bytes { at, len, .. } | Entry::Zero { at, len } => {
                 return Err(Damage::Record { at, len });
             }
+            Entry::Cover(entry) => {
+                let (at, len) = entry.range();
+                return Err(Damage::Record { at, len });
+            }
         }
     }
     Ok(logged)

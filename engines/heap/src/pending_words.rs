@@ -153,6 +153,7 @@ impl PendingWords {
                 Entry::ClearBits { at, mask } => self.add_bits(record, at, 0, mask),
                 // Content in place, and further entries: their transactions hand on no locks.
                 Entry::Payload { .. } | Entry::Continue { .. } => {}
+                Entry::Cover(_) => unreachable!("the heap covers no memory"),
             }
         }
     }
@@ -212,6 +213,7 @@ impl PendingWords {
                 Entry::Bytes { at, len, .. } | Entry::Zero { at, len } => (at, len),
                 Entry::SetBits { at, .. } | Entry::ClearBits { at, .. } => (at, WORD),
                 Entry::Payload { .. } | Entry::Continue { .. } => continue,
+                Entry::Cover(_) => unreachable!("the heap covers no memory"),
             };
             for (line, _) in parts(at, len) {
                 let last = self.written_back.last();

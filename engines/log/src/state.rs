@@ -126,6 +126,7 @@ fn logged<M: Medium>(
                 (at, len)
             }
             Entry::Continue { at, .. } => (at, WORD),
+            Entry::Cover(entry) => entry.range(),
         };
         return Err(Damage::RedoRecord { at, len });
     }

@@ -1,7 +1,7 @@
 //! Write-backs: the changes that the entries of a durable record make in the pool.
 
 use crate::dirty::DirtyLines;
-use lode_layout::{Entries, Entry, PoolOffset, WORD, checked, unchecked};
+use lode_layout::{CoverEntry, Entries, Entry, PoolOffset, WORD, checked, unchecked};
 use lode_pmem::{Medium, Readable};
 use zerocopy::IntoBytes;
 
@@ -119,6 +119,59 @@ pub fn apply_entry<M: Medium>(
             (at, len)
         }
         Entry::Payload { at, .. } | Entry::Continue { at, .. } => (at, 0),
+        Entry::Cover(entry) => apply_cover(medium, memory, entry, exclusive),
+    }
+}
+
+/// Applies an entry of memory that programs store to in place, as [`apply_entry`] does. Images and bytes at home are there
+/// already. The bytes are to be flushed with the next checkpoint; an image is not, because it is no change.
+fn apply_cover<M: Medium>(
+    medium: &M,
+    memory: &Readable,
+    entry: CoverEntry<'_>,
+    exclusive: bool,
+) -> (PoolOffset, u64) {
+    match entry {
+        CoverEntry::Image { at, .. } => return (at, 0),
+        CoverEntry::AtHome { .. } => {}
+        CoverEntry::SetBits { at, mask } => change_word(medium, memory, at, exclusive, |word| word | mask),
+        CoverEntry::ClearBits { at, mask } => change_word(medium, memory, at, exclusive, |word| word & !mask),
+    }
+    entry.range()
+}
+
+/// Stores the images in `body`, and notes their lines in `dirty` where the medium has lines to flush.
+pub(crate) fn store_images<M: Medium>(medium: &M, body: &[u64], mut dirty: Option<&mut DirtyLines>) {
+    for entry in cover_entries(body) {
+        if let CoverEntry::Image { at, words } = entry {
+            medium.store(at, words.as_bytes());
+            note(&mut dirty, entry.range());
+        }
+    }
+}
+
+/// Stores the bytes in `body` that their writer had stored itself, as [`store_images`] does.
+pub(crate) fn store_at_home<M: Medium>(medium: &M, body: &[u64], mut dirty: Option<&mut DirtyLines>) {
+    for entry in cover_entries(body) {
+        if let CoverEntry::AtHome { at, len, words } = entry {
+            medium.store(at, &words.as_bytes()[..len as usize]);
+            note(&mut dirty, entry.range());
+        }
+    }
+}
+
+fn cover_entries(body: &[u64]) -> impl Iterator<Item = CoverEntry<'_>> {
+    Entries::new(body).map_while(Result::ok).filter_map(|entry| match entry {
+        Entry::Cover(entry) => Some(entry),
+        _ => None,
+    })
+}
+
+fn note(dirty: &mut Option<&mut DirtyLines>, (at, len): (PoolOffset, u64)) {
+    if let Some(dirty) = dirty
+        && len > 0
+    {
+        dirty.add(at, len);
     }
 }
 
@@ -145,6 +198,23 @@ fn change_bits<M: Medium>(
             Ok(_) => return,
             Err(found) => word = found,
         }
+    }
+}
+
+/// Changes the bits of a word that has no check, as [`change_bits`] does.
+fn change_word<M: Medium>(
+    medium: &M,
+    memory: &Readable,
+    at: PoolOffset,
+    exclusive: bool,
+    change: impl Fn(u64) -> u64,
+) {
+    let mut word = memory.load8(at);
+    if exclusive {
+        return medium.store8(at, change(word));
+    }
+    while let Err(found) = medium.compare_exchange8(at, word, change(word)) {
+        word = found;
     }
 }
 

@@ -133,6 +133,62 @@ pub static REPLAYED_BEFORE_DRAIN: Bug =
 pub static LEFT_IN_CLEAN_PAGES: Bug =
     Bug::new("left-in-clean-pages", "a map word names a data block without its content");
 
+/// Rule 20: a unit is claimed before its image is read.
+pub static IMAGE_BEFORE_CLAIM: Bug =
+    Bug::new("image-before-claim", "a persist is taken back with the transaction of another thread");
+/// Rule 20: a program stores where another thread's claim is durable.
+pub static CLAIMED_TAKEN_FOR_COVERED: Bug =
+    Bug::new("claimed-taken-for-covered", "a store of an open transaction is there after a power cut");
+/// Rule 21: a record draws its number before it loads content.
+pub static CONTENT_BEFORE_NUMBER: Bug =
+    Bug::new("content-before-number", "an older value replaces a newer one");
+/// Rule 21: a commit logs exactly its ranges.
+pub static UNIT_LOGGED_WHOLE: Bug =
+    Bug::new("unit-logged-whole", "a store of an open transaction is committed by another one");
+/// Rule 21: a committed transaction is forgotten before its lane is released.
+pub static OPEN_AFTER_COMMIT: Bug =
+    Bug::new("open-after-commit", "a checkpoint takes a committed transaction back");
+/// Rule 22: units of a new object that is logged are claimed.
+pub static OBJECT_NOT_CLAIMED: Bug =
+    Bug::new("object-not-claimed", "a persist is replaced by the older content of an object");
+/// Rule 22: a large object's bytes in covered units are logged.
+pub static LARGE_OBJECT_FLUSHED: Bug =
+    Bug::new("large-object-flushed", "an object has the content that was there before it");
+/// Rule 23: a persist logs what lies in covered units.
+pub static PERSIST_IN_PLACE: Bug = Bug::new("persist-in-place", "recovery replaces a persisted value");
+/// Rule 23: a persist asks for the states again when it holds a lane.
+pub static STATE_NOT_ASKED_AGAIN: Bug =
+    Bug::new("state-not-asked-again", "recovery replaces a persisted value");
+/// Rule 23: a unit of the old epoch is not free.
+pub static OLD_TAKEN_FOR_FREE: Bug =
+    Bug::new("old-taken-for-free", "recovery replaces a persisted value by one of the old epoch");
+/// Rule 23: a persist in a unit of the old epoch logs an image, too.
+pub static OLD_WITHOUT_IMAGE: Bug =
+    Bug::new("old-without-image", "recovery replaces a value by one that was persisted before it");
+/// Rule 23: a persist leaves bytes of open transactions as they were.
+pub static PERSIST_OF_OPEN_BYTES: Bug =
+    Bug::new("persist-of-open-bytes", "a store of an open transaction is there after a power cut");
+/// Rule 23: a persist waits for a commit of the same bytes.
+pub static COMMIT_NOT_AWAITED: Bug =
+    Bug::new("commit-not-awaited", "a committed value is replaced by the one before it");
+/// Rule 24: a checkpoint logs the units of open transactions anew.
+pub static OPEN_FORGOTTEN: Bug =
+    Bug::new("open-forgotten", "a store of an open transaction is there after a power cut");
+/// Rule 24: it puts in the old bytes of all of them.
+pub static OTHERS_BYTES_FORGOTTEN: Bug =
+    Bug::new("others-bytes-forgotten", "a store of an open transaction is there after a power cut");
+/// Rule 24: units of the old epoch are not free before the slot is durable.
+pub static ONE_EPOCH: Bug = Bug::new("one-epoch", "recovery replaces a persisted value");
+/// Rule 24: an abort holds a lane.
+pub static ABORT_WITHOUT_LANE: Bug =
+    Bug::new("abort-without-lane", "a store of an aborted transaction is there after a power cut");
+/// Rule 25: recovery stores all images before it repeats other changes.
+pub static COMMITS_BEFORE_IMAGES: Bug =
+    Bug::new("commits-before-images", "a committed value is replaced by the one before it");
+/// Rule 25: the old epoch of the log has ended before a program stores in place.
+pub static EPOCH_NOT_BEGUN: Bug =
+    Bug::new("epoch-not-begun", "recovery replaces a persisted value by one of the last opening");
+
 /// Every bug of this crate that the heap's tests find.
 pub static ALL: [&Bug; 36] = [
     &WRITE_BACK_BEFORE_DRAIN,
@@ -182,4 +238,27 @@ pub static OF_PAYLOADS: [&Bug; 7] = [
     &WRAPPED_BEFORE_DRAIN,
     &REPLAYED_BEFORE_DRAIN,
     &LEFT_IN_CLEAN_PAGES,
+];
+
+/// Bugs of memory that programs store to in place.
+pub static OF_COVER: [&Bug; 19] = [
+    &IMAGE_BEFORE_CLAIM,
+    &CLAIMED_TAKEN_FOR_COVERED,
+    &CONTENT_BEFORE_NUMBER,
+    &UNIT_LOGGED_WHOLE,
+    &OPEN_AFTER_COMMIT,
+    &OBJECT_NOT_CLAIMED,
+    &LARGE_OBJECT_FLUSHED,
+    &PERSIST_IN_PLACE,
+    &STATE_NOT_ASKED_AGAIN,
+    &OLD_TAKEN_FOR_FREE,
+    &OLD_WITHOUT_IMAGE,
+    &PERSIST_OF_OPEN_BYTES,
+    &COMMIT_NOT_AWAITED,
+    &OPEN_FORGOTTEN,
+    &OTHERS_BYTES_FORGOTTEN,
+    &ONE_EPOCH,
+    &ABORT_WITHOUT_LANE,
+    &COMMITS_BEFORE_IMAGES,
+    &EPOCH_NOT_BEGUN,
 ];

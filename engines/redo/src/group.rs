@@ -84,6 +84,8 @@ pub(crate) struct NewRecord<'r, H> {
     /// The ranges outside of the ring that hold more of its entries.
     pub(crate) continued: &'r [ContinuedRange],
     pub(crate) hooks: &'r mut H,
+    /// Bytes of the ring that it must leave.
+    pub(crate) reserved: u64,
 }
 
 /// The outcome of an append.
@@ -224,7 +226,7 @@ impl Group {
     fn append_to_batch<'r, M: Medium>(
         &self,
         medium: &M,
-        NewRecord { record, continued, hooks }: NewRecord<'r, impl CommitHooks>,
+        NewRecord { record, continued, hooks, reserved }: NewRecord<'r, impl CommitHooks>,
         next: &AtomicU64,
         tail: u64,
     ) -> Result<Append<Placed<'_, 'r>>, LogError> {
@@ -242,19 +244,19 @@ impl Group {
             return Ok(Append::GivenUp);
         }
         let (block, ring_len) = (medium.log_block(), state.ring_len);
-        let len = record.padded_len() as u64 * WORD;
+        let len_max = hooks.padded_len_max(record) as u64 * WORD;
         let at = state.open.end();
         // A batch that fills the ring exactly continues at its start, too: bytes after the ring are not the log's.
         let is_at_end = !state.open.words.is_empty() && at.is_multiple_of(ring_len);
-        let wraps = is_at_end || align_up(at % ring_len + len, block) > ring_len;
+        let wraps = is_at_end || align_up(at % ring_len + len_max, block) > ring_len;
         // A record at the start of the ring is taken as one that follows a durable batch, as after padding.
         let is_unproven =
             self.is_deferring && !bugs::WRAPPED_BEFORE_DRAIN.is_active() && at != state.written_to;
         if is_unproven && (wraps || at.is_multiple_of(ring_len)) {
             return Ok(Append::NoRoom);
         }
-        let end = align_up(if wraps { at.next_multiple_of(ring_len) } else { at } + len, block);
-        if end - tail > ring_len || (wraps && state.open.wrap.is_some()) {
+        let end = align_up(if wraps { at.next_multiple_of(ring_len) } else { at } + len_max, block);
+        if end + reserved - tail > ring_len || (wraps && state.open.wrap.is_some()) {
             return Ok(Append::NoRoom);
         }
         if wraps {
@@ -262,13 +264,15 @@ impl Group {
             state.open.words.resize(padded as usize, 0);
             state.open.wrap = Some(state.open.words.len());
         }
-        let first = state.open.words.len() + RECORD_HEADER_WORDS;
-        let body = first..first + record.body().len();
         let at = state.open.end();
-        debug_assert!(at % ring_len + len <= ring_len, "a record does not wrap");
         let validated_at = hooks.validated_at();
         // ORDER: assigned and appended under one lock, so the order of records in the log is that of their numbers.
         let sequence = next.fetch_add(1, Ordering::SeqCst);
+        hooks.compose(record);
+        let len = record.padded_len() as u64 * WORD;
+        debug_assert!(len <= len_max && at % ring_len + len <= ring_len, "a record does not wrap");
+        let first = state.open.words.len() + RECORD_HEADER_WORDS;
+        let body = first..first + record.body().len();
         let words = record.finish(self.checksum_seed, sequence, at % ring_len, checksum);
         state.open.words.extend_from_slice(words);
         let continued = continued.to_vec();

@@ -1,6 +1,9 @@
 //! Callbacks from the middle of a commit.
 
-use lode_layout::PoolOffset;
+use crate::error::LogError;
+use lode_layout::{PoolOffset, Record};
+use lode_pmem::{Medium, Readable};
+use std::fmt::Debug;
 
 /// A record that has its place in the log.
 #[derive(Clone, Copy, Debug)]
@@ -17,14 +20,31 @@ pub struct AppendedRecord {
 
 /// Called by [`Log::commit_in`](crate::Log::commit_in) between the phases of a commit. `()` does nothing.
 pub trait CommitHooks {
-    /// Called before the record gets its number, while no other one gets one, and no thread is in
-    /// [`Log::between_write_backs`](crate::Log::between_write_backs). `closed` is the last number of the batches that are closed.
+    /// Called before the record gets its number, with room for it. At durability commit no other one gets a number meanwhile, and
+    /// no thread is in [`Log::between_write_backs`](crate::Log::between_write_backs). `closed` is the last number of the batches that are closed.
     /// Returns false to give up the commit.
     #[inline]
     fn admits(&mut self, closed: u64) -> bool {
         let _ = closed;
         true
     }
+
+    /// Returns the length to which [`compose`](CommitHooks::compose) may bring the record, in words, padding included.
+    #[inline]
+    fn padded_len_max(&self, record: &Record) -> usize {
+        record.padded_len()
+    }
+
+    /// Called when the record has its number, before it is in the log: what it loads is newer than all records before it.
+    /// Other threads may hold lanes meanwhile. At durability commit no other record gets a number before this one is in its place.
+    #[inline]
+    fn compose(&mut self, record: &mut Record) {
+        let _ = record;
+    }
+
+    /// Called when the record is durable and written back, while the lane is held: the next checkpoint covers it.
+    #[inline]
+    fn finished(&mut self) {}
 
     /// Returns the last number that had been assigned when the reads of the transaction were validated: it may not have seen
     /// what later ones change. The greatest number if it has no reads. Asked after [`admits`](CommitHooks::admits).
@@ -75,3 +95,42 @@ pub trait CommitHooks {
 }
 
 impl CommitHooks for () {}
+
+/// Called by every checkpoint, for callers whose records cover memory that programs store to in place.
+pub trait CheckpointHooks<M: Medium>: Debug + Send + Sync {
+    /// Called while all lanes are held, when the number of the checkpoint is fixed. The `records` that this appends are the first
+    /// after that number, and they are durable before the checkpoint is.
+    ///
+    /// # Errors
+    /// Those of [`NewRecords::append`]. The old checkpoint counts, and the log accepts no more records.
+    fn begun(&self, records: &mut dyn NewRecords<M>) -> Result<(), LogError>;
+
+    /// Called while all lanes are held, when the checkpoint is durable: no record up to its number is replayed any more.
+    fn ended(&self);
+}
+
+/// The first records after a checkpoint. All lanes are held, so no other thread appends one.
+pub trait NewRecords<M: Medium> {
+    /// Returns the medium.
+    fn medium(&self) -> &M;
+
+    /// Returns the memory of the medium. A load that fails makes the checkpoint fail.
+    fn memory(&self) -> &Readable;
+
+    /// Returns the maximum length of a record in words, as [`Log::record_words_max`](crate::Log::record_words_max).
+    fn words_max(&self) -> usize;
+
+    /// Appends a record. Its entries are not written back: they hold what memory has.
+    ///
+    /// # Errors
+    /// [`LogError::Fault`] when a load of [`memory`](NewRecords::memory) has failed, so that the record may lack content;
+    /// [`LogError::InDoubt`] when its log write failed; [`LogError::Poisoned`] when the log has no room for it, although its
+    /// checkpoints have [a share](crate::Log::hook_checkpoints) to themselves.
+    ///
+    /// # Durability
+    /// Durable before the checkpoint is.
+    ///
+    /// # Cost
+    /// One drain; at durability commit one synced write for all records.
+    fn append(&mut self, record: &mut Record) -> Result<(), LogError>;
+}

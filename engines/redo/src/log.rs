@@ -3,12 +3,12 @@
 use crate::apply::{ContinuedRange, apply_all, continued_entries};
 use crate::batch::WaitingRecords;
 use crate::{bugs, slots};
-use lode_pmem::sync::{AtomicBool, AtomicU64, Ordering, SpinMutex, SpinMutexGuard};
+use lode_pmem::sync::{AtomicBool, AtomicU64, Ordering, SpinMutex};
 
 use crate::dirty::DirtyLines;
 use crate::error::{InDoubtCause, LogError};
 use crate::group::{Append, Group, NewRecord};
-use crate::hooks::{AppendedRecord, CommitHooks};
+use crate::hooks::{AppendedRecord, CheckpointHooks, CommitHooks};
 use crate::lane::{LaneState, Lanes, bias_used};
 use crate::written_back::WrittenBack;
 use lode_layout::{BLOCK, CheckpointSlot, ChecksumSeed, Geometry, PoolOffset, Record, WORD, align_down};
@@ -47,44 +47,47 @@ impl LogArea {
 /// A redo log on a medium of its own or inside of a pool.
 #[derive(Debug)]
 pub struct Log<M: Medium> {
-    medium: M,
-    uuid: [u8; 16],
+    pub(crate) medium: M,
+    pub(crate) uuid: [u8; 16],
     /// Offset of the log's first byte. It changes with all lanes held.
-    start: AtomicU64,
-    log_epoch: [u64; 2],
+    pub(crate) start: AtomicU64,
+    pub(crate) log_epoch: [u64; 2],
     /// Length of a ring in bytes. It only grows, with all lanes held.
-    ring_len: AtomicU64,
+    pub(crate) ring_len: AtomicU64,
     /// One for each ring that the log may ever have.
-    checksum_seeds: Vec<ChecksumSeed>,
+    pub(crate) checksum_seeds: Vec<ChecksumSeed>,
     /// Present at durability commit, where all lanes share one ring.
-    group: Option<Group>,
-    lanes: Lanes,
+    pub(crate) group: Option<Group>,
+    pub(crate) lanes: Lanes,
     /// Position in each ring below which no record is needed, counted like [`LaneState::head`].
-    tails: Vec<AtomicU64>,
-    next_sequence: CachePadded<AtomicU64>,
-    checkpointed: AtomicU64,
-    checkpointer: SpinMutex<Checkpointer>,
+    pub(crate) tails: Vec<AtomicU64>,
+    pub(crate) next_sequence: CachePadded<AtomicU64>,
+    pub(crate) checkpointed: AtomicU64,
+    pub(crate) checkpointer: SpinMutex<Checkpointer>,
     /// True while the log takes no records: before its epoch has begun, and once it has failed.
-    refuses: AtomicBool,
+    pub(crate) refuses: AtomicBool,
     /// Set once the log accepts no more records.
-    failed: AtomicBool,
+    pub(crate) failed: AtomicBool,
     /// True if the log refuses records because its medium must not be changed.
-    is_read_only: bool,
+    pub(crate) is_read_only: bool,
+    pub(crate) checkpoint_hooks: Option<Box<dyn CheckpointHooks<M>>>,
+    /// Bytes of each ring that only checkpoints use.
+    pub(crate) reserved: u64,
 }
 
 /// A word that every transaction changes, on cache lines of its own. Any other word on these lines would be read by
 /// all threads and fetched anew after each change. Two lines, because CPUs fetch them in pairs.
 #[derive(Debug)]
 #[repr(align(128))]
-struct CachePadded<T>(T);
+pub(crate) struct CachePadded<T>(pub(crate) T);
 
 /// State that only the checkpointing thread touches.
 #[derive(Debug)]
-struct Checkpointer {
-    generation: u64,
+pub(crate) struct Checkpointer {
+    pub(crate) generation: u64,
     /// Number of rings.
-    rings: u32,
-    dirty: DirtyLines,
+    pub(crate) rings: u32,
+    pub(crate) dirty: DirtyLines,
     /// True once the slot of the log epoch is durable.
     has_begun: bool,
 }
@@ -151,6 +154,8 @@ impl<M: Medium> Log<M> {
             refuses: AtomicBool::new(true),
             failed: AtomicBool::new(false),
             is_read_only: false,
+            checkpoint_hooks: None,
+            reserved: 0,
             medium,
         }
     }
@@ -170,6 +175,37 @@ impl<M: Medium> Log<M> {
         if let Some(group) = &mut self.group {
             group.defer_write_backs();
         }
+    }
+
+    /// Lets `hooks` take part in every checkpoint from now on. A quarter of each ring is left to the records that they append. Such a
+    /// log does not move.
+    pub fn hook_checkpoints(&mut self, hooks: Box<dyn CheckpointHooks<M>>) {
+        // ORDER: none: the caller alone has the log.
+        self.reserved = self.ring_len.load(Ordering::Relaxed) / 4;
+        self.checkpoint_hooks = Some(hooks);
+    }
+
+    /// Returns true if all lanes share one ring, so that a record is durable only with all before it.
+    #[inline]
+    pub fn is_grouped(&self) -> bool {
+        self.group.is_some()
+    }
+
+    /// Returns the bytes of the log that only the [hooks](Log::hook_checkpoints) of a checkpoint use.
+    pub fn reserved_len(&self) -> u64 {
+        self.reserved * self.lanes_with_rings()
+    }
+
+    fn lanes_with_rings(&self) -> u64 {
+        if self.group.is_some() { 1 } else { self.lanes.len() as u64 }
+    }
+
+    /// Calls `with` while a lane is held, so that no checkpoint begins meanwhile. It notes the lines that it changes as dirty, where
+    /// the medium has lines to flush, and the next checkpoint makes them durable.
+    pub fn with_lane<R>(&self, with: impl FnOnce(Option<&mut DirtyLines>) -> R) -> R {
+        let (_, mut lane) = self.lanes.claim(&self.medium);
+        let dirty = (self.medium.durability() == Durability::Line).then_some(&mut lane.dirty);
+        with(dirty)
     }
 
     /// Returns true if the log refuses records because its medium must not be changed.
@@ -209,7 +245,7 @@ impl<M: Medium> Log<M> {
     }
 
     /// Begins the log epoch if it has not begun.
-    fn begin_epoch_in(&self, checkpointer: &mut Checkpointer) -> Result<(), LogError> {
+    pub(crate) fn begin_epoch_in(&self, checkpointer: &mut Checkpointer) -> Result<(), LogError> {
         self.check_not_failed()?;
         if checkpointer.has_begun {
             return Ok(());
@@ -314,7 +350,7 @@ impl<M: Medium> Log<M> {
 
     /// Holds all lanes, with all records durable and written back. Returns an error beside them if some are not: the log
     /// accepts no more records then.
-    fn claim_all_written_back(&self) -> (Vec<BiasedGuard<'_, LaneState>>, Result<(), LogError>) {
+    pub(crate) fn claim_all_written_back(&self) -> (Vec<BiasedGuard<'_, LaneState>>, Result<(), LogError>) {
         // While other threads still commit, so that little waits when they are stopped. An error shows again.
         let _ = self.write_back_to(self.last_sequence());
         let lanes = self.lanes.claim_all(&self.medium);
@@ -373,7 +409,7 @@ impl<M: Medium> Log<M> {
         continued: &[ContinuedRange],
         hooks: &mut impl CommitHooks,
     ) -> Result<Option<u64>, LogError> {
-        debug_assert!(record.len() <= self.record_words_max());
+        debug_assert!(hooks.padded_len_max(record) <= self.record_words_max().next_multiple_of(8));
         self.begin_epoch()?;
         let result = if self.group.is_some() {
             self.commit_grouped(scope, record, continued, hooks)
@@ -410,13 +446,13 @@ impl<M: Medium> Log<M> {
         hooks: &mut impl CommitHooks,
     ) -> Result<Option<u64>, LogError> {
         let memory = scope.memory(self.medium.memory());
-        let len = record.padded_len() as u64 * WORD;
+        let len_max = hooks.padded_len_max(record) as u64 * WORD;
         let (ring, mut lane) = loop {
             let (ring, mut lane) = self.lanes.claim(&self.medium);
-            if !hooks.admits(0) {
-                return Ok(None);
-            }
-            if self.has_room(ring, &mut lane, len) {
+            if self.has_room(ring, &mut lane, len_max, self.reserved) {
+                if !hooks.admits(0) {
+                    return Ok(None);
+                }
                 break (ring, lane);
             }
             drop(lane);
@@ -425,8 +461,11 @@ impl<M: Medium> Log<M> {
         let unwinding = FailOnUnwind(self);
         let exclusive = lane.is_exclusive();
         let sequence = self.assign_sequence(exclusive);
-        let offset = lane.offset;
-        debug_assert!(offset + len <= lane.ring_len && len.is_multiple_of(self.medium.log_block()));
+        hooks.compose(record);
+        let (offset, len) = (lane.offset, record.padded_len() as u64 * WORD);
+        debug_assert!(
+            len <= len_max && offset + len <= lane.ring_len && len.is_multiple_of(self.medium.log_block())
+        );
         let place = lane.ring.plus(offset);
         if bugs::WRITE_BACK_BEFORE_DRAIN.is_active() {
             apply_all(&self.medium, memory, record.body(), continued, None, exclusive);
@@ -455,6 +494,7 @@ impl<M: Medium> Log<M> {
         lane.continued += continued.iter().map(|(_, len)| len).sum::<u64>();
         let is_due = self.half_full(ring, lane.head, lane.ring_len) || lane.continued > self.area_len();
         self.check_write_back(scope, &lane)?;
+        hooks.finished();
         mem::forget(unwinding);
         drop(lane);
         if is_due {
@@ -465,7 +505,7 @@ impl<M: Medium> Log<M> {
 
     /// Assigns the next sequence number to a thread that holds a lane. `exclusive`: no other lane can be held.
     #[inline]
-    fn assign_sequence(&self, exclusive: bool) -> u64 {
+    pub(crate) fn assign_sequence(&self, exclusive: bool) -> u64 {
         let next = &self.next_sequence.0;
         // ORDER: assigned with the lane held: a checkpoint holds all lanes, so it covers no number whose write-backs
         // are still to come. Assigned with all locks held, so dependent records are in order. Releases those locks' words
@@ -494,7 +534,7 @@ impl<M: Medium> Log<M> {
             // ORDER: acquires the checkpoint that freed the space below the tail.
             let tail = self.tails[0].load(Ordering::Acquire);
             let seen = self.checkpointed();
-            let new = NewRecord { record, continued, hooks };
+            let new = NewRecord { record, continued, hooks, reserved: self.reserved };
             match group.append(scope, &self.medium, new, &self.next_sequence.0, tail)? {
                 Append::Done(appended) => break (lane, appended),
                 Append::GivenUp => return Ok(None),
@@ -517,6 +557,7 @@ impl<M: Medium> Log<M> {
         lane.continued += continued.iter().map(|(_, len)| len).sum::<u64>();
         let is_due = lane.continued > self.area_len();
         self.check_write_back(scope, &lane)?;
+        hooks.finished();
         mem::forget(unwinding);
         drop(lane);
         if is_due {
@@ -546,10 +587,10 @@ impl<M: Medium> Log<M> {
         self.ring_len.load(Ordering::Relaxed) * self.tails.len() as u64
     }
 
-    /// Returns true if `ring` has room for a record of `len` bytes at the position of `lane`. Moves the lane to the
-    /// start of the ring if the record does not fit before its end.
+    /// Returns true if `ring` has room for a record of `len` bytes at the position of `lane`, with `reserved` bytes left. Moves the
+    /// lane to the start of the ring if the record does not fit before its end.
     #[inline]
-    fn has_room(&self, ring: usize, lane: &mut LaneState, len: u64) -> bool {
+    pub(crate) fn has_room(&self, ring: usize, lane: &mut LaneState, len: u64, reserved: u64) -> bool {
         let rest = lane.ring_len - lane.offset;
         if len > rest {
             lane.head += rest;
@@ -557,7 +598,7 @@ impl<M: Medium> Log<M> {
         }
         // ORDER: acquires the checkpoint that freed the space below the tail.
         let tail = self.tails[ring].load(Ordering::Acquire);
-        lane.head + len - tail <= lane.ring_len
+        lane.head + len + reserved - tail <= lane.ring_len
     }
 
     /// Returns true if the records of `ring` that are not checkpointed fit in it.
@@ -571,36 +612,6 @@ impl<M: Medium> Log<M> {
         // ORDER: none: an old tail only makes the checkpoint come earlier. A tail above the head belongs to a later
         // checkpoint, or to a log that has moved.
         head.saturating_sub(self.tails[ring].load(Ordering::Relaxed)) > ring_len / 2
-    }
-
-    /// Makes all write-backs so far durable, and frees the log's space. Waits for a running checkpoint.
-    ///
-    /// # Errors
-    /// [`LogError::Poisoned`] when a sync failed, now or before; [`LogError::ReadOnly`].
-    ///
-    /// # Durability
-    /// Every write-back of a transaction that returned before the call is durable on return.
-    ///
-    /// # Cost
-    /// One flush for each distinct line written back since the last checkpoint, and two drains. A synced write if records
-    /// wait for theirs.
-    pub fn checkpoint(&self) -> Result<(), LogError> {
-        self.checkpoint_locked(self.wait_for_checkpointer(), false)
-    }
-
-    /// Makes a checkpoint unless another thread has made one since the number of the last one was `seen`.
-    fn checkpoint_after(&self, seen: u64) -> Result<(), LogError> {
-        let checkpointer = self.wait_for_checkpointer();
-        if self.checkpointed() != seen { Ok(()) } else { self.checkpoint_locked(checkpointer, false) }
-    }
-
-    /// Makes a checkpoint unless one is running. If it fails, the log accepts no more records; the calling
-    /// transaction is durable all the same.
-    #[cold]
-    fn checkpoint_if_idle(&self) {
-        if let Some(checkpointer) = self.checkpointer.try_lock() {
-            let _ = self.checkpoint_locked(checkpointer, false);
-        }
     }
 
     /// Calls `with` while no transaction is between its number and the end of its write-backs, with the last number that
@@ -644,269 +655,12 @@ impl<M: Medium> Log<M> {
     }
 
     /// Biases the lanes that were used since the last checkpoint. The caller holds all of them.
-    fn bias_lanes(&self, lanes: &mut [BiasedGuard<'_, LaneState>]) {
+    pub(crate) fn bias_lanes(&self, lanes: &mut [BiasedGuard<'_, LaneState>]) {
         if self.group.is_none() {
             // ORDER: none: a tail that a checkpoint is about to change costs a bias at most.
             let was_used =
                 |ring: usize, lane: &LaneState| lane.head != self.tails[ring].load(Ordering::Relaxed);
             bias_used(lanes, was_used);
-        }
-    }
-
-    /// Ends this epoch of the log. All write-backs are durable, and no record is left to replay.
-    ///
-    /// # Errors
-    /// [`LogError::Poisoned`] when a sync failed, now or before.
-    pub fn close(&self) -> Result<(), LogError> {
-        if self.is_read_only {
-            return Ok(());
-        }
-        self.checkpoint_locked(self.wait_for_checkpointer(), true)
-    }
-
-    fn wait_for_checkpointer(&self) -> SpinMutexGuard<'_, Checkpointer> {
-        for round in 0.. {
-            if let Some(checkpointer) = self.checkpointer.try_lock() {
-                return checkpointer;
-            }
-            self.medium.relax(round);
-        }
-        unreachable!("the loop ends with the checkpointer")
-    }
-
-    fn checkpoint_locked(
-        &self,
-        checkpointer: SpinMutexGuard<'_, Checkpointer>,
-        closed: bool,
-    ) -> Result<(), LogError> {
-        // The faults of the calling thread's transaction are not the checkpoint's.
-        let scope = FaultScope::open();
-        let done = self.checkpoint_in(&scope, checkpointer, closed);
-        // The error reports the fault.
-        let _ = scope.close();
-        done
-    }
-
-    fn checkpoint_in(
-        &self,
-        scope: &FaultScope,
-        mut checkpointer: SpinMutexGuard<'_, Checkpointer>,
-        closed: bool,
-    ) -> Result<(), LogError> {
-        self.begin_epoch_in(&mut checkpointer)?;
-        let (sequence, heads) = {
-            let (mut lanes, written) = match bugs::CHECKPOINT_OVER_WAITING.is_active() {
-                true => (self.lanes.claim_all(&self.medium), Ok(())),
-                // ORDER: the slot covers no record that is not written back. Stop here: the old slot counts.
-                false => self.claim_all_written_back(),
-            };
-            written.map_err(|_| LogError::Poisoned)?;
-            let heads = self.gather_lanes(&mut lanes, &mut checkpointer.dirty);
-            self.bias_lanes(&mut lanes);
-            if bugs::CHECKPOINT_BEFORE_WRITE_BACK.is_active() {
-                drop(lanes);
-                self.medium.relax(0);
-            }
-            // ORDER: all lanes are held, so no thread gets a number between this load and the end of the block.
-            (self.next_sequence.0.load(Ordering::Relaxed) - 1, heads)
-        };
-        self.finish_checkpoint(scope, &mut checkpointer, sequence, closed)?;
-        for (tail, head) in self.tails.iter().zip(heads) {
-            // ORDER: releases the durable slot before the space below the new tail, which it frees.
-            tail.store(head, Ordering::Release);
-        }
-        Ok(())
-    }
-
-    /// Makes the dirty lines durable, then the slot that covers the numbers up to `sequence`.
-    fn finish_checkpoint(
-        &self,
-        scope: &FaultScope,
-        checkpointer: &mut Checkpointer,
-        sequence: u64,
-        closed: bool,
-    ) -> Result<(), LogError> {
-        // ORDER: asked after all lanes were held: a commit whose write-backs met lost memory called `fail` before it
-        // released its lane. Stop here: the old slot counts, and the record is replayed.
-        self.check_not_failed()?;
-        if let Some(group) = &self.group
-            && !bugs::DEFERRED_NOT_WRITTEN_BACK.is_active()
-        {
-            group.write_back_deferred(&self.medium, scope.memory(self.medium.memory()));
-        }
-        if self.medium.durability() != Durability::None {
-            self.persist_write_backs(scope, &checkpointer.dirty)?;
-        }
-        // The slot is written even where nothing becomes durable. A pool on tmpfs outlives its process, and a record
-        // must not be replayed once a later one was overwritten.
-        self.write_slot(checkpointer, sequence, closed)?;
-        checkpointer.dirty.clear();
-        debug_assert!(sequence >= self.checkpointed(), "checkpoints go forward");
-        // ORDER: releases the durable slot before blocks that were freed up to this number. They may not be
-        // overwritten earlier.
-        self.checkpointed.store(sequence, Ordering::Release);
-        Ok(())
-    }
-
-    /// Writes the next checkpoint slot. It is durable on return.
-    fn write_slot(
-        &self,
-        checkpointer: &mut Checkpointer,
-        sequence: u64,
-        closed: bool,
-    ) -> Result<(), LogError> {
-        let slot = CheckpointSlot {
-            generation: checkpointer.generation + 1,
-            sequence,
-            log_epoch: self.log_epoch,
-            rings: checkpointer.rings,
-            closed,
-        };
-        let written = slots::write(&self.medium, &self.uuid, &slot);
-        written.map_err(|_| LogError::Poisoned).inspect_err(|_| self.fail())?;
-        checkpointer.generation += 1;
-        Ok(())
-    }
-
-    /// Moves the log to `area`, which is at least as long, all zeros, and durable. `publish` makes the header of the
-    /// pool name that area, durably. No transaction is committed meanwhile.
-    ///
-    /// # Errors
-    /// Those of [`checkpoint`](Log::checkpoint): the log stays where it was. The error of `publish`: the header may
-    /// name either area, so the log accepts no more records. It has none that is needed.
-    ///
-    /// # Durability
-    /// Every transaction that returned before is durable, and its write-backs are. A crash leaves the header with the
-    /// old area or the new one. Both hold no record above the checkpoint slot until this returns.
-    ///
-    /// # Cost
-    /// That of two checkpoints, that of `publish`, and another slot.
-    pub fn relocate<E: From<LogError>>(
-        &self,
-        area: LogArea,
-        publish: impl FnOnce() -> Result<(), E>,
-    ) -> Result<(), E> {
-        self.begin_epoch()?;
-        if !bugs::LOG_MOVED_WITH_RECORDS.is_active() {
-            // Makes most write-backs durable while other threads still commit.
-            self.checkpoint()?;
-        }
-        let checkpointer = self.wait_for_checkpointer();
-        let scope = FaultScope::open();
-        let done = self.relocate_in(&scope, checkpointer, area, publish);
-        // The error reports the fault.
-        let _ = scope.close();
-        done
-    }
-
-    /// Moves the log. The lanes are released without a bias: an exclusive one must not let in the lanes that are added.
-    fn relocate_in<E: From<LogError>>(
-        &self,
-        scope: &FaultScope,
-        mut checkpointer: SpinMutexGuard<'_, Checkpointer>,
-        area: LogArea,
-        publish: impl FnOnce() -> Result<(), E>,
-    ) -> Result<(), E> {
-        // ORDER: the log is empty when it moves. Stop here: the old slot counts.
-        let (mut lanes, written) = self.claim_all_written_back();
-        written.map_err(|_| LogError::Poisoned)?;
-        self.gather_lanes(&mut lanes, &mut checkpointer.dirty);
-        // ORDER: all lanes are held, so no thread gets a number before they are released.
-        let sequence = self.next_sequence.0.load(Ordering::Relaxed) - 1;
-        if !bugs::LOG_MOVED_WITH_RECORDS.is_active() {
-            // ORDER: the slot that covers all records is durable before the header names an area without them. Stop
-            // here: the header names the old area, which has no needed record (crash table in log.md, row 2).
-            self.finish_checkpoint(scope, &mut checkpointer, sequence, false)?;
-        }
-        if bugs::LOG_MOVED_BEFORE_HEADER.is_active() {
-            drop(self.place_log(&mut lanes, &mut checkpointer, area));
-            drop((lanes, checkpointer));
-            return publish();
-        }
-        // ORDER: both copies of the header name the new area before a record is written there. Stop here: some or all
-        // copies name the new area, whose zeros are no records (rows 3 and 4).
-        // Dropped after an error or a panic: the header may name either area.
-        let failing = FailOnUnwind(self);
-        publish()?;
-        let mut added = self.place_log(&mut lanes, &mut checkpointer, area);
-        if bugs::RINGS_ADDED_BEFORE_SLOT.is_active() {
-            added.clear();
-        }
-        // ORDER: the slot with the new number of rings is durable before any lane, an added one included, is released,
-        // and so before a record is in one of them. Stop here: the slot before it counts, with fewer rings of the new
-        // area, all of zeros (row 5).
-        self.write_slot(&mut checkpointer, sequence, false)?;
-        mem::forget(failing);
-        drop(added);
-        Ok(())
-    }
-
-    /// Makes the lanes use `area`. The caller holds all lanes, and no record of the log is needed. Returns the lanes that
-    /// are added, which no other thread can hold before the caller drops them.
-    fn place_log<'a>(
-        &'a self,
-        lanes: &mut [BiasedGuard<'_, LaneState>],
-        checkpointer: &mut Checkpointer,
-        area: LogArea,
-    ) -> Vec<BiasedGuard<'a, LaneState>> {
-        let rings = ring_count(self.medium.durability(), area).min(self.checksum_seeds.len() as u32);
-        let ring_len = align_down(area.len / u64::from(rings), BLOCK);
-        // ORDER: none: changed with all lanes held, as now.
-        debug_assert!(ring_len >= self.ring_len.load(Ordering::Relaxed), "rings do not become shorter");
-        debug_assert!(rings >= checkpointer.rings, "rings are added");
-        let mut added = Vec::new();
-        match &self.group {
-            // ORDER: none: published with the lanes.
-            Some(group) => self.tails[0].store(group.relocate(area.start, ring_len), Ordering::Relaxed),
-            None => {
-                added = self.lanes.claim_unused(rings as usize, &self.medium);
-                place_rings(lanes, 0, area.start, ring_len);
-                place_rings(&mut added, lanes.len(), area.start, ring_len);
-                for (tail, lane) in self.tails.iter().zip(lanes.iter().chain(&added)) {
-                    // ORDER: none: published with the lanes.
-                    tail.store(lane.head, Ordering::Relaxed);
-                }
-                self.lanes.use_lanes(rings as usize);
-            }
-        }
-        checkpointer.rings = rings;
-        // ORDER: none: published with the lanes.
-        self.start.store(area.start.get(), Ordering::Relaxed);
-        // ORDER: as above.
-        self.ring_len.store(ring_len, Ordering::Relaxed);
-        added
-    }
-
-    /// Takes the dirty lines of all lanes, which the caller holds, and returns the heads of their rings. All
-    /// write-backs of the numbers that were assigned are done then.
-    fn gather_lanes(&self, lanes: &mut [BiasedGuard<'_, LaneState>], dirty: &mut DirtyLines) -> Vec<u64> {
-        debug_assert_eq!(lanes.len(), self.lanes.len(), "a checkpoint holds all lanes");
-        for lane in &mut *lanes {
-            dirty.merge(&mut lane.dirty);
-            lane.continued = 0;
-        }
-        match &self.group {
-            Some(group) => vec![group.checkpoint_head(&self.medium)],
-            None => lanes.iter().map(|lane| lane.head).collect(),
-        }
-    }
-
-    /// Makes the write-backs to the lines in `dirty` durable.
-    fn persist_write_backs(&self, scope: &FaultScope, dirty: &DirtyLines) -> Result<(), LogError> {
-        for (at, len) in dirty.ranges() {
-            if !bugs::CHECKPOINT_WITHOUT_FLUSH.is_active() {
-                self.medium.flush(at, len);
-            }
-        }
-        if bugs::CHECKPOINT_WITHOUT_DRAIN.is_active() {
-            return Ok(());
-        }
-        // ORDER: write-backs are durable before the slot says so. Stop here: the old slot counts, and
-        // replaying stores that were already made changes nothing.
-        self.medium.drain().map_err(|_| LogError::Poisoned).inspect_err(|_| self.fail())?;
-        match scope.fault() {
-            None => Ok(()),
-            Some(fault) => Err(LogError::Fault(fault)).inspect_err(|_| self.fail()),
         }
     }
 
@@ -921,7 +675,7 @@ impl<M: Medium> Log<M> {
 
 /// Makes the log refuse records when a commit unwinds: no checkpoint may cover a record whose write-backs are not
 /// all done. Declared after the lane, so that the lane is still held.
-struct FailOnUnwind<'a, M: Medium>(&'a Log<M>);
+pub(crate) struct FailOnUnwind<'a, M: Medium>(pub(crate) &'a Log<M>);
 
 impl<M: Medium> Drop for FailOnUnwind<'_, M> {
     fn drop(&mut self) {
@@ -930,7 +684,12 @@ impl<M: Medium> Drop for FailOnUnwind<'_, M> {
 }
 
 /// Gives each lane its empty ring in the log that begins at `start`. `first` is the number of the first lane.
-fn place_rings(lanes: &mut [BiasedGuard<'_, LaneState>], first: usize, start: PoolOffset, ring_len: u64) {
+pub(crate) fn place_rings(
+    lanes: &mut [BiasedGuard<'_, LaneState>],
+    first: usize,
+    start: PoolOffset,
+    ring_len: u64,
+) {
     for (index, lane) in lanes.iter_mut().enumerate() {
         lane.ring = start.plus((first + index) as u64 * ring_len);
         (lane.ring_len, lane.head, lane.offset) = (ring_len, lane.head.next_multiple_of(ring_len), 0);

@@ -168,7 +168,7 @@ fn make_durable<M: Medium>(
     Ok(())
 }
 
-/// Repeats the write-backs of `records`, in their order. Returns the lines that they change, to be flushed. Stores to lost memory are
+/// Repeats the write-backs of `records`, in their order, after all images that they hold. Returns the lines that they change, to be flushed. Stores to lost memory are
 /// an error. If recovery is to go on, they are left out, and the others are durable on return.
 fn replay<M: Medium>(
     medium: &M,
@@ -180,15 +180,20 @@ fn replay<M: Medium>(
     let mut dirty = DirtyLines::new();
     let scope = FaultScope::open();
     let memory = scope.memory(medium.memory());
+    let has_lines = medium.durability() == Durability::Line;
+    let covering = || records.iter().filter(|record| record.covers);
+    for record in covering().filter(|_| !bugs::COMMITS_BEFORE_IMAGES.is_active()) {
+        apply::store_images(medium, &record.body, has_lines.then_some(&mut dirty));
+    }
     for record in records {
         for body in [&record.body, &record.continued] {
-            apply::apply(
-                medium,
-                memory,
-                body,
-                (medium.durability() == Durability::Line).then_some(&mut dirty),
-                true,
-            );
+            if record.covers {
+                apply::store_at_home(medium, body, has_lines.then_some(&mut dirty));
+            }
+            apply::apply(medium, memory, body, has_lines.then_some(&mut dirty), true);
+        }
+        if record.covers && bugs::COMMITS_BEFORE_IMAGES.is_active() {
+            apply::store_images(medium, &record.body, has_lines.then_some(&mut dirty));
         }
     }
     if on_corruption == OnCorruption::Refuse {

@@ -24,6 +24,8 @@ pub struct ReplayRecord {
     at: PoolOffset,
     /// True if a later record shows that the record and its payload were durable.
     pub(crate) is_proven: bool,
+    /// True if it has entries of memory that programs store to in place.
+    pub(crate) covers: bool,
     pub(crate) body: Vec<u64>,
     pub(crate) continued: Vec<u64>,
 }
@@ -155,7 +157,9 @@ impl LogScan {
             if is_writable(&body, area, ring.memory) {
                 let (sequence, continued) = (position.sequence, Vec::new());
                 let is_proven = index < scan.proven;
-                self.records.push(ReplayRecord { sequence, ring: number, at, is_proven, body, continued });
+                let covers = covers(&body);
+                let record = ReplayRecord { sequence, ring: number, at, is_proven, covers, body, continued };
+                self.records.push(record);
             } else {
                 self.add_corruption(CorruptionKind::Entries, at, true, Vec::new());
             }
@@ -261,6 +265,11 @@ fn is_writable(body: &[u64], area: LogArea, memory: &Readable) -> bool {
     })
 }
 
+/// Returns true if there are entries of memory that programs store to in place.
+fn covers(body: &[u64]) -> bool {
+    Entries::new(body).any(|entry| matches!(entry, Ok(Entry::Cover(_))))
+}
+
 /// Returns the range that `entry` writes, or whose checksum it holds.
 fn entry_range(entry: &Entry<'_>) -> Range<u64> {
     let (at, len) = match *entry {
@@ -270,6 +279,7 @@ fn entry_range(entry: &Entry<'_>) -> Range<u64> {
         | Entry::Zero { at, len }
         | Entry::Payload { at, len, .. }
         | Entry::Continue { at, len, .. } => (at, len),
+        Entry::Cover(entry) => entry.range(),
     };
     at.get()..at.get().saturating_add(len)
 }

@@ -18,6 +18,7 @@ mod blocks;
 pub mod bug;
 mod checkpoint_slot;
 mod chunk;
+mod cover_entry;
 mod durability;
 mod fletcher;
 mod flip;
@@ -63,6 +64,7 @@ pub use checkpoint_slot::{
     CHECKPOINT_COPY_STRIDE, CHECKPOINT_SLOT_WORDS, CHECKPOINT_SLOTS_OFF, CheckpointSlot,
 };
 pub use chunk::{ChunkDescriptor, decode_root, encode_root};
+pub use cover_entry::CoverEntry;
 pub use durability::Durability;
 pub use fletcher::{fletcher64, fletcher64_with_hole, store_fletcher64};
 pub use flip::flipped_bit_of;

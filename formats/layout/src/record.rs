@@ -3,7 +3,7 @@
 
 use crate::format_table;
 use crate::format_table::FormatTable;
-use crate::{PoolOffset, WORD, flip};
+use crate::{CoverEntry, PoolOffset, WORD, flip};
 use zerocopy::{FromBytes, Immutable, IntoBytes, transmute};
 
 /// A record's header as it lies on the medium.
@@ -43,6 +43,10 @@ const BYTES: u64 = 4;
 const ZERO: u64 = 5;
 const PAYLOAD: u64 = 6;
 const CONTINUE: u64 = 7;
+const IMAGE: u64 = 8;
+const AT_HOME: u64 = 9;
+const SET_WORD_BITS: u64 = 10;
+const CLEAR_WORD_BITS: u64 = 11;
 
 /// One change that a record carries. Applying it twice has the same effect as applying it once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,6 +106,8 @@ pub enum Entry<'a> {
         /// CRC32C of the range.
         crc: u32,
     },
+    /// A change of memory that programs store to in place.
+    Cover(CoverEntry<'a>),
 }
 
 /// Reasons why a record's entries can't be read.
@@ -183,11 +189,58 @@ impl Record {
     /// Appends the entry that replaces the bytes from `at` on.
     #[inline]
     pub fn push_bytes(&mut self, at: PoolOffset, bytes: &[u8]) {
+        self.push_counted(head(BYTES, 0, at), bytes.len() as u64, bytes);
+    }
+
+    /// Appends a [`CoverEntry::AtHome`] of the bytes from `at` on.
+    #[inline]
+    pub fn push_at_home(&mut self, at: PoolOffset, bytes: &[u8]) {
+        self.push_at_home_with(at, bytes.len() as u64, |room| room.copy_from_slice(bytes));
+    }
+
+    /// Appends a [`CoverEntry::AtHome`] of `len` bytes from `at` on, which `fill` stores.
+    #[inline]
+    pub fn push_at_home_with(&mut self, at: PoolOffset, len: u64, fill: impl FnOnce(&mut [u8])) {
+        let count = len.div_ceil(WORD) as usize;
+        let room = self.room(2 + count);
+        room[1 + count] = 0;
+        (room[0], room[1]) = (head(AT_HOME, 0, at), len);
+        fill(&mut room[2..].as_mut_bytes()[..len as usize]);
+    }
+
+    /// Appends a [`CoverEntry::Image`] of the range from `at` on, whose length is a multiple of 8.
+    #[inline]
+    pub fn push_image(&mut self, at: PoolOffset, bytes: &[u8]) {
+        debug_assert!(bytes.len().is_multiple_of(WORD as usize), "an image has whole words");
+        self.push_counted(head(IMAGE, 0, at), bytes.len() as u64 / WORD, bytes);
+    }
+
+    /// Appends the entries of another record.
+    #[inline]
+    pub fn push_entries(&mut self, body: &[u64]) {
+        self.extend(body);
+    }
+
+    /// Appends an entry of two words and `bytes`, which zeros fill up to whole words.
+    #[inline]
+    fn push_counted(&mut self, first: u64, second: u64, bytes: &[u8]) {
         let count = bytes.len().div_ceil(WORD as usize);
         let room = self.room(2 + count);
         room[1 + count] = 0;
-        (room[0], room[1]) = (head(BYTES, 0, at), bytes.len() as u64);
+        (room[0], room[1]) = (first, second);
         room[2..].as_mut_bytes()[..bytes.len()].copy_from_slice(bytes);
+    }
+
+    fn push_cover(&mut self, entry: CoverEntry<'_>) {
+        match entry {
+            CoverEntry::Image { at, words } => self.push_image(at, words.as_bytes()),
+            CoverEntry::AtHome { at, len, words } => {
+                self.push_pair(head(AT_HOME, 0, at), len);
+                self.extend(words);
+            }
+            CoverEntry::SetBits { at, mask } => self.push_pair(head(SET_WORD_BITS, 0, at), mask),
+            CoverEntry::ClearBits { at, mask } => self.push_pair(head(CLEAR_WORD_BITS, 0, at), mask),
+        }
     }
 
     /// Appends an entry.
@@ -209,6 +262,7 @@ impl Record {
                 self.extend(words);
             }
             Entry::Zero { at, len } => self.push_pair(head(ZERO, 0, at), len),
+            Entry::Cover(entry) => self.push_cover(entry),
             Entry::Payload { at, len, crc } => self.extend(&[head(PAYLOAD, 0, at), len, u64::from(crc)]),
             Entry::Continue { at, len, crc } => self.extend(&[head(CONTINUE, 0, at), len, u64::from(crc)]),
         }
@@ -346,6 +400,10 @@ impl<'a> Entries<'a> {
         let at = PoolOffset::new(word & OFFSET_MASK);
         let truncated = EntryError::Truncated { word };
         let operand = |index: usize| self.rest.get(index).copied().ok_or(truncated);
+        let counted = |count: u64| {
+            let end = usize::try_from(count).ok().and_then(|count| count.checked_add(2)).ok_or(truncated)?;
+            Ok((self.rest.get(2..end).ok_or(truncated)?, end))
+        };
         let (entry, used) = match word >> KIND_SHIFT {
             WORDS => {
                 let count = (word >> COUNT_SHIFT) as usize & ENTRY_WORDS_MAX;
@@ -356,13 +414,23 @@ impl<'a> Entries<'a> {
             CLEAR_BITS => (Entry::ClearBits { at, mask: operand(1)? }, 2),
             BYTES => {
                 let len = operand(1)?;
-                let count = usize::try_from(len.div_ceil(8)).map_err(|_| truncated)?;
-                let end = count.checked_add(2).ok_or(truncated)?;
-                (Entry::Bytes { at, len, words: self.rest.get(2..end).ok_or(truncated)? }, end)
+                let (words, end) = counted(len.div_ceil(WORD))?;
+                (Entry::Bytes { at, len, words }, end)
             }
             ZERO => (Entry::Zero { at, len: operand(1)? }, 2),
             PAYLOAD => (Entry::Payload { at, len: operand(1)?, crc: operand(2)? as u32 }, 3),
             CONTINUE => (Entry::Continue { at, len: operand(1)?, crc: operand(2)? as u32 }, 3),
+            AT_HOME => {
+                let len = operand(1)?;
+                let (words, end) = counted(len.div_ceil(WORD))?;
+                (Entry::Cover(CoverEntry::AtHome { at, len, words }), end)
+            }
+            IMAGE => {
+                let (words, end) = counted(operand(1)?)?;
+                (Entry::Cover(CoverEntry::Image { at, words }), end)
+            }
+            SET_WORD_BITS => (Entry::Cover(CoverEntry::SetBits { at, mask: operand(1)? }), 2),
+            CLEAR_WORD_BITS => (Entry::Cover(CoverEntry::ClearBits { at, mask: operand(1)? }), 2),
             _ => return Err(EntryError::UnknownKind { word }),
         };
         self.rest = &self.rest[used..];
@@ -557,7 +625,7 @@ mod test {
         assert_eq!(checksum_seed.verify(&finished, 0, record_checksum), Some((4, 5)));
     }
 
-    fn all_kinds() -> [Entry<'static>; 7] {
+    fn all_kinds() -> [Entry<'static>; 11] {
         let at = PoolOffset::new(0x1_2345_6788);
         [
             Entry::Words { at, words: &[1, 2, 3] },
@@ -567,6 +635,10 @@ mod test {
             Entry::Zero { at, len: 64 },
             Entry::Payload { at, len: 4096, crc: 0xDEAD_BEEF },
             Entry::Continue { at, len: 8, crc: 1 },
+            Entry::Cover(CoverEntry::Image { at, words: &[1, 2] }),
+            Entry::Cover(CoverEntry::AtHome { at, len: 9, words: &[3, 4] }),
+            Entry::Cover(CoverEntry::SetBits { at, mask: u64::MAX }),
+            Entry::Cover(CoverEntry::ClearBits { at, mask: 1 << 63 }),
         ]
     }
 
@@ -648,7 +720,11 @@ mod test {
         let body = &record[RECORD_HEADER_WORDS..];
         let whole: Vec<usize> =
             (0..=body.len()).filter(|cut| Entries::new(&body[..*cut]).all(|e| e.is_ok())).collect();
-        assert_eq!(whole, [0, 4, 6, 8, 12, 14, 17, 20], "only cuts between entries are whole");
+        assert_eq!(
+            whole,
+            [0, 4, 6, 8, 12, 14, 17, 20, 24, 28, 30, 32],
+            "only cuts between entries are whole"
+        );
         assert_eq!(Entries::new(&[0]).next(), Some(Err(EntryError::UnknownKind { word: 0 })));
         let endless = head(BYTES, 0, PoolOffset::NULL);
         assert!(matches!(Entries::new(&[endless, u64::MAX]).next(), Some(Err(EntryError::Truncated { .. }))));

@@ -1,6 +1,6 @@
 //! The entries of a redo record: any words decode to entries that survive a round trip, or to an error that ends them.
 
-use lode_layout::{Entries, Entry, PoolOffset, Record};
+use lode_layout::{CoverEntry, Entries, Entry, PoolOffset, Record};
 
 /// Reads the bytes as the words of a record's body, and ignores an incomplete last word.
 pub fn run(data: &[u8]) {
@@ -42,6 +42,10 @@ pub fn seeds() -> Vec<(&'static str, Vec<u8>)> {
         Entry::Zero { at, len: 64 },
         Entry::Payload { at, len: 4096, crc: 0xdead_beef },
         Entry::Continue { at, len: 8, crc: 1 },
+        Entry::Cover(CoverEntry::Image { at, words: &[1, 2] }),
+        Entry::Cover(CoverEntry::AtHome { at, len: 9, words: &[3, 4] }),
+        Entry::Cover(CoverEntry::SetBits { at, mask: u64::MAX }),
+        Entry::Cover(CoverEntry::ClearBits { at, mask: 1 << 63 }),
     ] {
         record.push(entry);
     }

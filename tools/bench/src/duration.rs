@@ -14,6 +14,7 @@ fn seconds(group: Group) -> [u32; 2] {
     match group {
         Group::Transactions => [35, 1],
         Group::Floors => [10, 1],
+        Group::Covered => [10, 1],
         Group::Random => [180, 1],
         Group::Words => [120, 1],
         Group::Containers => [60, 1],

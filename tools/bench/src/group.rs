@@ -22,6 +22,8 @@ pub(crate) enum Group {
     Transactions,
     /// tx-1, tx-4, tx-16, tx-alloc and alloc-free on 64 KiB and on 4 MiB, against the floor.
     Floors,
+    /// cover-tx-*.
+    Covered,
     /// art-*-random.
     Random,
     /// art-*-words.
@@ -99,9 +101,10 @@ impl Table {
 
 impl Group {
     /// All groups, in the order in which they run.
-    pub(crate) const ALL: [Group; 26] = [
+    pub(crate) const ALL: [Group; 27] = [
         Group::Transactions,
         Group::Floors,
+        Group::Covered,
         Group::Random,
         Group::Words,
         Group::Containers,
@@ -144,6 +147,7 @@ impl Group {
         match self {
             Group::Transactions
             | Group::Floors
+            | Group::Covered
             | Group::Random
             | Group::Words
             | Group::Containers

@@ -208,6 +208,22 @@ pub(crate) const WORKLOADS: &[Workload] = &[
     ratios(Group::Floors, "tx-alloc-4m", "tx-alloc on a set of lines of 4 MiB", FLOOR),
     ratios(Group::Floors, "alloc-free-4m", "alloc-free on a set of lines of 4 MiB", FLOOR),
     ratios(
+        Group::Covered,
+        "cover-tx-1-64k",
+        "a transaction that stores to a range of 8 bytes in place, in a set of 64 KiB",
+        &[("libpmemobj", 4.4)],
+    ),
+    ratios(Group::Covered, "cover-tx-4-64k", "the same with 4 ranges", &[("libpmemobj", 8.0)]),
+    ratios(Group::Covered, "cover-tx-16-64k", "the same with 16 ranges", &[("libpmemobj", 15.0)]),
+    ratios(
+        Group::Covered,
+        "cover-tx-1-16m",
+        "a transaction that stores to a range of 8 bytes in place, in a set of 16 MiB",
+        &[("libpmemobj", 2.8)],
+    ),
+    ratios(Group::Covered, "cover-tx-4-16m", "the same with 4 ranges", &[("libpmemobj", 2.6)]),
+    ratios(Group::Covered, "cover-tx-16-16m", "the same with 16 ranges", &[("libpmemobj", 2.6)]),
+    ratios(
         Group::Random,
         "art-insert-random",
         "insert a random 8-byte key with an 8-byte value",

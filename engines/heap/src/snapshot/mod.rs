@@ -297,5 +297,6 @@ fn replaced(entries: &[u64]) -> impl Iterator<Item = (PoolOffset, PoolOffset)> {
         Entry::SetBits { .. } | Entry::ClearBits { .. } | Entry::Payload { .. } | Entry::Continue { .. } => {
             None
         }
+        Entry::Cover(_) => unreachable!("the heap covers no memory"),
     })
 }

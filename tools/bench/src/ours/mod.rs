@@ -4,6 +4,7 @@ mod area;
 mod baselines;
 mod blocks;
 mod containers;
+mod covered;
 mod crash;
 mod database;
 mod fences;
@@ -32,6 +33,7 @@ use crate::pairs::Pairs;
 use crate::plan::Size;
 use anyhow::Result;
 use area::Area;
+use covered::CoveredArea;
 use database::TreeDatabase;
 use public::PublicDatabase;
 use std::path::Path;
@@ -53,6 +55,11 @@ impl Durability {
 /// fresh pool, its pages touched.
 pub(crate) fn transactions(path: &Path, durability: Durability) -> Result<Box<dyn Transactions>> {
     Ok(Box::new(Area::create(path, durability.of_pool(), pool::plain)?))
+}
+
+/// An area of as many words that programs store to in place, in a fresh file, its pages touched.
+pub(crate) fn stores_in_place(path: &Path, durability: Durability) -> Result<Box<dyn Transactions>> {
+    Ok(Box::new(CoveredArea::create(path, durability.of_pool())?))
 }
 
 /// An empty tree in a fresh pool with room for `keys` keys; `touched` brings its pages in.

@@ -49,6 +49,7 @@ pub(crate) fn run(selection: &Selection, size: &Size, seed: u64, folder: &Path) 
     let comparisons = match selection.group {
         Group::Transactions => transactions::line(selection, size, seed, folder)?,
         Group::Floors => transactions::floors(selection, size, seed, folder)?,
+        Group::Covered => transactions::covered(selection, size, seed, folder)?,
         Group::Random => trees::random(size, seed, folder)?,
         Group::Words => trees::words(size, seed, folder)?,
         Group::Containers => containers::run(size, seed, folder)?,

@@ -45,6 +45,28 @@ pub(super) fn line(selection: &Selection, size: &Size, seed: u64, folder: &Path)
     run(&workloads, size.rounds, size.transactions, seed, engines(folder, Durability::Line)?)
 }
 
+/// Words of the two sets of lines on which stores in place are measured, 64 KiB and 16 MiB.
+const COVERED_SETS: [(&str, u32); 2] = [("64k", 8 << 10), ("16m", AREA_WORDS)];
+
+/// Transactions over stores in place, each on two sets of lines.
+pub(super) fn covered(
+    selection: &Selection,
+    size: &Size,
+    seed: u64,
+    folder: &Path,
+) -> Result<Vec<Comparison>> {
+    let engines: Vec<(Engine, TransactionEngine)> = vec![
+        (Engine::Ours, ours::stores_in_place(&folder.join("ours-covered"), Durability::Line)?),
+        (Engine::Libpmemobj, Box::new(PmemobjArea::create(&folder.join("pmemobj-covered"))?)),
+    ];
+    let all = COVERED_SETS.iter().flat_map(|(set, words)| {
+        [1, 4, 16].map(|ranges| (format!("cover-tx-{ranges}-{set}"), Kind::Change(ranges, *words)))
+    });
+    let named: Vec<(String, Kind)> = all.filter(|(row, _)| selection.has(row)).collect();
+    let workloads: Vec<(&str, Kind)> = named.iter().map(|(row, kind)| (row.as_str(), *kind)).collect();
+    run(&workloads, size.rounds, size.transactions, seed, engines)
+}
+
 /// The workloads on an ordinary file.
 pub(super) fn file(size: &Size, seed: u64, folder: &Path) -> Result<Vec<Comparison>> {
     let workloads =

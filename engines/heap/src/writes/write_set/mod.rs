@@ -421,6 +421,7 @@ impl WriteSet {
                 Entry::Zero { at, len } => (Some(PendingWrite { at: at.get(), len, words: None }), 2),
                 Entry::SetBits { .. } | Entry::ClearBits { .. } => (None, 2),
                 Entry::Payload { .. } | Entry::Continue { .. } => (None, 3),
+                Entry::Cover(_) => unreachable!("the heap covers no memory"),
             };
             word += used;
             self.pending_writes.extend(pending);

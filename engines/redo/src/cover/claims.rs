@@ -1,0 +1,97 @@
+//! The units that a record claims: their images are on the way to the log.
+
+use super::Cover;
+use crate::LogError;
+use crate::bugs;
+use lode_layout::{BLOCK, PoolOffset, Record};
+use lode_pmem::{FaultScope, Medium, Readable};
+use std::ops::Range;
+
+/// Units that a thread has claimed, and covers when its record is durable.
+#[derive(Debug)]
+pub(super) struct Claims<'c, M: Medium> {
+    cover: &'c Cover<M>,
+    scope: &'c FaultScope,
+    units: Vec<u64>,
+    content: Vec<u8>,
+}
+
+impl<'c, M: Medium> Claims<'c, M> {
+    pub(super) fn new(cover: &'c Cover<M>, scope: &'c FaultScope) -> Self {
+        Claims { cover, scope, units: Vec::new(), content: Vec::new() }
+    }
+
+    /// Returns the memory, for the content of the record.
+    pub(super) fn memory(&self) -> &'c Readable {
+        self.scope.memory(self.cover.medium().memory())
+    }
+
+    /// Empties a record that has content of lost memory. Its commit fails, and so does the log.
+    pub(super) fn check_content(&self, record: &mut Record) {
+        if self.scope.has_fault() {
+            record.clear();
+        }
+    }
+
+    /// Returns the words that images of `units` units take in a record.
+    pub(super) fn image_words(&self, units: u64) -> u64 {
+        units * (self.cover.covered.units.unit_len() / 8 + super::HEAD_WORDS)
+    }
+
+    /// Claims those of the units that are free, or covered in the old epoch only, and adds their images to the record. No open
+    /// transaction has stored to one of them: it would be covered in this epoch, or claimed.
+    pub(super) fn push_images(&mut self, record: &mut Record, units: impl Iterator<Item = u64>) {
+        let first = self.units.len();
+        if bugs::IMAGE_BEFORE_CLAIM.is_active() {
+            return self.push_stale_images(record, units);
+        }
+        // ORDER: claimed before it is read: a persist that does not see the claim made its store before.
+        self.units.extend(units.filter(|unit| self.cover.covered.units.claim(*unit)));
+        for run in self.units[first..].chunk_by(|unit, next| unit + 1 == *next) {
+            let (at, len) = self.cover.place(run[0], run.len() as u64);
+            self.content.resize(len as usize, 0);
+            self.memory().read(at, &mut self.content);
+            record.push_image(at, &self.content);
+        }
+    }
+
+    fn push_stale_images(&mut self, record: &mut Record, units: impl Iterator<Item = u64>) {
+        for unit in units {
+            let (at, len) = self.cover.place(unit, 1);
+            self.content.resize(len as usize, 0);
+            self.memory().read(at, &mut self.content);
+            self.cover.medium().relax(0);
+            if self.cover.covered.units.claim(unit) {
+                self.units.push(unit);
+                record.push_image(at, &self.content);
+            }
+        }
+    }
+
+    /// Covers the units. Their images are durable, and the caller has held its lane since it claimed them.
+    pub(super) fn cover(&mut self) {
+        self.cover.covered.units.cover(&self.units);
+    }
+}
+
+impl<M: Medium> Cover<M> {
+    /// Returns an error if units can't be read, before a record needs their content.
+    pub(super) fn check_readable(&self, units: Range<u64>) -> Result<(), LogError> {
+        let mut content = [0; BLOCK as usize];
+        let read = |memory: &Readable| {
+            for unit in units {
+                let (at, len) = self.place(unit, 1);
+                memory.read(at, &mut content[..len as usize]);
+            }
+        };
+        Ok(self.medium().memory().reading(read)?)
+    }
+
+    /// Returns the range of some units.
+    pub(super) fn place(&self, first: u64, count: u64) -> (PoolOffset, u64) {
+        let units = &self.covered.units;
+        let at = units.offset(first);
+        let end = self.medium().memory().len();
+        (at, (count * units.unit_len()).min(end - at.get()))
+    }
+}

@@ -1,0 +1,160 @@
+//! The states of units: whether recovery rewrites their content.
+
+use crate::bugs;
+use lode_layout::PoolOffset;
+use lode_pmem::sync::{AtomicU64, Mutex, MutexGuard, Ordering};
+use std::mem;
+use std::ops::Range;
+use std::sync::PoisonError;
+
+/// Units whose states share a word.
+const IN_WORD: u64 = 32;
+const FREE: u64 = 0;
+const CLAIMED: u64 = 1;
+/// Covered in an epoch with an even number. In one with an odd number it is one more.
+const COVERED: u64 = 2;
+
+/// The content of a unit that the log holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum UnitState {
+    /// Nothing: a flush makes a store durable.
+    Free,
+    /// A thread is about to log its image.
+    Claimed,
+    /// Its image is in this epoch: recovery rewrites it.
+    Covered,
+    /// Its image is in the old epoch only, whose checkpoint is under way.
+    Old,
+}
+
+/// The states of all units of a pool, two bits each. An epoch lasts from one checkpoint to the next.
+#[derive(Debug)]
+pub(super) struct Units {
+    states: Box<[AtomicU64]>,
+    unit: u64,
+    /// The number of the epoch. It changes while all lanes are held.
+    epoch: AtomicU64,
+    /// The units that were covered in this epoch, and in the old one.
+    covered: Mutex<[Vec<u64>; 2]>,
+}
+
+impl Units {
+    /// Returns free units of `unit` bytes, a power of two, for a pool of `len` bytes.
+    pub(super) fn new(len: u64, unit: u64) -> Units {
+        let words = len.div_ceil(unit).div_ceil(IN_WORD);
+        Units {
+            states: (0..words).map(|_| AtomicU64::new(0)).collect(),
+            unit,
+            epoch: AtomicU64::new(0),
+            covered: Mutex::new([Vec::new(), Vec::new()]),
+        }
+    }
+
+    /// Returns the numbers of the units that hold a range.
+    pub(super) fn of(&self, at: PoolOffset, len: u64) -> Range<u64> {
+        if len == 0 { 0..0 } else { at.get() / self.unit..(at.get() + len - 1) / self.unit + 1 }
+    }
+
+    /// Returns the offset of a unit.
+    pub(super) fn offset(&self, unit: u64) -> PoolOffset {
+        PoolOffset::new(unit * self.unit)
+    }
+
+    /// Returns the length of a unit in bytes.
+    pub(super) fn unit_len(&self) -> u64 {
+        self.unit
+    }
+
+    /// Returns the state of a unit. A unit that is covered may be so in the old epoch only, unless the caller holds a lane, or has
+    /// registered a range in it.
+    pub(super) fn state(&self, unit: u64) -> UnitState {
+        // ORDER: the epoch first: a thread that reads the old one had registered its range before the checkpoint looked for it.
+        let covered = self.covered_code();
+        match self.code(unit) {
+            FREE => UnitState::Free,
+            CLAIMED => UnitState::Claimed,
+            code if code == covered => UnitState::Covered,
+            _ => UnitState::Old,
+        }
+    }
+
+    /// Returns true if the log covers all of the units in this epoch.
+    pub(super) fn are_covered(&self, mut units: Range<u64>) -> bool {
+        units.all(|unit| self.state(unit) == UnitState::Covered)
+    }
+
+    /// Claims a unit that is free, or covered in the old epoch only. Returns true if the caller is to log its image. The caller holds
+    /// a lane.
+    pub(super) fn claim(&self, unit: u64) -> bool {
+        let covered = self.covered_code();
+        self.change(unit, |code| (code != CLAIMED && code != covered).then_some(CLAIMED))
+    }
+
+    /// Covers units whose images are durable. The caller holds a lane, and has held it since it claimed them.
+    pub(super) fn cover(&self, units: &[u64]) {
+        let covered = self.covered_code();
+        for unit in units {
+            self.change(*unit, |_| Some(covered));
+        }
+        self.lists()[0].extend(units);
+    }
+
+    /// Begins the next epoch, in which no unit is covered. The caller holds all lanes.
+    pub(super) fn begin_epoch(&self) {
+        // ORDER: one order with the questions of threads that hold no lane.
+        self.epoch.fetch_add(1, Ordering::SeqCst);
+        {
+            let mut covered = self.lists();
+            debug_assert!(covered[1].is_empty(), "the epoch before the old one has ended");
+            covered[1] = mem::take(&mut covered[0]);
+        }
+        if bugs::ONE_EPOCH.is_active() {
+            self.forget_old();
+        }
+    }
+
+    /// Frees the units that are covered in the old epoch only. The caller holds all lanes.
+    pub(super) fn forget_old(&self) {
+        let old = mem::take(&mut self.lists()[1]);
+        let covered = self.covered_code();
+        for unit in old {
+            self.change(unit, |code| (code != CLAIMED && code != covered).then_some(FREE));
+        }
+    }
+
+    fn lists(&self) -> MutexGuard<'_, [Vec<u64>; 2]> {
+        self.covered.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn covered_code(&self) -> u64 {
+        // ORDER: one order with `begin_epoch`.
+        COVERED + self.epoch.load(Ordering::SeqCst) % 2
+    }
+
+    fn code(&self, unit: u64) -> u64 {
+        let (word, shift) = self.place(unit);
+        // ORDER: one order with the changes.
+        word.load(Ordering::SeqCst) >> shift & 3
+    }
+
+    /// Changes the state of a unit to the code that `change` returns. Returns false if that is none.
+    fn change(&self, unit: u64, change: impl Fn(u64) -> Option<u64>) -> bool {
+        let (word, shift) = self.place(unit);
+        // ORDER: none: compared again.
+        let mut found = word.load(Ordering::Relaxed);
+        while let Some(code) = change(found >> shift & 3) {
+            let new = found & !(3 << shift) | code << shift;
+            // ORDER: one order with the questions of persists: either these see the claim, or the image sees their stores.
+            match word.compare_exchange(found, new, Ordering::SeqCst, Ordering::SeqCst) {
+                Ok(_) => return true,
+                Err(other) => found = other,
+            }
+        }
+        false
+    }
+
+    /// Returns the word with the state of a unit, and the place of its lowest bit.
+    fn place(&self, unit: u64) -> (&AtomicU64, u64) {
+        (&self.states[(unit / IN_WORD) as usize], unit % IN_WORD * 2)
+    }
+}

@@ -1,0 +1,34 @@
+//! A power cut leaves what transactions and persists had made durable, and takes open transactions back.
+
+use lode_redo::explore::CoverSubject;
+use lode_sim::{Machine, Setup, explore, explore_poison, scaled_images};
+use lode_testing::seed;
+
+#[test]
+fn stores_in_place_survive_power_cuts() {
+    for machine in Machine::ALL {
+        for threads in 1..=3 {
+            let subject = CoverSubject::new(machine.durability);
+            let images = scaled_images(2_000);
+            let setup = Setup { seed: seed(1), images, ..Setup::shared(machine, threads, 60) };
+            let report = explore(&subject, &setup);
+            println!("{subject:?}, {machine}, {threads} threads: {report}");
+            assert!(report.violation.is_none(), "{}", report.violation.expect("just seen"));
+        }
+    }
+}
+
+/// A line of a record, of a slot, of a range or of an object is lost while threads use the memory.
+#[test]
+fn lost_line_is_reported_and_loses_nothing_else() {
+    for machine in Machine::ALL {
+        for threads in 1..=3 {
+            let subject = CoverSubject::closed(machine.durability);
+            let images = scaled_images(200);
+            let setup = Setup { machine, threads, operations: 12, images, ..Setup::default() };
+            let report = explore_poison(&subject, &setup);
+            println!("{machine}, {threads} threads: {report}");
+            assert!(report.violation.is_none(), "{}", report.violation.expect("just seen"));
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! The explorer finds every seeded bug of memory that programs store to in place. Built with `--cfg lode_bugs`.
+#![cfg(lode_bugs)]
+
+use lode_layout::bug::Bug;
+use lode_pmem::Durability;
+use lode_redo::bugs;
+use lode_redo::explore::CoverSubject;
+use lode_sim::{Cpu, Machine, Setup, find_seeded_bug};
+
+const LINE: Machine = Machine { cpu: Cpu::X86, durability: Durability::Line };
+
+fn is_found(bug: &'static Bug, threads: usize) {
+    let setup = Setup {
+        machine: LINE,
+        threads,
+        operations: 60 / threads as u64,
+        images: 3_000,
+        seed: 1000,
+        ..Setup::default()
+    };
+    match find_seeded_bug(bug, &CoverSubject::new(LINE.durability), &setup, 40) {
+        Ok(violation) => println!("{bug}: {violation}"),
+        Err(error) => panic!("{bug}: {error}"),
+    }
+}
+
+macro_rules! found {
+    ($($test:ident: $bug:ident with $threads:literal;)+) => {
+        $(#[test]
+        fn $test() {
+            is_found(&bugs::$bug, $threads);
+        })+
+
+        #[test]
+        fn every_seeded_bug_has_a_test() {
+            let tested = [$(bugs::$bug.name()),+];
+            for bug in bugs::OF_COVER {
+                assert!(tested.contains(&bug.name()), "{bug}");
+            }
+        }
+    };
+}
+
+found! {
+    image_before_claim: IMAGE_BEFORE_CLAIM with 3;
+    claimed_taken_for_covered: CLAIMED_TAKEN_FOR_COVERED with 3;
+    content_before_number: CONTENT_BEFORE_NUMBER with 3;
+    unit_logged_whole: UNIT_LOGGED_WHOLE with 2;
+    open_after_commit: OPEN_AFTER_COMMIT with 3;
+    object_not_claimed: OBJECT_NOT_CLAIMED with 2;
+    large_object_flushed: LARGE_OBJECT_FLUSHED with 2;
+    persist_in_place: PERSIST_IN_PLACE with 1;
+    state_not_asked_again: STATE_NOT_ASKED_AGAIN with 3;
+    old_taken_for_free: OLD_TAKEN_FOR_FREE with 2;
+    old_without_image: OLD_WITHOUT_IMAGE with 2;
+    persist_of_open_bytes: PERSIST_OF_OPEN_BYTES with 1;
+    commit_not_awaited: COMMIT_NOT_AWAITED with 3;
+    open_forgotten: OPEN_FORGOTTEN with 2;
+    others_bytes_forgotten: OTHERS_BYTES_FORGOTTEN with 3;
+    one_epoch: ONE_EPOCH with 2;
+    abort_without_lane: ABORT_WITHOUT_LANE with 3;
+    commits_before_images: COMMITS_BEFORE_IMAGES with 1;
+    epoch_not_begun: EPOCH_NOT_BEGUN with 1;
+}
