@@ -6,6 +6,8 @@ use crate::namespace::error::NamespaceError;
 use crate::platform::Platform;
 use crate::state::{InterleaveSet, LabelVersion, Member};
 use lode_nvdimm::{Interleave, SetInfo, set_cookie, set_cookie_v1_1};
+use std::collections::{BTreeMap, BTreeSet};
+use uuid::Uuid;
 
 /// Bytes below 4 GiB that belong to devices. DRAM continues above 4 GiB.
 const MMIO_HOLE: u64 = 2 << 30;
@@ -154,26 +156,56 @@ impl Platform {
 /// Enables or disables a region until the next reboot. Returns true if this changed its state.
 ///
 /// # Errors
-/// Fails if the region does not exist, if it can't be enabled because one of its modules is disabled, dead or locked, or
-/// if it can't be disabled because the kernel uses one of its namespaces as memory.
+/// Those of [`enable_all`].
 pub fn enable(platform: &mut Platform, number: u32, enable: bool) -> Result<bool, NamespaceError> {
-    let find = |platform: &Platform| platform.regions().into_iter().find(|region| region.number == number);
-    let before = find(platform).ok_or(NamespaceError::UnknownRegion { region: number })?;
+    let before = platform.regions().iter().any(|region| region.number == number && region.enabled);
+    enable_all(platform, &[number], enable)?;
+    Ok(before != enable)
+}
+
+/// Enables or disables regions until the next reboot. If one is refused, others may have changed.
+///
+/// # Errors
+/// Fails if a region does not exist, if it can't be enabled because one of its modules is disabled, dead or locked, or
+/// if it can't be disabled because the kernel uses one of its namespaces as memory.
+///
+/// # Cost
+/// The regions are derived once for all, since that takes a look at each module.
+pub fn enable_all(platform: &mut Platform, numbers: &[u32], enable: bool) -> Result<(), NamespaceError> {
+    let regions: BTreeMap<u32, Region> =
+        platform.regions().into_iter().map(|region| (region.number, region)).collect();
+    for number in numbers {
+        let region = regions.get(number).ok_or(NamespaceError::UnknownRegion { region: *number })?;
+        let disabled = region.members().iter().find(|member| platform.state.is_disabled(member.module));
+        match disabled {
+            Some(member) if enable => {
+                return Err(NamespaceError::ModuleDisabled { region: *number, module: member.module });
+            }
+            _ if enable => {}
+            _ => {
+                dax::release(&mut platform.state, *number, None)?;
+                forget_namespaces(platform, region);
+            }
+        }
+    }
+    let given: BTreeSet<u32> = numbers.iter().copied().collect();
+    platform.state.disabled_regions.retain(|disabled| !given.contains(disabled));
     if !enable {
-        dax::release(&mut platform.state, number, None)?;
+        platform.state.disabled_regions.extend(given);
+        return Ok(());
     }
-    platform.state.disabled_regions.retain(|disabled| *disabled != number);
-    if !enable {
-        platform.state.disabled_regions.push(number);
+    let refused =
+        platform.regions().into_iter().find(|region| given.contains(&region.number) && !region.enabled);
+    refused.map_or(Ok(()), |region| Err(NamespaceError::RegionDisabled { region: region.number }))
+}
+
+/// Forgets numbers and states of a region's namespaces: a region that is enabled again finds them anew, as at a start.
+fn forget_namespaces(platform: &mut Platform, region: &Region) {
+    if platform.state.namespaces.is_empty() {
+        return;
     }
-    let disabled = before.members().iter().find(|member| platform.state.is_disabled(member.module));
-    if let (true, Some(member)) = (enable, disabled) {
-        return Err(NamespaceError::ModuleDisabled { region: number, module: member.module });
-    }
-    match find(platform) {
-        Some(after) if enable && !after.enabled => Err(NamespaceError::RegionDisabled { region: number }),
-        _ => Ok(before.enabled != enable),
-    }
+    let inside: Vec<Uuid> = platform.namespaces(region).iter().filter_map(|one| one.uuid).collect();
+    platform.state.namespaces.retain(|known| !inside.contains(&known.uuid));
 }
 
 /// Returns the bytes of a socket's DRAM that have addresses: 0 in Memory Mode, where DRAM is a cache.

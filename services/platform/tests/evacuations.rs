@@ -707,6 +707,25 @@ fn scripts_destroy_nothing_that_was_not_copied() {
     assert_eq!(destroyed, (false, String::new()), "{script}");
 }
 
+/// A namespace in use ends the script before the copy of another one is made.
+#[test]
+fn scripts_make_nothing_before_all_are_unused() {
+    let mut machine = Emulated::pairs();
+    machine.make(&wanted("first", Mode::Raw, 64, 0)).unwrap();
+    machine.make(&wanted("second", Mode::Raw, 64, 0)).unwrap();
+    let to = vec![Destination::Region(1)];
+    let request = EvacuationRequest { module: Handle(1), to, exchange: false, force: false };
+    let planned = machine.open().plan_evacuation(&request, &mut machine.uuids()).unwrap();
+    let script = evacuation_script(&[], &planned.moves);
+    let made = machine.file("made");
+    let ndctl = format!("case $1 in create-namespace) echo made >> {};; esac", made.display());
+    for mounted in ["/dev/pmem0", "/dev/pmem0.1"] {
+        let findmnt = format!("test \"$2\" = {mounted}");
+        let (success, _) = run_script(&machine, &script, &[("ndctl", &ndctl), ("findmnt", &findmnt)]);
+        assert!(!success && !made.exists(), "{mounted}: {script}");
+    }
+}
+
 /// Without the programs that see users of a device, a script ends before its first command.
 #[test]
 fn scripts_need_the_programs_that_see_users() {

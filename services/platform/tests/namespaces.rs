@@ -235,6 +235,66 @@ fn reconfigure_keeps_place() {
     }
 }
 
+/// Kernels keep the device of a reconfigured namespace, and its place; both tell the kernel's order at the next start.
+#[test]
+fn reconfigured_namespace_keeps_number_and_offset() {
+    let mut machine = Emulated::new("lab-one", LabelVersion::V1_2);
+    for _ in 0..3 {
+        machine.create(&wanted(Mode::Raw, 64)).unwrap();
+    }
+    machine.change(|platform| namespace::destroy(platform, "namespace0.0", true)).unwrap();
+    let mut next = 100;
+    let mut reconfigure = |mib| {
+        let change = machine.change(|platform| {
+            next += 1;
+            let parameters = wanted(Mode::Sector, mib);
+            let mut uuids = || Uuid::from_u128(u128::from(mib) << 64 | next);
+            namespace::reconfigure(platform, "namespace0.2", &parameters, true, true, &mut uuids)
+        });
+        let changed = change.unwrap();
+        (changed.number, changed.offset >> 20)
+    };
+    assert_eq!(reconfigure(64), (2, 128));
+    assert_eq!(reconfigure(32), (2, 128));
+    assert_eq!(reconfigure(256), (2, 128), "the room after it is free");
+}
+
+/// A region that is enabled again finds its namespaces in the order of their places, all enabled.
+#[test]
+fn enabled_region_finds_namespaces_anew() {
+    let mut machine = Emulated::new("lab-one", LabelVersion::V1_2);
+    for mode in [Mode::Raw, Mode::Fsdax, Mode::Sector] {
+        machine.create(&wanted(mode, 64)).unwrap();
+    }
+    machine.change(|platform| namespace::destroy(platform, "namespace0.0", true)).unwrap();
+    machine.change(|platform| namespace::enable(platform, "namespace0.2", false)).unwrap();
+    machine.change(|platform| region::enable(platform, 0, false)).unwrap();
+    machine.change(|platform| region::enable(platform, 0, true)).unwrap();
+    let found: Vec<_> =
+        machine.namespaces().into_iter().map(|(name, mode, _, on)| (name, mode, on)).collect();
+    let expected =
+        [("namespace0.0".to_owned(), Mode::Fsdax, true), ("namespace0.1".to_owned(), Mode::Sector, true)];
+    assert_eq!(found, expected);
+}
+
+/// Labels have the sector size that devices can have: ndctl sets it from that of a table, if it can.
+#[test]
+fn labels_have_sector_sizes_of_devices() {
+    let mut machine = Emulated::new("lab-one", LabelVersion::V1_2);
+    let mut sizes = Vec::new();
+    for sector_size in [None, Some(512), Some(520), Some(4096), Some(4160)] {
+        machine.create(&CreateNamespace { sector_size, ..wanted(Mode::Sector, 64) }).unwrap();
+        let area = Directory::open(&machine.root, Purpose::ReadOnly).unwrap().label_area(0).unwrap();
+        let area = lode_nvdimm::LabelArea::read(&area).unwrap();
+        let found = area.labels().filter_map(|(_, label)| match label {
+            lode_nvdimm::Label::Namespace(label) => Some((label.dpa, label.lba_size)),
+            _ => None,
+        });
+        sizes.push(found.max().unwrap().1);
+    }
+    assert_eq!(sizes, [4096, 512, 0, 4096, 0]);
+}
+
 #[test]
 fn unfit_namespaces_are_refused_unchanged() {
     let mut machine = Emulated::new("lab-pair", LabelVersion::V1_2);

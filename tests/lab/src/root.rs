@@ -10,11 +10,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// Programs of this machine. The shell must not be busybox, which prefers its own modprobe and mount to ours.
-const TOOLS: [&str; 16] = [
+const TOOLS: [&str; 18] = [
     "/bin/dash",
     "/bin/busybox",
     "/bin/mount",
     "/bin/umount",
+    "/bin/findmnt",
+    "/bin/lsblk",
     "/bin/kmod",
     "/usr/bin/ndctl",
     "/usr/bin/daxctl",
@@ -30,12 +32,13 @@ const TOOLS: [&str; 16] = [
 ];
 
 /// Modules that scripts load, or that the kernel loads for a mount.
-const MODULES: [&str; 19] = [
+const MODULES: [&str; 20] = [
     "nfit",
     "nd_e820",
     "nd_pmem",
     "dax_pmem",
     "device_dax",
+    "kmem",
     "virtio_pci",
     "virtio_pmem",
     "ext4",
@@ -81,6 +84,7 @@ pub(crate) fn build(folder: &Path, kernel: &Kernel, programs: &[PathBuf]) -> Res
     add_modules(&root, kernel)?;
     add_script(&root.join("init"), include_str!("../guest/init"))?;
     add_script(&root.join("lab/functions"), include_str!("../guest/functions"))?;
+    add_script(&root.join("lab/answers"), include_str!("../guest/answers"))?;
     let archive = folder.join(format!("root-{}.cpio", kernel.series));
     pack(&root, &archive)?;
     fs::remove_dir_all(&root)?;

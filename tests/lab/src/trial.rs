@@ -128,6 +128,7 @@ impl Trial<'_> {
             .current_dir(&self.folder)
             .env("PATH", paths)
             .env("LODE_STATE", "state")
+            .env("LAB", concat!(env!("CARGO_MANIFEST_DIR"), "/guest"))
             .stdin(Stdio::null())
             .stderr(output.try_clone()?)
             .stdout(output)

@@ -240,11 +240,9 @@ impl NamespaceNames {
         let mut directory = location.open(Purpose::Change)?;
         let names = self.filter.labelled(directory.platform(), &self.names)?;
         let change = directory.change(|platform| {
-            let mut switched = 0;
-            for name in &names {
-                switched += usize::from(namespace::enable(platform, name, enable)?);
-            }
-            Ok::<_, NamespaceError>(switched)
+            // Like ndctl, counts those that were so before.
+            names.iter().try_for_each(|name| namespace::enable(platform, name, enable).map(drop))?;
+            Ok::<_, NamespaceError>(names.len())
         });
         let done = if enable { "enabled" } else { "disabled" };
         Ok(count_output(done, change.map_err(failed("enabling or disabling a namespace"))?, "namespace"))

@@ -6,7 +6,6 @@ use crate::failure::Failure;
 use crate::output::Output;
 use crate::platform::{MachineLocation, failed};
 use clap::Args;
-use lode_platform::namespace::NamespaceError;
 use lode_platform::{Purpose, region};
 
 #[derive(Args, Debug)]
@@ -34,14 +33,10 @@ impl RegionNames {
             let why = format!("region{number} is not on the selected bus; `lode ndctl list -BR` lists them");
             return Err(Failure::new("searching a region", why));
         }
-        let change = directory.change(|platform| {
-            let mut switched = 0;
-            for number in &numbers {
-                switched += usize::from(region::enable(platform, *number, enable)?);
-            }
-            Ok::<_, NamespaceError>(switched)
-        });
+        let change = directory.change(|platform| region::enable_all(platform, &numbers, enable));
+        change.map_err(failed("enabling or disabling a region"))?;
+        // Like ndctl, counts those that were so before.
         let done = if enable { "enabled" } else { "disabled" };
-        Ok(count_output(done, change.map_err(failed("enabling or disabling a region"))?, "region"))
+        Ok(count_output(done, numbers.len(), "region"))
     }
 }

@@ -248,7 +248,9 @@ fn regions_and_buses_are_selected() {
     machine.ndctl("start-scrub -v").success();
     counted("disable-region -b ACPI.NFIT all", "disabled 2 regions\n");
     counted("enable-region -b ndbus0 region1", "enabled 1 region\n");
-    counted("enable-region -v all", "enabled 1 region\n");
+    // As ndctl counts: also the one that was enabled before.
+    counted("enable-region -v all", "enabled 2 regions\n");
+    counted("enable-namespace -r region0 all", "enabled 1 namespace\n");
     counted("destroy-namespace -f -v -b ndbus0 -r region1 all", "destroyed 1 namespace\n");
     counted("destroy-namespace -f all", "destroyed 1 namespace\n");
 }

@@ -39,8 +39,25 @@ pub fn create(
         None => region_with_space(platform, parameters, regions)?,
     };
     check_region(platform, &region)?;
-    let size = size_rules(platform, &region).size(parameters)?;
-    let offset = first_fit(platform, &region, size).expect("the largest free range has the room");
+    create_in(platform, &region, parameters, None, uuids)
+}
+
+/// Creates a namespace in a region that was checked. `former` is the namespace that it replaces: it keeps its number,
+/// and its place if that has the room, as in the kernel.
+///
+/// # Errors
+/// Those of [`create`].
+pub(super) fn create_in(
+    platform: &mut Platform,
+    region: &Region,
+    parameters: &CreateNamespace,
+    former: Option<&Namespace>,
+    uuids: &mut dyn FnMut() -> Uuid,
+) -> Result<Namespace, NamespaceError> {
+    let size = size_rules(platform, region).size(parameters)?;
+    let kept = former.map(|one| one.offset).filter(|offset| is_free(platform, region, *offset, size));
+    let offset = kept.or_else(|| first_fit(platform, region, size));
+    let offset = offset.expect("the largest free range has the room");
     let uuid = parameters.uuid.unwrap_or_else(&mut *uuids);
     if platform
         .regions()
@@ -49,11 +66,11 @@ pub fn create(
     {
         return Err(NamespaceError::UuidExists { uuid });
     }
-    let number = free_number(platform, &region);
-    write_new_labels(platform, &region, parameters, uuid, offset, size)?;
-    write_info(platform, &region, parameters, uuid, uuids(), offset..offset + size)?;
+    let number = former.map_or_else(|| free_number(platform, region), |one| one.number);
+    write_new_labels(platform, region, parameters, uuid, offset, size)?;
+    write_info(platform, region, parameters, uuid, uuids(), offset..offset + size)?;
     platform.state.namespaces.push(NamespaceState { uuid, number, disabled: false });
-    let made = platform.namespaces(&region).into_iter().find(|namespace| namespace.uuid == Some(uuid));
+    let made = platform.namespaces(region).into_iter().find(|namespace| namespace.uuid == Some(uuid));
     Ok(made.expect("a namespace whose labels were written is found"))
 }
 
@@ -61,6 +78,12 @@ pub fn create(
 fn first_fit(platform: &Platform, region: &Region, size: u64) -> Option<u64> {
     let mut free = free_ranges(platform, region).into_iter();
     free.find(|range| range.end - range.start >= size).map(|range| range.start)
+}
+
+/// Returns true if a free range has `size` bytes from `offset` on.
+fn is_free(platform: &Platform, region: &Region, offset: u64, size: u64) -> bool {
+    let mut free = free_ranges(platform, region).into_iter();
+    free.any(|range| range.contains(&offset) && range.end - offset >= size)
 }
 
 /// Returns the bytes that the user of a new namespace of `size` bytes in a region would get.

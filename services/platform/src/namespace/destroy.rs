@@ -1,6 +1,6 @@
 //! Destroys, reconfigures, enables and disables namespaces.
 
-use super::create::create;
+use super::create::create_in;
 use super::error::NamespaceError;
 use super::found::{Namespace, Personality};
 use super::info::clear_info;
@@ -50,7 +50,7 @@ fn keep_numbers(platform: &mut Platform, region: &Region) {
     }
 }
 
-/// Reconfigures a namespace. Values that `parameters` does not set stay. The data is lost. With `autolabel`, the
+/// Reconfigures a namespace. Values that `parameters` does not set stay, and so does its number. The data is lost. With `autolabel`, the
 /// modules of a region without labels get labels, if they can; without, only the mode of its namespace changes.
 ///
 /// # Errors
@@ -77,14 +77,14 @@ pub fn reconfigure(
     parameters.region = Some(region.number);
     parameters.size = parameters.size.or(Some(namespace.size));
     if parameters.name.is_empty() {
-        parameters.name = namespace.name;
+        parameters.name.clone_from(&namespace.name);
     }
-    if let Personality::PageMap(info) = namespace.personality
+    if let Personality::PageMap(info) = &namespace.personality
         && info.location == PageMapLocation::Dram
     {
         parameters.map = MapLocation::Mem;
     }
-    create(platform, &parameters, uuids)
+    create_in(platform, &region, &parameters, Some(&namespace), uuids)
 }
 
 /// Enables or disables a namespace until the next reboot. Returns true if this changed its state.

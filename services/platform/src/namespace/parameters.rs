@@ -119,14 +119,16 @@ impl CreateNamespace {
         planned.map_err(|error| NamespaceError::Info { size, error })
     }
 
-    /// Returns the sector size for the labels. That of a BTT is only in the BTT itself.
+    /// Returns the sector size for the labels. Those of a BTT that devices do not have are only in the BTT itself.
     ///
     /// # Errors
     /// Fails if the sector size is invalid.
     pub(crate) fn label_sector_size(&self) -> Result<u64, NamespaceError> {
         match (self.mode, self.sector_size) {
-            (Mode::Sector, _) | (_, None) => Ok(512),
+            (Mode::Sector, None) => Ok(SECTOR_SIZE),
+            (_, None) => Ok(512),
             (_, Some(size @ (512 | 4096))) => Ok(size),
+            (Mode::Sector, Some(_)) => Ok(0),
             (_, Some(size)) => Err(NamespaceError::SectorSize { size }),
         }
     }

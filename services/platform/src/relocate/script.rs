@@ -154,6 +154,10 @@ impl Script {
     }
 
     fn leave(&mut self, moves: &[PlannedMove]) {
+        if moves.len() > 1 {
+            self.remark("no namespace is made before all are unused");
+            moves.iter().for_each(|planned| self.line(&format!("unused {}", node(&planned.relocation))));
+        }
         for planned in moves {
             let one = &planned.relocation;
             let node = node(one);
