@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 /// The result of a check.
 pub(super) struct Checked {
-    /// What was found, and whether a repair is certain.
+    /// The findings, and whether a repair of each is certain.
     pub(super) findings: Vec<(Finding, bool)>,
     /// True if the next open has to recover the pool.
     pub(super) is_unclean: bool,
