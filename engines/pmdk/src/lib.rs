@@ -31,11 +31,13 @@
 
 mod bad_blocks;
 mod chain;
+mod change_text;
 mod create;
 mod ctl_text;
 mod error;
 mod feature_change;
 mod file_kind;
+mod file_proof;
 mod inspection;
 mod locked_part;
 mod part_content;

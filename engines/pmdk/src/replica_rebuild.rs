@@ -9,13 +9,14 @@
 //! the set, before step 1, and so it is after it.
 
 use crate::error::PmdkError;
+use crate::file_proof::FileProof;
 use crate::locked_part::{LockedPart, PmdkAccess};
 use crate::pool_set::{Part, PoolSet};
 use crate::replica_content::{CopyError, Sources, ranges};
 use crate::replica_error::{ReplicaError, ReplicaFault};
 use crate::replica_options::ReplicaOptions;
 use crate::replica_uuids::{Uuids, link};
-use crate::set_change::{SetChange, is_left, source_state};
+use crate::set_change::{NamedFile, SetChange, is_left, source_state};
 use crate::set_health::SetHealth;
 use crate::staged_part::{StagedPart, remove_hidden, replacing_path};
 use crate::stops;
@@ -95,8 +96,9 @@ impl Rebuild<'_> {
                 change.headers.push((part.path().to_owned(), old, zeros));
                 continue;
             }
-            let metadata = part.file().metadata().map_err(PmdkError::io("fstat", part.path()))?;
-            change.removed.push((part.path().to_owned(), metadata.ino()));
+            let has_header = StoredPmdkHeader::new(part.read_header()?).is_intact();
+            let file = FileProof::of(part.file(), part.path(), has_header)?;
+            change.removed.push((part.path().to_owned(), file));
         }
         let of_parts = self.health.replicas.iter().flat_map(|replica| &replica.parts);
         let mut locks: Vec<Arc<LockedPart>> = of_parts.filter_map(|part| part.lock.clone()).collect();
@@ -136,12 +138,15 @@ impl Rebuild<'_> {
         let header = self.header_of(replica, index);
         match &new {
             NewPart::File(staged) => {
-                if let Some(header) = header {
+                if let Some(header) = &header {
                     staged.lock().write_content(0, header.bytes())?;
                 }
                 stops::step()?;
                 staged.persist_file()?;
-                change.named.push((replacing_path(&part.path, self.pool()), part.path.clone()));
+                let hidden = replacing_path(&part.path, self.pool());
+                let file = FileProof::of(staged.lock().file(), &hidden, header.is_some())?;
+                let replaced = part.path.symlink_metadata().ok().map(|found| found.ino());
+                change.named.push(NamedFile { hidden, part: part.path.clone(), file, replaced });
             }
             NewPart::Node(lock) => {
                 lock.persist_content()?;

@@ -17,6 +17,7 @@
 //! | 1             | the set as before, hidden files  | removes the files and begins anew, or an open ignores them      |
 //! | 2             | the same, and the description    | makes the rest; but removes it if the pool was open since       |
 //! | 3, 4, 5       | some of the change               | makes the rest, in the same order; each step can be repeated    |
+//! | 2, a hidden file is gone | the set as before    | takes the change back                                           |
 //! | half a header | lines of the old and the new one | writes the new one                                              |
 //! | 6             | the set after the change         | nothing to do                                                   |
 //!
@@ -29,39 +30,91 @@
 //! new one, nor lines of both, belongs to a pool that was changed otherwise since. Nothing is written then.
 
 use crate::error::PmdkError;
+use crate::file_proof::FileProof;
 use crate::locked_part::{LockedPart, PmdkAccess};
-use crate::staged_part::{hidden_beside, persist_names, replace};
+use crate::staged_part::{hidden_beside, persist_names, rename, replace};
 use crate::stops;
-use lode_layout::{
-    BLOCK, LINE, PmdkKind, PmdkObj, PmdkPartHeader, PmdkUuidField, StoredPmdkHeader, fletcher64,
-};
+use lode_layout::{BLOCK, LINE, PmdkKind, PmdkObj, PmdkUuidField, StoredPmdkHeader, fletcher64};
 use lode_pmem::ByAddress;
 use rustix::io::Errno;
-use std::ffi::OsStr;
-use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io::{ErrorKind, Read, Write as _};
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-const SIGNATURE: &str = "LODE-PMDK-CHANGE 1";
-/// Most bytes of a description: that of a set file's most lines would be longer than any that is made.
-const LEN_MAX: u64 = 1 << 30;
-const HEADER_LEN: usize = PmdkPartHeader::LEN;
+/// Most bytes of a description: headers of some thousand parts.
+const LEN_MAX: u64 = 64 << 20;
 
 /// The steps of a change.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SetChange {
-    /// Hidden files, and the parts that they become.
-    pub(crate) named: Vec<(PathBuf, PathBuf)>,
+    pub(crate) named: Vec<NamedFile>,
     /// Parts that stay and get another header: the old one, and the new one.
     pub(crate) headers: Vec<(PathBuf, StoredPmdkHeader, StoredPmdkHeader)>,
-    /// Parts that go, with the numbers of their files.
-    pub(crate) removed: Vec<(PathBuf, u64)>,
+    /// Parts that go, and their files.
+    pub(crate) removed: Vec<(PathBuf, FileProof)>,
     /// A part that content was copied from, and the checksum of its page that each open for writing changes.
     pub(crate) source: Option<(PathBuf, u64)>,
+}
+
+/// A hidden file, and the part that it becomes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct NamedFile {
+    pub(crate) hidden: PathBuf,
+    pub(crate) part: PathBuf,
+    /// The file.
+    pub(crate) file: FileProof,
+    /// Inode number of the file that it replaces; `None` if there was none.
+    pub(crate) replaced: Option<u64>,
+}
+
+/// The names that a file has which becomes a part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum NameState {
+    Hidden,
+    Named,
+    /// It has neither name.
+    Missing,
+    /// It has its hidden name, and another file that of the part.
+    Taken,
+}
+
+impl NamedFile {
+    fn state(&self) -> Result<NameState, PmdkError> {
+        if self.file.is_at(&self.part)? {
+            return Ok(NameState::Named);
+        }
+        if !self.file.is_at(&self.hidden)? {
+            return Ok(NameState::Missing);
+        }
+        match self.part.symlink_metadata() {
+            Ok(found) if Some(found.ino()) != self.replaced => Ok(NameState::Taken),
+            _ => Ok(NameState::Hidden),
+        }
+    }
+
+    /// Gives the file the name of the part.
+    fn take_name(&self, state: NameState) -> Result<(), PmdkError> {
+        match (state, self.replaced) {
+            (NameState::Hidden, Some(_)) => replace(&self.hidden, &self.part),
+            // A file that has the name by now is kept.
+            (NameState::Hidden, None) => rename(&self.hidden, &self.part),
+            // A file system that can't rename without replacing has left both names.
+            _ if self.file.is_at(&self.hidden)? => {
+                fs::remove_file(&self.hidden).map_err(PmdkError::io("unlink", &self.hidden))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The end of a change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Outcome {
+    Made,
+    /// Nothing of the set has changed.
+    TakenBack,
 }
 
 /// The state of a header that has to change.
@@ -75,79 +128,31 @@ enum HeaderState {
     New,
 }
 
+impl HeaderState {
+    fn is_old(&self) -> bool {
+        matches!(self, HeaderState::Old | HeaderState::OldUsed)
+    }
+}
+
 /// Returns the path of the description of a change of a set.
 pub(crate) fn description(set: &Path) -> PathBuf {
     hidden_beside(set, "change")
 }
 
 impl SetChange {
-    /// Returns the text of the description.
-    pub fn to_text(&self) -> Vec<u8> {
-        let mut text = format!("{SIGNATURE}\n").into_bytes();
-        let mut line = |words: &str, path: &Path| {
-            text.extend_from_slice(words.as_bytes());
-            text.extend_from_slice(path.as_os_str().as_bytes());
-            text.push(b'\n');
-        };
-        for (hidden, part) in &self.named {
-            line("from ", hidden);
-            line("name ", part);
-        }
-        for (part, old, new) in &self.headers {
-            line(&format!("header {} {} ", hex(old), hex(new)), part);
-        }
-        if let Some((part, state)) = &self.source {
-            line(&format!("source {state:016x} "), part);
-        }
-        for (part, file) in &self.removed {
-            line(&format!("remove {file} "), part);
-        }
-        let end = format!("end {:016x}\n", checksum(&text));
-        text.extend_from_slice(end.as_bytes());
-        text
-    }
-
-    /// Reads a description. `None` if it is none. Never panics, for any content.
-    pub fn parse(text: &[u8]) -> Option<SetChange> {
-        let body_len = text.strip_suffix(b"\n")?.iter().rposition(|byte| *byte == b'\n')? + 1;
-        let (body, end) = text.split_at(body_len);
-        if end != format!("end {:016x}\n", checksum(body)).as_bytes() {
-            return None;
-        }
-        let body = body.strip_prefix(SIGNATURE.as_bytes())?.strip_prefix(b"\n")?;
-        let mut change = SetChange::default();
-        let mut from = None;
-        for line in body.strip_suffix(b"\n").into_iter().flat_map(|body| body.split(|byte| *byte == b'\n')) {
-            let (word, rest) = cut(line)?;
-            match word {
-                "from" if from.is_none() => from = Some(path(rest)?),
-                "name" => change.named.push((from.take()?, path(rest)?)),
-                "header" => {
-                    let (old, rest) = cut(rest)?;
-                    let (new, rest) = cut(rest)?;
-                    change.headers.push((path(rest)?, unhex(old)?, unhex(new)?));
-                }
-                "source" if change.source.is_none() => {
-                    let (state, rest) = cut(rest)?;
-                    change.source = Some((path(rest)?, u64::from_str_radix(state, 16).ok()?));
-                }
-                "remove" => {
-                    let (file, rest) = cut(rest)?;
-                    change.removed.push((path(rest)?, file.parse().ok()?));
-                }
-                _ => return None,
-            }
-        }
-        from.is_none().then_some(change)
-    }
-
     /// Makes the change. The caller has all parts locked that stay or go, and the new ones are durable.
     ///
     /// # Durability
     /// The change is durable on return. The head of this file has the table of what is left before that.
     pub(crate) fn make(&self, set: &Path, locks: &[Arc<LockedPart>]) -> Result<(), PmdkError> {
         self.describe(set)?;
-        self.finish(set, locks, None)
+        match self.finish(set, locks, None)? {
+            Outcome::Made => Ok(()),
+            Outcome::TakenBack => {
+                let what = "other files have its names, and it was taken back".to_owned();
+                Err(PmdkError::ChangedSince { path: description(set), what })
+            }
+        }
     }
 
     /// Writes the description: steps 1 and 2.
@@ -162,55 +167,72 @@ impl SetChange {
         file.sync_all().map_err(&refused)?;
         stops::step()?;
         // ORDER: the hidden parts before the description that names them. Stop here: row 1.
-        persist_names(self.named.iter().map(|(hidden, _)| &**hidden))?;
+        persist_names(self.named.iter().map(|named| &*named.hidden))?;
         stops::step()?;
         replace(&new, &path)?;
         // ORDER: the description before any part of the set changes. Stop here: row 2.
         persist_names([&*path].into_iter())
     }
 
-    /// Makes the change, or the rest of it: steps 3 to 6.
+    /// Makes the change, or the rest of it: steps 3 to 6. All that can be refused is looked at before anything is written.
     fn finish(
         &self,
         set: &Path,
         locks: &[Arc<LockedPart>],
         program: Option<ByAddress>,
-    ) -> Result<(), PmdkError> {
+    ) -> Result<Outcome, PmdkError> {
         let parts = self.open_headers(set, locks, program)?;
         let states = self.states(set, &parts)?;
-        let gone = self.open_removed(locks)?;
+        let gone = self.open_removed(locks, program)?;
         let held = [locks, &parts].concat();
         if self.is_overtaken(&states, &held, program)? {
             return self.abandon(set);
         }
-        for (((path, _, new), part), state) in self.headers.iter().zip(&parts).zip(states) {
+        let names = self.named.iter().map(NamedFile::state).collect::<Result<Vec<_>, _>>()?;
+        if let Err(error) = self.check_names(set, &names) {
+            let is_begun = names.contains(&NameState::Named) || !states.iter().all(HeaderState::is_old);
+            return if is_begun { Err(error) } else { self.abandon(set) };
+        }
+        if let Some(used) = states.iter().position(|state| *state == HeaderState::OldUsed) {
+            return Err(changed(set, &self.headers[used].0, "has another header"));
+        }
+        for (((_, _, new), part), state) in self.headers.iter().zip(&parts).zip(states) {
             stops::step()?;
-            match state {
-                HeaderState::New => {}
-                HeaderState::OldUsed => return Err(changed(set, path, "has another header")),
+            if state != HeaderState::New {
                 // The call is durable: a header before the names of new parts. Stop here: row 3, or half a header.
-                HeaderState::Old | HeaderState::Torn => part.write_header(0, new.bytes())?,
+                part.write_header(0, new.bytes())?;
             }
         }
-        for (hidden, part) in &self.named {
+        for (named, state) in self.named.iter().zip(names) {
             stops::step()?;
-            if hidden.symlink_metadata().is_ok() {
-                replace(hidden, part)?;
-            } else if part.symlink_metadata().is_err() {
-                return Err(changed(set, part, "is missing"));
-            }
+            named.take_name(state)?;
         }
         stops::step()?;
         // ORDER: new parts before the others go. Stop here: row 3, of step 4.
-        persist_names(self.named.iter().map(|(_, part)| &**part))?;
-        for path in self.removed.iter().map(|(path, _)| path).filter(|path| gone.contains(path)) {
+        persist_names(self.named.iter().map(|named| &*named.part))?;
+        for ((path, file), _lock) in gone {
             stops::step()?;
-            fs::remove_file(path).map_err(PmdkError::io("unlink", path))?;
-            stops::name_removed(path);
+            if file.is_at(path)? {
+                fs::remove_file(path).map_err(PmdkError::io("unlink", path))?;
+                stops::name_removed(path);
+            }
         }
         // ORDER: the parts that go before the description. Stop here: row 3, of step 5.
         persist_names(self.removed.iter().map(|(path, _)| &**path).filter(|path| folder_exists(path)))?;
-        remove_description(set)
+        remove_description(set)?;
+        Ok(Outcome::Made)
+    }
+
+    /// Refuses a new part whose file is missing, or whose name another file has.
+    fn check_names(&self, set: &Path, names: &[NameState]) -> Result<(), PmdkError> {
+        for (named, state) in self.named.iter().zip(names) {
+            match state {
+                NameState::Hidden | NameState::Named => {}
+                NameState::Missing => return Err(changed(set, &named.part, "is missing")),
+                NameState::Taken => return Err(changed(set, &named.part, "is another file")),
+            }
+        }
+        Ok(())
     }
 
     /// Returns true if no header was changed yet, and the pool was open since.
@@ -220,8 +242,8 @@ impl SetChange {
         locks: &[Arc<LockedPart>],
         program: Option<ByAddress>,
     ) -> Result<bool, PmdkError> {
-        let is_old = |state: &HeaderState| matches!(state, HeaderState::Old | HeaderState::OldUsed);
-        let Some((path, state)) = self.source.as_ref().filter(|_| states.iter().all(is_old)) else {
+        let Some((path, state)) = self.source.as_ref().filter(|_| states.iter().all(HeaderState::is_old))
+        else {
             return Ok(false);
         };
         if states.contains(&HeaderState::OldUsed) {
@@ -234,14 +256,14 @@ impl SetChange {
     }
 
     /// Takes the change back: nothing of the set has changed.
-    fn abandon(&self, set: &Path) -> Result<(), PmdkError> {
+    fn abandon(&self, set: &Path) -> Result<Outcome, PmdkError> {
         remove_description(set)?;
-        for (hidden, _) in &self.named {
+        for named in &self.named {
             stops::step()?;
             // One that stays is removed by the next change.
-            let _ = fs::remove_file(hidden);
+            let _ = fs::remove_file(&named.hidden);
         }
-        Ok(())
+        Ok(Outcome::TakenBack)
     }
 
     /// Returns the parts whose headers change.
@@ -268,22 +290,21 @@ impl SetChange {
         self.headers.iter().zip(parts).map(state).collect()
     }
 
-    /// Returns the paths of the parts that go and are there still. A file that has taken the place of one stays.
-    fn open_removed(&self, locks: &[Arc<LockedPart>]) -> Result<Vec<PathBuf>, PmdkError> {
-        let mut paths = Vec::new();
-        for (path, file) in &self.removed {
-            match path.metadata() {
-                Ok(found) if found.ino() == *file => {
-                    if !locks.iter().any(|lock| lock.path() == path) {
-                        // Refuses one that is in use.
-                        LockedPart::open(path, PmdkAccess::ReadWrite, None)?;
-                    }
-                    paths.push(path.clone());
-                }
-                _ => {}
+    /// Returns the parts that go and are there still, and locks those that are not. A file that has taken the place of one stays.
+    #[allow(clippy::type_complexity, reason = "a part as it is described, and its lock")]
+    fn open_removed(
+        &self,
+        locks: &[Arc<LockedPart>],
+        program: Option<ByAddress>,
+    ) -> Result<Vec<(&(PathBuf, FileProof), Arc<LockedPart>)>, PmdkError> {
+        let mut gone = Vec::new();
+        for removed @ (path, file) in &self.removed {
+            if file.is_at(path)? {
+                // Refuses one that is in use.
+                gone.push((removed, open(path, locks, program)?));
             }
         }
-        Ok(paths)
+        Ok(gone)
     }
 }
 
@@ -383,100 +404,13 @@ fn folder_exists(path: &Path) -> bool {
     path.parent().is_some_and(Path::is_dir)
 }
 
-/// Returns the checksum of a text, padded to whole words.
-fn checksum(text: &[u8]) -> u64 {
-    let mut words = text.to_vec();
-    words.resize(text.len().next_multiple_of(4), 0);
-    fletcher64(&words)
-}
-
-/// Cuts the first word off a line.
-fn cut(line: &[u8]) -> Option<(&str, &[u8])> {
-    let end = line.iter().position(|byte| *byte == b' ')?;
-    Some((str::from_utf8(&line[..end]).ok()?, &line[end + 1..]))
-}
-
-fn path(bytes: &[u8]) -> Option<PathBuf> {
-    let is_path = bytes.starts_with(b"/") && !bytes.contains(&0);
-    is_path.then(|| PathBuf::from(OsStr::from_bytes(bytes)))
-}
-
-fn hex(header: &StoredPmdkHeader) -> String {
-    header.bytes().iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
-}
-
-fn unhex(text: &str) -> Option<StoredPmdkHeader> {
-    let digits = text.as_bytes();
-    if digits.len() != 2 * HEADER_LEN {
-        return None;
-    }
-    let mut bytes = [0; HEADER_LEN];
-    for (byte, digits) in bytes.iter_mut().zip(digits.chunks(2)) {
-        *byte = u8::from_str_radix(str::from_utf8(digits).ok()?, 16).ok()?;
-    }
-    Some(StoredPmdkHeader::new(bytes))
-}
-
 #[cfg(test)]
 mod test {
     use super::*;
-    use lode_layout::{PmdkFeatures, PmdkShutdownRecord};
+    use lode_layout::{PmdkFeatures, PmdkPartHeader, PmdkShutdownRecord};
     use uuid::Uuid;
 
-    fn sample() -> SetChange {
-        let header = |byte| StoredPmdkHeader::new([byte; HEADER_LEN]);
-        SetChange {
-            named: vec![("/a/.b".into(), "/a/b".into()), ("/a/.c d".into(), "/a/c d".into())],
-            headers: vec![("/a/e".into(), header(1), header(0xfe))],
-            removed: vec![("/a/f".into(), 77)],
-            source: Some(("/a/g".into(), 88)),
-        }
-    }
-
-    #[test]
-    fn descriptions_round_trip() {
-        for change in [sample(), SetChange::default()] {
-            assert_eq!(SetChange::parse(&change.to_text()), Some(change));
-        }
-    }
-
-    #[test]
-    fn torn_description_is_none() {
-        let text = sample().to_text();
-        for len in 0..text.len() {
-            assert_eq!(SetChange::parse(&text[..len]), None, "{len}");
-        }
-        for at in (0..text.len()).step_by(7) {
-            let mut text = text.clone();
-            text[at] ^= 1;
-            assert_eq!(SetChange::parse(&text), None, "{at}");
-        }
-    }
-
-    #[test]
-    fn relative_paths_and_unknown_lines_are_refused() {
-        for body in [
-            "name /a\n",
-            "from /a\n",
-            "from a\nname /b\n",
-            "remove x /a\n",
-            "other /a\n",
-            "header 00 00 /a\n",
-            "\n",
-        ] {
-            let body = format!("{SIGNATURE}\n{body}").into_bytes();
-            let end = format!("end {:016x}\n", checksum(&body)).into_bytes();
-            assert_eq!(
-                SetChange::parse(&[body.clone(), end].concat()),
-                None,
-                "{}",
-                String::from_utf8_lossy(&body)
-            );
-        }
-    }
+    const HEADER_LEN: usize = PmdkPartHeader::LEN;
 
     fn header(part: u128, next_replica: u128) -> StoredPmdkHeader {
         let uuid = Uuid::from_u128;

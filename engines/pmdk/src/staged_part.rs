@@ -290,7 +290,7 @@ fn sign(lock: &LockedPart, header: &PmdkPartHeader) -> Result<(), PmdkError> {
 }
 
 /// Gives a file another name in its folder, unless another file has it.
-fn rename(from: &Path, to: &Path) -> Result<(), PmdkError> {
+pub(crate) fn rename(from: &Path, to: &Path) -> Result<(), PmdkError> {
     let renamed = match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
         // A file system that can't rename without replacing: the file gets both names, and loses one. If it keeps both, the
         // next open removes the hidden one.

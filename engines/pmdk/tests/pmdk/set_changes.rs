@@ -302,3 +302,97 @@ fn part_in_use_is_not_made_anew() {
     let after = fs::metadata(&path).map(|found| std::os::unix::fs::MetadataExt::ino(&found)).unwrap();
     assert_eq!(before, after);
 }
+
+/// Stops the case at the first step for which `is_there`, and returns the files.
+fn stopped_where(case: &Case, is_there: impl Fn(&Place) -> bool) -> Place {
+    let files = Place::make(case);
+    let stopped = |steps| {
+        let place = Place::of(case, &files);
+        let (_, was_stopped) = stopping_after(steps, || place.run(case));
+        assert!(was_stopped, "step {steps}");
+        is_there(&place).then_some(place)
+    };
+    (0..).find_map(stopped).unwrap()
+}
+
+fn is_described(place: &Place) -> bool {
+    place.sets().join(".new.lode-change").exists()
+}
+
+/// Removes the hidden file of a part.
+fn remove_hidden(place: &Place, part: &str) {
+    let prefix = format!(".{part}.lode-");
+    let hidden = names(place.folder.path()).into_iter().find(|name| name.starts_with(&prefix)).unwrap();
+    fs::remove_file(place.folder.path().join(hidden)).unwrap();
+}
+
+fn open_target(place: &Place, case: &Case) -> Result<(), lode_pmdk::PmdkError> {
+    PmdkPool::open(&place.target(case), &options(PmdkKind::Objects))?.close()
+}
+
+/// No header is written before all new parts are known to be there.
+#[test]
+fn change_without_a_hidden_file_is_taken_back() {
+    let case = &CASES[2];
+    for is_foreign in [false, true] {
+        let place = stopped_where(case, is_described);
+        remove_hidden(&place, "c");
+        let (part, old) = (place.folder.path().join("c"), place.folder.path().join("a"));
+        if is_foreign {
+            fs::write(&part, "foreign").unwrap();
+        }
+        let before = fs::read(&old).unwrap();
+        open_target(&place, case).unwrap_err();
+        assert!(!is_described(&place) && fs::read(&old).unwrap()[..4096] == before[..4096]);
+        PmdkPool::open(&place.set(), &options(PmdkKind::Objects)).unwrap().close().unwrap();
+        if is_foreign {
+            let error = place.run(case).unwrap_err();
+            assert!(error.to_string().starts_with("some parts being added already exist"), "{error}");
+            assert_eq!(fs::read(&part).unwrap(), b"foreign");
+            fs::remove_file(&part).unwrap();
+        }
+        place.run(case).unwrap();
+        place.assert_done(case, "taken back");
+    }
+}
+
+/// A file that has taken the name of a part since the description is neither taken for it nor replaced.
+#[test]
+fn foreign_file_does_not_become_a_part() {
+    let case = &CASES[2];
+    for is_hidden in [true, false] {
+        let place = stopped_where(case, |place| is_described(place) && !is_only_replica(place, "a"));
+        if !is_hidden {
+            remove_hidden(&place, "c");
+        }
+        let part = place.folder.path().join("c");
+        fs::write(&part, "foreign").unwrap();
+        let error = open_target(&place, case).unwrap_err();
+        let words = if is_hidden { "/c is another file" } else { "/c is missing" };
+        assert!(error.to_string().contains(words), "{error}");
+        assert_eq!(fs::read(&part).unwrap(), b"foreign");
+        fs::remove_file(&part).unwrap();
+        if is_hidden {
+            open_target(&place, case).unwrap();
+            place.assert_done(case, "the rest");
+        }
+    }
+}
+
+/// Returns true if the header of a first part names its own replica as the one after it.
+fn is_only_replica(place: &Place, part: &str) -> bool {
+    let header = fs::read(place.folder.path().join(part)).unwrap();
+    header[40..56] == header[104..120]
+}
+
+/// The number of a file may be used again by another one.
+#[test]
+fn foreign_file_in_place_of_a_removed_part_stays() {
+    let case = &CASES[3];
+    let place = stopped_where(case, |place| is_described(place) && is_only_replica(place, "c"));
+    let part = place.folder.path().join("a");
+    File::options().write(true).open(&part).unwrap().write_all_at(&[7; 4096], 0).unwrap();
+    open_target(&place, case).unwrap();
+    assert!(!is_described(&place));
+    assert_eq!(names(place.folder.path()), ["a", "c", "d", "sets"]);
+}
