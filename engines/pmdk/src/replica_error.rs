@@ -246,6 +246,12 @@ pub enum ReplicaFault {
          new form, and remove the old one"
     )]
     NodeHeaders,
+    /// A device-DAX node that has a sound header and lost ranges.
+    #[error(
+        "{} is a device-DAX node that has lost ranges, which would be repaired in place; clear the node, and run 'pmempool sync' \
+         again, which makes all of it anew", .0.display()
+    )]
+    NodeLost(PathBuf),
 }
 
 impl ReplicaError {

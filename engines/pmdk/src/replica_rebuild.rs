@@ -74,6 +74,7 @@ impl Rebuild<'_> {
     /// # Cost
     /// Allocates and writes each part that is made anew, with one sync each, and some syncs for the change.
     pub(crate) fn run(&self, options: &ReplicaOptions) -> Result<(), ReplicaError> {
+        self.check_nodes()?;
         self.set.all_parts().try_for_each(|(part, _)| remove_hidden(part))?;
         let source = (self.first.path().to_owned(), source_state(&self.first)?);
         let mut change = SetChange { source: Some(source), ..SetChange::default() };
@@ -114,6 +115,18 @@ impl Rebuild<'_> {
             }
         }
         Ok(is_made?)
+    }
+
+    /// Refuses a node that is not broken and has lost ranges: its header and content would be gone before the change is described.
+    fn check_nodes(&self) -> Result<(), ReplicaError> {
+        for (replica, health) in self.set.replicas.iter().zip(&self.health.replicas) {
+            for (index, (part, found)) in replica.parts.iter().zip(&health.parts).enumerate() {
+                if part.device_align.is_some() && !found.lost.is_empty() && !health.is_part_broken(index) {
+                    return Err(ReplicaError::set(&self.set.path)(ReplicaFault::NodeLost(part.path.clone())));
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Makes a part anew.

@@ -134,9 +134,14 @@ impl HeaderState {
     }
 }
 
-/// Returns the path of the description of a change of a set.
+/// Returns the path of the description of a change of a set: one for all paths that lead to the set file.
 pub(crate) fn description(set: &Path) -> PathBuf {
-    hidden_beside(set, "change")
+    beside(set, "change")
+}
+
+fn beside(set: &Path, word: &str) -> PathBuf {
+    // A set file that is gone has no other path.
+    hidden_beside(&set.canonicalize().unwrap_or_else(|_| set.to_owned()), word)
 }
 
 impl SetChange {
@@ -157,7 +162,7 @@ impl SetChange {
 
     /// Writes the description: steps 1 and 2.
     fn describe(&self, set: &Path) -> Result<(), PmdkError> {
-        let (path, new) = (description(set), hidden_beside(set, "change-new"));
+        let (path, new) = (description(set), beside(set, "change-new"));
         stops::step()?;
         let refused = PmdkError::io("write", &new);
         let mut file = File::create(&new).map_err(PmdkError::io("open", &new))?;

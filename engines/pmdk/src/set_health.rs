@@ -13,12 +13,9 @@ use crate::replica_error::{ReplicaError, ReplicaFault};
 use crate::replica_options::ReplicaOptions;
 use crate::set_size::size_min;
 use crate::shutdown_state;
-use lode_layout::{BLOCK, PmdkFeatures, PmdkObj, PmdkUuidField, StoredPmdkHeader};
+use lode_layout::{BLOCK, PmdkFeatures, PmdkObj, PmdkObjState, PmdkUuidField, StoredPmdkHeader};
 use std::ops::Range;
 use std::sync::Arc;
-
-/// Offset of the heap's size in a pool of objects, in bytes.
-const HEAP_SIZE_OFF: u64 = 6176;
 
 /// The health of a set. The parts that could be opened are locked.
 #[derive(Debug)]
@@ -394,7 +391,7 @@ impl SetHealth {
 pub(crate) fn pool_size(first: &LockedPart) -> Result<Option<u64>, PmdkError> {
     let (mut descriptor, mut heap_size) = ([0; PmdkObj::LEN], [0; 8]);
     first.read_content(PmdkObj::OFF, &mut descriptor)?;
-    first.read_content(HEAP_SIZE_OFF, &mut heap_size)?;
+    first.read_content(PmdkObjState::HEAP_SIZE_OFF.get(), &mut heap_size)?;
     let heap_size = u64::from_le_bytes(heap_size);
     Ok(PmdkObj::decode(&descriptor).ok().and_then(|descriptor| descriptor.heap.checked_add(heap_size)))
 }

@@ -2,7 +2,7 @@
 
 use crate::judge::Pmdk;
 use crate::{create, names, options, put, quick_folder};
-use lode_layout::{PmdkKind, PmdkObj};
+use lode_layout::{PmdkKind, PmdkObj, PmdkObjState};
 use lode_pmdk::{
     NameChange, PmdkPool, ReplicaError, ReplicaOptions, repair_replicas, stopping_after, take_name_changes,
     transform,
@@ -82,7 +82,7 @@ impl Place {
         let (medium, size) = (pool.medium(), pool.size());
         let descriptor = PmdkObj { layout: Vec::new(), lanes: 8192, lane_count: 1024, heap: 0x30_2000 };
         put(&**medium, PmdkObj::OFF, &descriptor.encode());
-        put(&**medium, 6176, &(size - 0x30_2000).to_le_bytes());
+        put(&**medium, PmdkObjState::HEAP_SIZE_OFF.get(), &(size - 0x30_2000).to_le_bytes());
         for (at, mark) in MARKS.into_iter().filter(|(at, _)| *at < size) {
             put(&**medium, at, &[mark; 4096]);
         }
