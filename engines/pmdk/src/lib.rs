@@ -31,6 +31,7 @@
 
 mod bad_blocks;
 mod chain;
+mod change_file;
 mod change_text;
 mod create;
 mod ctl_text;

@@ -176,7 +176,7 @@ fn read_locked(path: &Path, options: &OpenOptions) -> Result<PoolSet, PmdkError>
     let set = PoolSet::read(path, &options.sysfs)?;
     if set.is_set
         && options.access == PmdkAccess::ReadWrite
-        && set_change::finish_left(path, options.program)?
+        && set_change::finish_left(&set, options.program)?
     {
         // Parts in folders have other names now.
         return PoolSet::read(path, &options.sysfs);

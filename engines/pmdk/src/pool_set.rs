@@ -116,6 +116,14 @@ impl PoolSet {
         &self.replicas
     }
 
+    /// Returns true if the path is that of a part, or of a file in a folder of parts.
+    pub(crate) fn has_part(&self, path: &Path) -> bool {
+        self.replicas.iter().any(|replica| {
+            let is_in = |(folder, _): &(PathBuf, u64)| path.parent() == Some(folder);
+            replica.parts.iter().any(|part| part.path == path) || replica.directories.iter().any(is_in)
+        })
+    }
+
     fn of_file(path: &Path, file: SetFile, sysfs: &Sysfs) -> Result<PoolSet, PmdkError> {
         let mut set = PoolSet {
             path: path.to_owned(),

@@ -90,7 +90,7 @@ pub(crate) fn settle(set: &mut PoolSet, options: &ReplicaOptions) -> Result<bool
     if options.is_dry_run {
         return Ok(!is_left(&set.path));
     }
-    finish_left(&set.path, options.program)?;
+    finish_left(set, options.program)?;
     let open = OpenOptions {
         program: options.program,
         sysfs: options.sysfs.clone(),

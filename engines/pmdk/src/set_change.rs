@@ -29,22 +29,21 @@
 //! The text has a line for each step and a checksum at its end. It holds old headers, too: a header that is neither the old nor the
 //! new one, nor lines of both, belongs to a pool that was changed otherwise since. Nothing is written then.
 
+use crate::change_file;
 use crate::error::PmdkError;
 use crate::file_proof::FileProof;
 use crate::locked_part::{LockedPart, PmdkAccess};
-use crate::staged_part::{hidden_beside, persist_names, rename, replace};
+use crate::pool_set::PoolSet;
+use crate::staged_part::{hidden_beside, is_replacing, persist_names, rename, replace};
 use crate::stops;
 use lode_layout::{BLOCK, LINE, PmdkKind, PmdkObj, PmdkUuidField, StoredPmdkHeader, fletcher64};
 use lode_pmem::ByAddress;
 use rustix::io::Errno;
-use std::fs::{self, File};
-use std::io::{ErrorKind, Read, Write as _};
+use std::fs;
+use std::io::Write as _;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-
-/// Most bytes of a description: headers of some thousand parts.
-const LEN_MAX: u64 = 64 << 20;
 
 /// The steps of a change.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -163,11 +162,15 @@ impl SetChange {
     /// Writes the description: steps 1 and 2.
     fn describe(&self, set: &Path) -> Result<(), PmdkError> {
         let (path, new) = (description(set), beside(set, "change-new"));
+        let text = self.to_text();
+        if text.len() as u64 > change_file::LEN_MAX {
+            return Err(PmdkError::errno("write", &new)(Errno::FBIG));
+        }
         stops::step()?;
         let refused = PmdkError::io("write", &new);
-        let mut file = File::create(&new).map_err(PmdkError::io("open", &new))?;
+        let mut file = change_file::create(&new)?;
         stops::name_made(&new);
-        file.write_all(&self.to_text()).map_err(&refused)?;
+        file.write_all(&text).map_err(&refused)?;
         // ORDER: the text before its name. Stop here: row 1.
         file.sync_all().map_err(&refused)?;
         stops::step()?;
@@ -238,6 +241,19 @@ impl SetChange {
             }
         }
         Ok(())
+    }
+
+    /// Returns a path of the description that no change into this set writes to.
+    ///
+    /// Parts that go belong to the old set, whose file may be gone: each is told by its proof, or by its old header.
+    fn foreign_path(&self, set: &PoolSet) -> Option<&Path> {
+        let is_cleared = |new: &StoredPmdkHeader| new.bytes().iter().all(|byte| *byte == 0);
+        let headers = self.headers.iter().filter(|(_, _, new)| !is_cleared(new)).map(|(path, ..)| path);
+        let stays = self.named.iter().map(|named| &named.part).chain(headers);
+        let goes = self.removed.iter().map(|(path, _)| path);
+        let hidden = self.named.iter().filter(|named| !is_replacing(&named.hidden, &named.part));
+        let foreign = stays.filter(|path| !set.has_part(path)).chain(goes.filter(|path| set.has_part(path)));
+        foreign.chain(hidden.map(|named| &named.hidden)).map(|path| &**path).next()
     }
 
     /// Returns true if no header was changed yet, and the pool was open since.
@@ -388,20 +404,15 @@ pub(crate) fn is_left(set: &Path) -> bool {
 }
 
 /// Makes the rest of a change of the set that was interrupted. Returns false if there is none.
-pub(crate) fn finish_left(set: &Path, program: Option<ByAddress>) -> Result<bool, PmdkError> {
-    let path = description(set);
-    let file = match File::open(&path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
-        Err(error) => return Err(PmdkError::io("open", &path)(error)),
-    };
-    let mut text = Vec::new();
-    file.take(LEN_MAX).read_to_end(&mut text).map_err(PmdkError::io("read", &path))?;
-    let Some(change) = SetChange::parse(&text) else {
-        let what = "its description is damaged".to_owned();
-        return Err(PmdkError::ChangedSince { path, what });
-    };
-    change.finish(set, &[], program)?;
+pub(crate) fn finish_left(set: &PoolSet, program: Option<ByAddress>) -> Result<bool, PmdkError> {
+    let path = description(&set.path);
+    let Some(text) = change_file::read(&path, &set.path)? else { return Ok(false) };
+    let refused = |what: String| PmdkError::ChangedSince { path: path.clone(), what };
+    let change = SetChange::parse(&text).ok_or_else(|| refused("its description is damaged".to_owned()))?;
+    if let Some(foreign) = change.foreign_path(set) {
+        return Err(refused(format!("{} is none of its parts", foreign.display())));
+    }
+    change.finish(&set.path, &[], program)?;
     Ok(true)
 }
 
@@ -413,6 +424,7 @@ fn folder_exists(path: &Path) -> bool {
 mod test {
     use super::*;
     use lode_layout::{PmdkFeatures, PmdkPartHeader, PmdkShutdownRecord};
+    use lode_pmem::Sysfs;
     use uuid::Uuid;
 
     const HEADER_LEN: usize = PmdkPartHeader::LEN;
@@ -444,8 +456,53 @@ mod test {
             source: Some((part.clone(), fletcher64(&[0; HEADER_LEN]))),
             ..SetChange::default()
         };
+        fs::write(&set, format!("PMEMPOOLSET\n8M {}\n", part.display())).unwrap();
         fs::write(description(&set), change.to_text()).unwrap();
         (folder, set, part)
+    }
+
+    fn finish(set: &Path) -> Result<bool, PmdkError> {
+        finish_left(&PoolSet::read(set, &Sysfs::default()).unwrap(), None)
+    }
+
+    /// No path of a description leads out of the set.
+    #[test]
+    fn foreign_paths_are_refused() {
+        let (folder, set, part) = described(&header(1, 1));
+        let other = folder.path().join("other");
+        fs::copy(&part, &other).unwrap();
+        let proof = FileProof { ino: fs::metadata(&other).unwrap().ino(), uuids: None };
+        let named = |hidden: &Path, part: &Path| NamedFile {
+            hidden: hidden.to_owned(),
+            part: part.to_owned(),
+            file: proof,
+            replaced: None,
+        };
+        let changes = [
+            SetChange { named: vec![named(&other, &part)], ..SetChange::default() },
+            SetChange { named: vec![named(&part, &other)], ..SetChange::default() },
+            SetChange { removed: vec![(part.clone(), proof)], ..SetChange::default() },
+            SetChange { headers: vec![(other.clone(), header(1, 1), header(1, 2))], ..SetChange::default() },
+        ];
+        let before = fs::read(&other).unwrap();
+        for change in changes {
+            fs::write(description(&set), change.to_text()).unwrap();
+            let error = finish(&set).unwrap_err().to_string();
+            assert!(error.contains("is none of its parts"), "{error}");
+            assert_eq!(
+                (fs::read(&other).unwrap(), fs::read(&part).unwrap()),
+                (before.clone(), before.clone())
+            );
+        }
+    }
+
+    #[test]
+    fn paths_to_a_set_file_have_one_description() {
+        let (folder, set, _) = described(&header(1, 1));
+        let link = folder.path().join("link");
+        std::os::unix::fs::symlink(&set, &link).unwrap();
+        assert_eq!(description(&link), description(&set));
+        assert!(is_left(&link));
     }
 
     /// A power cut leaves any of the lines of a header.
@@ -461,9 +518,9 @@ mod test {
                 bytes[line * 64..][..64].copy_from_slice(&new.bytes()[line * 64..][..64]);
             }
             let (_folder, set, part) = described(&StoredPmdkHeader::new(bytes));
-            assert!(finish_left(&set, None).unwrap());
+            assert!(finish(&set).unwrap());
             assert_eq!(fs::read(&part).unwrap()[..HEADER_LEN], new.bytes()[..], "{kept:#b}");
-            assert!(!is_left(&set) && !finish_left(&set, None).unwrap());
+            assert!(!is_left(&set) && !finish(&set).unwrap());
         }
     }
 
@@ -471,7 +528,7 @@ mod test {
     fn foreign_header_stays() {
         let (_folder, set, part) = described(&header(3, 1));
         let before = fs::read(&part).unwrap();
-        let error = finish_left(&set, None).unwrap_err();
+        let error = finish(&set).unwrap_err();
         assert!(matches!(&error, PmdkError::ChangedSince { .. }), "{error}");
         assert_eq!(fs::read(&part).unwrap(), before);
         assert!(is_left(&set));
@@ -484,13 +541,13 @@ mod test {
         let mut bytes = fs::read(&part).unwrap();
         bytes[HEADER_LEN + 2056] = 2;
         fs::write(&part, &bytes).unwrap();
-        assert!(finish_left(&set, None).unwrap());
+        assert!(finish(&set).unwrap());
         assert!(!is_left(&set) && fs::read(&part).unwrap() == bytes);
         // From the first new header on no program opens it, so the page is not compared.
         let (_folder, set, part) = described(&header(1, 2));
         let bytes = [&header(1, 2).bytes()[..], &bytes[HEADER_LEN..]].concat();
         fs::write(&part, &bytes).unwrap();
-        assert!(finish_left(&set, None).unwrap() && !is_left(&set));
+        assert!(finish(&set).unwrap() && !is_left(&set));
         assert_eq!(fs::read(&part).unwrap(), bytes);
     }
 }

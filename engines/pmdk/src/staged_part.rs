@@ -401,6 +401,16 @@ pub(crate) fn replacing_path(path: &Path, pool: Uuid) -> PathBuf {
     hidden_path(path, Uuid::from_u128(!pool.as_u128()))
 }
 
+/// Returns true if a file of this name may be one that is to take the place of the part.
+pub(crate) fn is_replacing(hidden: &Path, part: &Path) -> bool {
+    let prefix = hidden_prefix(part.file_name().unwrap_or_default());
+    let name = hidden.file_name().unwrap_or_default().as_encoded_bytes();
+    let uuid = name.strip_prefix(prefix.as_encoded_bytes());
+    // Other spellings of the UUID or of the folder are those of no call.
+    uuid.and_then(|uuid| Uuid::try_parse_ascii(uuid).ok())
+        .is_some_and(|uuid| hidden_path(part, uuid) == hidden)
+}
+
 /// Returns the path of a hidden file beside `path` that has this word after its name.
 pub(crate) fn hidden_beside(path: &Path, word: &str) -> PathBuf {
     let mut name = hidden_prefix(path.file_name().unwrap_or_default());

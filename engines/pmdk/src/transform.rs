@@ -46,7 +46,7 @@ pub fn transform(source: &Path, target: &Path, options: &ReplicaOptions) -> Resu
     let new = read_set(target, "destination", options)?;
     if is_left(target) {
         if !options.is_dry_run {
-            finish_left(target, options.program)?;
+            finish_left(&new, options.program)?;
         }
         // The change is made, unless the old set was opened since its description: then that was removed.
         if options.is_dry_run || SetHealth::examine(&new, options).is_ok_and(|health| health.is_healthy()) {
