@@ -3,7 +3,7 @@
 use crate::failures::failure;
 use crate::pool;
 use lode_capi_entry::{Failure, words_of};
-use lode_pmdk::{PmdkAccess, PmdkError, PoolSet, begins_as_set};
+use lode_pmdk::{PmdkAccess, PmdkError, PoolSet, begins_as_set, remove_left_change};
 use lode_pmem::Sysfs;
 use rustix::fs::{FlockOperation, flock};
 use std::fs::{self, File};
@@ -62,6 +62,8 @@ fn remove_set(path: &Path, flags: u32) -> Result<(), Failure> {
         outcome = forgiven(remove_file(part.path(), &words), is_forced).and(outcome);
     }
     outcome?;
+    // A description of a change would be followed by the next open of a new pool in this set.
+    forgiven(remove_left_change(&set).map_err(|error| failure(&error)), is_forced)?;
     if flags & SET_FILE == 0 {
         return Ok(());
     }
@@ -159,6 +161,15 @@ mod test {
         assert!(!path.exists());
         assert_eq!(remove(&path, 0).unwrap_err().errno, libc::ENOENT);
         remove(&path, FORCE).unwrap();
+    }
+
+    #[test]
+    fn interrupted_change_goes_with_the_parts() {
+        let (folder, path, _) = set();
+        let others = [".set.lode-change", ".a.lode-00000000-0000-0000-0000-000000000001"];
+        others.iter().for_each(|name| fs::write(folder.path().join(name), "x").unwrap());
+        remove(&path, 0).unwrap();
+        assert!(path.exists() && others.iter().all(|name| !folder.path().join(name).exists()));
     }
 
     #[test]

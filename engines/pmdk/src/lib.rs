@@ -82,7 +82,7 @@ pub use recovery_file::{Unsorted, parse as parse_recovery_file};
 pub use replica_error::{ReplicaError, ReplicaFault};
 pub use replica_options::ReplicaOptions;
 pub use replica_repair::{check_set_file, repair_replicas};
-pub use set_change::SetChange;
+pub use set_change::{SetChange, remove_left_change};
 pub use set_file::{SetFault, SetFile, SetFileError, SetPart};
 pub use set_size::parse_size;
 #[cfg(feature = "explore")]

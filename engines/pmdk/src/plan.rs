@@ -5,6 +5,7 @@ use crate::file_kind;
 use crate::locked_part::{LockedPart, PmdkAccess};
 use crate::pool_parts::complete_others;
 use crate::pool_set::PoolSet;
+use crate::set_change::refuse_left;
 use crate::set_file::{SetFault, SetFileError};
 use crate::set_size::size_min;
 use crate::staged_part::{is_free, remove_hidden};
@@ -129,5 +130,6 @@ pub(crate) fn prepare(set: &mut PoolSet, program: Option<ByAddress>) -> Result<(
         }
         return Ok(());
     }
+    refuse_left(&set.path)?;
     set.all_parts().try_for_each(|(part, _)| remove_hidden(part))
 }

@@ -34,7 +34,7 @@ use crate::error::PmdkError;
 use crate::file_proof::FileProof;
 use crate::locked_part::{LockedPart, PmdkAccess};
 use crate::pool_set::PoolSet;
-use crate::staged_part::{hidden_beside, is_replacing, persist_names, rename, replace};
+use crate::staged_part::{hidden_beside, is_replacing, persist_names, remove_hidden, rename, replace};
 use crate::stops;
 use lode_layout::{BLOCK, LINE, PmdkKind, PmdkObj, PmdkUuidField, StoredPmdkHeader, fletcher64};
 use lode_pmem::ByAddress;
@@ -414,6 +414,32 @@ pub(crate) fn finish_left(set: &PoolSet, program: Option<ByAddress>) -> Result<b
     }
     change.finish(&set.path, &[], program)?;
     Ok(true)
+}
+
+/// Removes what an interrupted change of a set has left whose parts are gone: the description, and the hidden files of parts. Nothing of
+/// the set changes.
+///
+/// # Errors
+/// [`PmdkError::Io`], and [`PmdkError::InUse`] for a hidden file of a call that is under way.
+///
+/// # Cost
+/// Reads the folder of each part.
+pub fn remove_left_change(set: &PoolSet) -> Result<(), PmdkError> {
+    if !is_left(&set.path) {
+        return Ok(());
+    }
+    // The description is last: it tells another call that files are left.
+    set.all_parts().try_for_each(|(part, _)| remove_hidden(part))?;
+    remove_description(&set.path)
+}
+
+/// Refuses a new pool in place of a set whose change was interrupted: an open would go on with the change.
+pub(crate) fn refuse_left(set: &Path) -> Result<(), PmdkError> {
+    if !is_left(set) {
+        return Ok(());
+    }
+    let what = "it is in the way of a new pool, and no part is there".to_owned();
+    Err(PmdkError::ChangedSince { path: description(set), what })
 }
 
 fn folder_exists(path: &Path) -> bool {

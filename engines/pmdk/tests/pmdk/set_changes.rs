@@ -385,6 +385,22 @@ fn is_only_replica(place: &Place, part: &str) -> bool {
     header[40..56] == header[104..120]
 }
 
+/// The description would be followed by the next open of the new pool.
+#[test]
+fn new_pool_beside_a_description_is_refused() {
+    let case = &CASES[2];
+    let place = stopped_where(case, is_described);
+    fs::remove_file(place.folder.path().join("a")).unwrap();
+    let error = create(PmdkKind::Objects, &place.target(case), None).unwrap_err();
+    assert!(error.to_string().contains(".new.lode-change"), "{error}");
+    let left = names(place.folder.path());
+    assert!(left.len() == 3 && left[..2].iter().all(|name| name.starts_with('.')), "{left:?}");
+    let set = lode_pmdk::PoolSet::read(&place.target(case), &lode_pmem::Sysfs::default()).unwrap();
+    lode_pmdk::remove_left_change(&set).unwrap();
+    assert_eq!(names(place.folder.path()), ["sets"]);
+    create(PmdkKind::Objects, &place.target(case), None).unwrap().close().unwrap();
+}
+
 /// The number of a file may be used again by another one.
 #[test]
 fn foreign_file_in_place_of_a_removed_part_stays() {
