@@ -85,8 +85,8 @@ pub enum Finding {
         /// Its blocks.
         blocks: u64,
     },
-    /// An extension of a log to which no log leads.
-    #[error("{size} bytes at {at} are lost: an extension of a log to which no log leads")]
+    /// An object of the library to which neither a log nor the root leads.
+    #[error("{size} bytes at {at} are lost: neither a log nor the word of the root leads there")]
     Lost {
         /// Offset of its data.
         at: PoolOffset,
@@ -262,11 +262,15 @@ impl<M: Medium> Check<'_, M> {
         if !self.view.entries(&log)?.is_empty() {
             self.findings.push(Finding::InForce { lane, kind });
         }
-        for (before, part) in log.parts.iter().zip(&log.parts[1..]) {
+        // All of them first: one that is damaged does not make those behind it lost.
+        for before in &log.parts[..log.parts.len() - 1] {
             let at = before.header.next;
             if owned.insert(at, ()).is_some() {
                 self.findings.push(Finding::SharedExtension { at, lane, kind });
             }
+        }
+        for (before, part) in log.parts.iter().zip(&log.parts[1..]) {
+            let at = before.header.next;
             // Space that the program lent may lie anywhere in an object.
             if !part.header.is_user_owned {
                 let object = self.view.object_at(at)?;

@@ -3,9 +3,9 @@
 //! | finding | repair | certain because |
 //! |---|---|---|
 //! | a log in force, a zone that grew, footers | recovery | the next open does the same |
-//! | a chunk that does not lead to its run | its header is written | the run's first chunk has its length, and its blocks |
-//! | bits past the end are clear | they are set | the run's header has the number of its blocks |
-//! | an extension to which no log leads | its space is given back | only the root and extensions of logs are internal |
+//! | a chunk that does not lead to its run | its header is written | no chunk of the run has the header of a block of its own |
+//! | one bit past the end of a run is clear | it is set | nothing else of the heap is damaged, so the run is as long as its header says |
+//! | an extension to which no log leads | its space is given back | it has the header of an extension that fills it |
 //!
 //! All else is left as it is: content that is lost, and headers of which either may be the wrong one. A pool is repaired only
 //! if its logs can be recovered. Each repair is one word, so a crash leaves some of them made.
@@ -14,7 +14,9 @@ use crate::check::{Finding, bits_past_end, check};
 use crate::error::{ObjError, Structure};
 use crate::recover::recover;
 use crate::view::ObjView;
-use lode_layout::{PmdkChunk, PmdkChunkKind, PmdkWordChange, PoolOffset, WORD};
+use lode_layout::{
+    LINE, PmdkChunk, PmdkChunkKind, PmdkUlog, PmdkWordChange, PoolOffset, WORD, align_down, align_up,
+};
 use lode_pmem::Medium;
 
 /// The findings of a repair, by its outcome.
@@ -35,15 +37,27 @@ pub struct Repair {
 pub fn plan_repair<M: Medium>(medium: &M) -> Repair {
     let mut plan = Repair::default();
     let findings = check(medium);
+    let view = ObjView::open(medium).ok();
     // Where the logs can't be read, any extension may have a log.
     let has_logs = !findings.iter().any(hides_logs);
-    for finding in findings {
-        let is_certain = match finding {
-            Finding::InForce { .. } | Finding::SmallZone { .. } | Finding::Footer { .. } => has_logs,
-            Finding::RunData { .. } | Finding::BitsPastEnd { .. } => true,
-            Finding::Lost { .. } => has_logs,
+    let has_damage =
+        findings.iter().any(|found| found.is_damage() && !matches!(found, Finding::BitsPastEnd { .. }));
+    for finding in &findings {
+        let is_certain = match (*finding, &view) {
+            (Finding::InForce { .. } | Finding::SmallZone { .. } | Finding::Footer { .. }, _) => has_logs,
+            (Finding::RunData { zone, chunk, distance }, Some(view)) => {
+                let first = chunk - distance;
+                let of_run = |found: &&Finding| match **found {
+                    Finding::RunData { zone: of, chunk, distance } => of == zone && chunk - distance == first,
+                    _ => false,
+                };
+                findings.iter().filter(of_run).all(|found| is_headless(view, found))
+            }
+            (Finding::BitsPastEnd { .. }, Some(view)) => !has_damage && lacks_one_bit(view, finding),
+            (Finding::Lost { at, .. }, Some(view)) => has_logs && is_extension(view, at),
             _ => false,
         };
+        let finding = *finding;
         if let (true, Finding::Lost { size, .. }) = (is_certain, finding) {
             plan.given_back += size;
         }
@@ -95,6 +109,36 @@ pub fn repair<M: Medium>(medium: &M) -> Result<Repair, ObjError> {
     Ok(Repair { repaired: distinct, left, given_back })
 }
 
+/// Returns true if the chunk of the finding does not begin a block, whatever run it belongs to.
+fn is_headless<M: Medium>(view: &ObjView<M>, finding: &Finding) -> bool {
+    let Finding::RunData { zone, chunk, .. } = *finding else { return false };
+    match view.chunk(zone, chunk) {
+        Ok(found) => matches!(found.kind, PmdkChunkKind::RunData | PmdkChunkKind::Footer),
+        Err(ObjError::Damaged(_)) => true,
+        Err(_) => false,
+    }
+}
+
+/// Returns true if a word of a bitmap lacks one bit past the end: more bits show that the run has another length.
+fn lacks_one_bit<M: Medium>(view: &ObjView<M>, finding: &Finding) -> bool {
+    let Finding::BitsPastEnd { zone, chunk, word } = *finding else { return false };
+    let lacking = view.block(zone, chunk, u32::MAX).and_then(|block| {
+        let run = view.run(&block)?;
+        Ok((bits_past_end(&run, word) & !view.word(view.bitmap_word_at(&block, word))?).count_ones())
+    });
+    lacking.is_ok_and(|lacking| lacking == 1)
+}
+
+/// Returns true if an internal object has the header of an extension that fills it. The root has not, if its word is damaged.
+fn is_extension<M: Medium>(view: &ObjView<M>, at: PoolOffset) -> bool {
+    let decoded = view.object_at(at).and_then(|object| {
+        let start = align_up(at.get(), LINE);
+        let room = (at.get() + object.usable_size).saturating_sub(start + PmdkUlog::LEN as u64);
+        Ok((PmdkUlog::decode(view.bytes(PoolOffset::new(start))?, room), align_down(room, LINE)))
+    });
+    decoded.is_ok_and(|(log, room)| log.is_ok_and(|log| room > 0 && log.capacity == room))
+}
+
 fn hides_logs(finding: &Finding) -> bool {
     match finding {
         Finding::Damage(damage) => matches!(
@@ -103,6 +147,7 @@ fn hides_logs(finding: &Finding) -> bool {
                 | Structure::Descriptor
                 | Structure::State
                 | Structure::Heap
+                | Structure::Root
                 | Structure::Object
         ),
         Finding::Memory(_) | Finding::SharedExtension { .. } => true,
