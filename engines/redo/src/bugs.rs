@@ -171,6 +171,9 @@ pub static PERSIST_OF_OPEN_BYTES: Bug =
 /// Rule 23: a persist waits for a commit of the same bytes.
 pub static COMMIT_NOT_AWAITED: Bug =
     Bug::new("commit-not-awaited", "a committed value is replaced by the one before it");
+/// Rule 23: a persist notices a transaction that ends while it reads.
+pub static END_NOT_NOTICED: Bug =
+    Bug::new("end-not-noticed", "a store of an aborted transaction is there after a power cut");
 /// Rule 24: a checkpoint logs the units of open transactions anew.
 pub static OPEN_FORGOTTEN: Bug =
     Bug::new("open-forgotten", "a store of an open transaction is there after a power cut");
@@ -241,7 +244,7 @@ pub static OF_PAYLOADS: [&Bug; 7] = [
 ];
 
 /// Bugs of memory that programs store to in place.
-pub static OF_COVER: [&Bug; 19] = [
+pub static OF_COVER: [&Bug; 20] = [
     &IMAGE_BEFORE_CLAIM,
     &CLAIMED_TAKEN_FOR_COVERED,
     &CONTENT_BEFORE_NUMBER,
@@ -255,6 +258,7 @@ pub static OF_COVER: [&Bug; 19] = [
     &OLD_WITHOUT_IMAGE,
     &PERSIST_OF_OPEN_BYTES,
     &COMMIT_NOT_AWAITED,
+    &END_NOT_NOTICED,
     &OPEN_FORGOTTEN,
     &OTHERS_BYTES_FORGOTTEN,
     &ONE_EPOCH,

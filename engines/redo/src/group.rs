@@ -207,7 +207,7 @@ impl Group {
         // ORDER: a record is stored before the next one gets its number. Stop here: the end of the process leaves all records
         // but this one, and its commit has not returned.
         let _in_order = self.is_deferring.then(|| hold(&self.storing, medium));
-        let Placed { appended, at, words } = match self.append_to_batch(medium, new, next, tail)? {
+        let Placed { appended, at, words } = match self.append_to_batch(scope, medium, new, next, tail)? {
             Append::Done(placed) => placed,
             Append::NoRoom => return Ok(Append::NoRoom),
             Append::GivenUp => return Ok(Append::GivenUp),
@@ -225,6 +225,7 @@ impl Group {
     /// Appends a record to the open batch, as [`append`](Group::append) does, and stores nothing.
     fn append_to_batch<'r, M: Medium>(
         &self,
+        scope: &FaultScope,
         medium: &M,
         NewRecord { record, continued, hooks, reserved }: NewRecord<'r, impl CommitHooks>,
         next: &AtomicU64,
@@ -268,7 +269,15 @@ impl Group {
         let validated_at = hooks.validated_at();
         // ORDER: assigned and appended under one lock, so the order of records in the log is that of their numbers.
         let sequence = next.fetch_add(1, Ordering::SeqCst);
+        // A number without a record ends the log: it stays failed if a hook panics, or meets lost memory.
+        let was_faultless = !scope.has_fault();
+        state.failed = Some(SyncError { errno: Errno::IO.raw_os_error() });
         hooks.compose(record);
+        if was_faultless && scope.has_fault() {
+            self.written_back.end();
+            return Err(LogError::Poisoned);
+        }
+        state.failed = None;
         let len = record.padded_len() as u64 * WORD;
         debug_assert!(len <= len_max && at % ring_len + len <= ring_len, "a record does not wrap");
         let first = state.open.words.len() + RECORD_HEADER_WORDS;

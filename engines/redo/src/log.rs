@@ -587,18 +587,19 @@ impl<M: Medium> Log<M> {
         self.ring_len.load(Ordering::Relaxed) * self.tails.len() as u64
     }
 
-    /// Returns true if `ring` has room for a record of `len` bytes at the position of `lane`, with `reserved` bytes left. Moves the
-    /// lane to the start of the ring if the record does not fit before its end.
+    /// Returns true if `ring` has room for a record of `len` bytes at the position of `lane`, with `reserved` bytes left. Then
+    /// moves the lane to the start of the ring if the record does not fit before its end.
     #[inline]
     pub(crate) fn has_room(&self, ring: usize, lane: &mut LaneState, len: u64, reserved: u64) -> bool {
         let rest = lane.ring_len - lane.offset;
-        if len > rest {
-            lane.head += rest;
-            lane.offset = 0;
-        }
+        let (head, offset) = if len > rest { (lane.head + rest, 0) } else { (lane.head, lane.offset) };
         // ORDER: acquires the checkpoint that freed the space below the tail.
         let tail = self.tails[ring].load(Ordering::Acquire);
-        lane.head + len + reserved - tail <= lane.ring_len
+        let has_room = head + len + reserved - tail <= lane.ring_len;
+        if has_room {
+            (lane.head, lane.offset) = (head, offset);
+        }
+        has_room
     }
 
     /// Returns true if the records of `ring` that are not checkpointed fit in it.

@@ -55,6 +55,7 @@ found! {
     old_without_image: OLD_WITHOUT_IMAGE with 2;
     persist_of_open_bytes: PERSIST_OF_OPEN_BYTES with 1;
     commit_not_awaited: COMMIT_NOT_AWAITED with 3;
+    end_not_noticed: END_NOT_NOTICED with 3;
     open_forgotten: OPEN_FORGOTTEN with 2;
     others_bytes_forgotten: OTHERS_BYTES_FORGOTTEN with 3;
     one_epoch: ONE_EPOCH with 2;

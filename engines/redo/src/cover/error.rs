@@ -3,7 +3,8 @@
 use crate::LogError;
 use lode_pmem::Fault;
 
-/// The reason why an operation on covered memory failed. Nothing has changed, except after an error of the log.
+/// The reason why an operation on covered memory failed. A commit that fails aborts its transaction; after an error of the log the next
+/// open decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CoverError {
     /// The transaction would not fit into one record, or the open transactions have too many units for the log.
@@ -16,6 +17,14 @@ pub enum CoverError {
         needed: u64,
         /// Bytes of the log that are left.
         room: u64,
+    },
+    /// The log is so short that a record can't hold a unit.
+    #[error("a log of {len} bytes is too short for units of {unit} bytes; make it longer")]
+    LogTooShort {
+        /// Length of the log in bytes.
+        len: u64,
+        /// Length of a unit in bytes.
+        unit: u64,
     },
     /// So many transactions are open that there is no place for another one.
     #[error("{open} transactions are open, and there are no more places; end one of them")]

@@ -70,7 +70,7 @@ impl<M: Medium> Cover<M> {
     /// open at a time.
     ///
     /// # Errors
-    /// Those of [`Log::recover`].
+    /// [`CoverError::LogTooShort`]; [`CoverError::Log`] as [`Log::recover`].
     ///
     /// # Durability
     /// What transactions and persists had made durable when they returned is there. A transaction that had not committed is not.
@@ -83,13 +83,16 @@ impl<M: Medium> Cover<M> {
         uuid: [u8; 16],
         log_epoch: [u64; 2],
         transactions: usize,
-    ) -> Result<(Cover<M>, Recovery), LogError> {
+    ) -> Result<(Cover<M>, Recovery), CoverError> {
         let (mut log, recovery) = Log::recover(medium, area, uuid, log_epoch)?;
+        let unit = if log.medium().durability() == Durability::Commit { BLOCK } else { UNIT };
+        if (log.record_words_max() as u64) < words_of_unit(unit) {
+            return Err(CoverError::LogTooShort { len: area.len, unit });
+        }
         if !bugs::EPOCH_NOT_BEGUN.is_active() {
             // ORDER: the old epoch has ended before a store in place becomes durable. Stop here: recovery does the same again.
             log.begin_epoch()?;
         }
-        let unit = if log.medium().durability() == Durability::Commit { BLOCK } else { UNIT };
         let covered = Arc::new(Covered {
             units: Units::new(log.medium().memory().len(), unit),
             open: OpenTransactions::new(transactions),
@@ -129,13 +132,13 @@ impl<M: Medium> Cover<M> {
         self.log.checkpoint()
     }
 
-    /// Aborts all open transactions, and closes the log. No other thread uses the memory any more.
+    /// Closes the log. Transactions that were forgotten without an end are aborted.
     ///
     /// # Errors
     /// Those of [`Log::close`].
-    pub fn close(&self) -> Result<(), LogError> {
+    pub fn close(self) -> Result<(), LogError> {
         for place in self.covered.open.taken() {
-            transaction::put_back(self, place)?;
+            transaction::put_back(&self, place)?;
         }
         self.log.close()
     }
@@ -149,8 +152,7 @@ impl<M: Medium> Cover<M> {
 
     /// Returns the number of units that a record may hold together with as many bytes of other entries.
     fn units_in_record(&self) -> u64 {
-        let of_unit = 2 * (self.covered.units.unit_len() / WORD + 2 * HEAD_WORDS);
-        (self.log.record_words_max() as u64 / of_unit).max(1)
+        self.log.record_words_max() as u64 / words_of_unit(self.covered.units.unit_len())
     }
 
     /// Splits a range into parts whose units fit into a record.
@@ -162,15 +164,22 @@ impl<M: Medium> Cover<M> {
     }
 }
 
+/// Returns the words of a record for the image of a unit, and as many bytes of other entries.
+fn words_of_unit(unit: u64) -> u64 {
+    2 * (unit / WORD + 2 * HEAD_WORDS)
+}
+
 impl Covered {
     /// Takes `needed` bytes of the log's share for open transactions, which is `room` bytes.
     fn hold(&self, needed: u64, room: u64) -> Result<(), CoverError> {
         // ORDER: none: a bound, counted apart from what it bounds.
-        let held = self.held.fetch_add(needed, Ordering::Relaxed);
-        if held.saturating_add(needed) <= room {
-            return Ok(());
+        let mut held = self.held.load(Ordering::Relaxed);
+        while let Some(sum) = held.checked_add(needed).filter(|sum| *sum <= room) {
+            match self.held.compare_exchange(held, sum, Ordering::Relaxed, Ordering::Relaxed) {
+                Ok(_) => return Ok(()),
+                Err(found) => held = found,
+            }
         }
-        self.release(needed);
         Err(CoverError::TooLarge { needed, room: room.saturating_sub(held) })
     }
 

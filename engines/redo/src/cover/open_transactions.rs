@@ -2,7 +2,7 @@
 
 use super::snapshots::Snapshots;
 use crate::bugs;
-use lode_pmem::sync::{AtomicBool, AtomicUsize, Ordering, SpinMutex, SpinMutexGuard};
+use lode_pmem::sync::{AtomicBool, AtomicU64, AtomicUsize, Ordering, SpinMutex, SpinMutexGuard};
 use lode_pmem::{Medium, hold};
 use std::ops::Range;
 
@@ -20,6 +20,8 @@ pub(super) struct OpenTransactions {
     places: Box<[Place]>,
     /// Number of places that were ever taken, the first ones.
     used: AtomicUsize,
+    /// Number of transactions that have ended.
+    ended: AtomicU64,
 }
 
 impl OpenTransactions {
@@ -27,7 +29,11 @@ impl OpenTransactions {
     pub(super) fn new(count: usize) -> OpenTransactions {
         let place =
             || Place { is_taken: AtomicBool::new(false), snapshots: SpinMutex::new(Snapshots::default()) };
-        OpenTransactions { places: (0..count).map(|_| place()).collect(), used: AtomicUsize::new(0) }
+        OpenTransactions {
+            places: (0..count).map(|_| place()).collect(),
+            used: AtomicUsize::new(0),
+            ended: AtomicU64::new(0),
+        }
     }
 
     /// Takes a free place. Returns `None` if there is none.
@@ -53,8 +59,17 @@ impl OpenTransactions {
         (0..self.places.len()).filter(is_taken).collect()
     }
 
-    /// Gives a place back.
+    /// Returns the number of transactions that have ended.
+    pub(super) fn ended(&self) -> u64 {
+        // ORDER: one order with `leave`.
+        self.ended.load(Ordering::SeqCst)
+    }
+
+    /// Gives a place back. The transaction has stored all that its end stores.
     pub(super) fn leave<M: Medium>(&self, place: usize, medium: &M) {
+        // ORDER: counted before the ranges are forgotten: a persist that has read stores of the transaction and does not find
+        // its ranges sees that one has ended.
+        self.ended.fetch_add(1, Ordering::SeqCst);
         self.snapshots(place, medium).clear();
         // ORDER: releases the empty place.
         self.places[place].is_taken.store(false, Ordering::Release);

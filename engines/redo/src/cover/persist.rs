@@ -3,7 +3,7 @@
 use super::claims::Claims;
 use super::units::UnitState;
 use super::{Cover, CoverError, HEAD_WORDS};
-use crate::{CommitHooks, bugs};
+use crate::{CommitHooks, LogError, bugs};
 use lode_layout::{PoolOffset, RECORD_HEADER_WORDS, RECORD_LINE_WORDS, Record, WORD};
 use lode_pmem::sync::Ordering;
 use lode_pmem::sync::fence;
@@ -33,7 +33,7 @@ impl<M: Medium> Cover<M> {
             let flushed = FaultScope::run(|| self.medium().flush(at, len));
             flushed?;
             // ORDER: the bytes are durable at home before the caller is told, if nothing in the log replaces them.
-            self.medium().drain().map_err(crate::LogError::from)?;
+            self.medium().drain().map_err(LogError::from)?;
             // ORDER: the question comes after the store and its flush: either it sees the claim of a unit, or the image that the
             // claim leads to sees the store.
             fence(Ordering::SeqCst);
@@ -50,19 +50,33 @@ impl<M: Medium> Cover<M> {
     /// Logs those bytes of a range whose units are not free, or all of them.
     fn log_bytes(&self, at: PoolOffset, len: u64, logs_all: bool) -> Result<(), CoverError> {
         let units = self.covered.units.of(at, len);
-        let early: Vec<UnitState> = units.clone().map(|unit| self.covered.units.state(unit)).collect();
-        if !logs_all && early.iter().all(is_free) {
+        let state = |unit: u64| self.covered.units.state(unit);
+        if !logs_all && units.clone().all(|unit| is_free(&state(unit))) {
             return Ok(());
         }
+        let asked = if bugs::STATE_NOT_ASKED_AGAIN.is_active() { units.clone() } else { 0..0 };
+        let early = asked.map(state).collect();
         self.check_readable(units.clone())?;
         let scope = FaultScope::open();
         let range = at.get()..at.get() + len;
         let claims = Claims::new(self, &scope);
-        let mut hooks =
-            PersistHooks { cover: self, claims, range, units, logs_all, early, early_bytes: Vec::new() };
+        let mut hooks = PersistHooks {
+            cover: self,
+            claims,
+            range,
+            units,
+            logs_all,
+            early,
+            early_bytes: Vec::new(),
+            has_failed: false,
+        };
         let logged = self.log.commit_in(&scope, &mut Record::new(), &[], &mut hooks);
+        let has_failed = hooks.has_failed;
         let faultless = scope.close();
         logged?;
+        if has_failed {
+            return Err(LogError::Poisoned.into());
+        }
         Ok(faultless?)
     }
 }
@@ -83,6 +97,8 @@ struct PersistHooks<'c, M: Medium> {
     early: Vec<UnitState>,
     /// The content of the range before the record had its number, for another one.
     early_bytes: Vec<u8>,
+    /// True if the log failed while the bytes were in the commit of another transaction.
+    has_failed: bool,
 }
 
 impl<M: Medium> PersistHooks<'_, M> {
@@ -100,18 +116,26 @@ impl<M: Medium> PersistHooks<'_, M> {
     }
 
     /// Returns the bytes to log: those of the range, with the old ones of open transactions.
-    fn bytes(&self, part: &Range<u64>) -> Vec<u8> {
+    fn bytes(&mut self, part: &Range<u64>) -> Vec<u8> {
         let mut bytes = vec![0; (part.end - part.start) as usize];
-        let (log, medium) = (&self.cover.log, self.cover.medium());
+        let (log, medium, open) = (&self.cover.log, self.cover.medium(), &self.cover.covered.open);
         for round in 0.. {
+            let ended = open.ended();
             self.claims.memory().read(PoolOffset::new(part.start), &mut bytes);
+            if bugs::END_NOT_NOTICED.is_active() && !log.is_grouped() {
+                medium.relax(0);
+            }
             // ORDER: the old bytes are asked for after the content is read: a transaction that adds the range meanwhile has kept
-            // this content. One that commits holds a lane of its own until its end.
-            let open = &self.cover.covered.open;
-            if bugs::PERSIST_OF_OPEN_BYTES.is_active()
-                || open.overlay(medium, part.start, &mut bytes, log.is_grouped())
-                || log.check_not_failed().is_err()
-            {
+            // this content. One that ends meanwhile is found by the count, and one that commits is waited for.
+            let is_settled = bugs::PERSIST_OF_OPEN_BYTES.is_active()
+                || open.overlay(medium, part.start, &mut bytes, log.is_grouped());
+            let none_ended = open.ended() == ended || bugs::END_NOT_NOTICED.is_active();
+            if is_settled && none_ended {
+                break;
+            }
+            // A transaction that failed in its commit keeps its ranges.
+            if log.check_not_failed().is_err() {
+                self.has_failed = true;
                 break;
             }
             medium.relax(round);
@@ -133,7 +157,8 @@ impl<M: Medium> CommitHooks for PersistHooks<'_, M> {
         // no record: the checkpoint that freed it has ended, and the flush was enough.
         let admits = self.logs_all || self.units.clone().any(|unit| !is_free(&self.state(unit)));
         if bugs::CONTENT_BEFORE_NUMBER.is_active() && !self.cover.log.is_grouped() {
-            self.early_bytes = self.bytes(&self.range);
+            let range = self.range.clone();
+            self.early_bytes = self.bytes(&range);
             self.cover.medium().relax(0);
         }
         admits
@@ -161,6 +186,9 @@ impl<M: Medium> CommitHooks for PersistHooks<'_, M> {
             }
         }
         self.claims.check_content(record);
+        if self.has_failed {
+            record.clear();
+        }
     }
 
     fn finished(&mut self) {

@@ -1,5 +1,6 @@
 //! The old bytes of the ranges of an open transaction.
 
+use super::HEAD_WORDS;
 use lode_layout::{PoolOffset, Record, WORD};
 use lode_pmem::Readable;
 use std::ops::Range;
@@ -25,6 +26,8 @@ pub(super) struct Snapshots {
     /// In the order of their offsets.
     ranges: Vec<Snapshot>,
     old: Vec<u8>,
+    /// The units of the ranges, in their order.
+    units: Vec<u64>,
     /// True from the moment when the transaction can't be aborted any more.
     is_committing: bool,
     /// Words that its record holds, and that are stored when the record is durable.
@@ -48,6 +51,7 @@ impl Snapshots {
     pub(super) fn clear(&mut self) {
         self.ranges.clear();
         self.old.clear();
+        self.units.clear();
         self.is_committing = false;
         self.pending.clear();
     }
@@ -62,6 +66,33 @@ impl Snapshots {
     /// Returns true if the transaction can't be aborted any more.
     pub(super) fn is_committing(&self) -> bool {
         self.is_committing
+    }
+
+    /// Returns the words of a record that the content of those parts of a range takes which no snapshot has.
+    pub(super) fn words_of(&self, range: Range<u64>) -> u64 {
+        let mut words = 0;
+        let mut from = range.start;
+        for snapshot in self.overlapping(range.clone()) {
+            words += words_of_part(from..snapshot.start);
+            from = from.max(snapshot.end);
+        }
+        words + words_of_part(from..range.end)
+    }
+
+    /// Returns the number of those units that no range has.
+    pub(super) fn new_units(&self, units: Range<u64>) -> u64 {
+        let from = self.units.partition_point(|unit| *unit < units.start);
+        let known = self.units[from..].partition_point(|unit| *unit < units.end);
+        units.end.saturating_sub(units.start) - known as u64
+    }
+
+    /// Notes the units of a range.
+    pub(super) fn add_units(&mut self, units: Range<u64>) {
+        for unit in units {
+            if let Err(index) = self.units.binary_search(&unit) {
+                self.units.insert(index, unit);
+            }
+        }
     }
 
     /// Keeps the bytes of a range as they are now, but for those that it has already. Returns a mark of the state before.
@@ -148,6 +179,11 @@ impl Snapshots {
     }
 }
 
+/// Returns the words of an entry with so many bytes.
+fn words_of_part(part: Range<u64>) -> u64 {
+    if part.is_empty() { 0 } else { HEAD_WORDS + (part.end - part.start).div_ceil(WORD) }
+}
+
 #[cfg(test)]
 mod test {
     use super::*;
@@ -185,6 +221,14 @@ mod test {
             (part, snapshots.overlaps(69..70), snapshots.overlaps(70..71)),
             ([1, 2, 255], true, false)
         );
+        assert_eq!(
+            [snapshots.words_of(0..64), snapshots.words_of(60..70), snapshots.words_of(70..79)],
+            [0, 3, 4]
+        );
+        snapshots.add_units(3..6);
+        snapshots.add_units(2..5);
+        let new = [0..2, 0..9, 4..5, 5..7, 0..0].map(|units| snapshots.new_units(units));
+        assert_eq!(new, [2, 5, 0, 1, 0]);
         snapshots.forget_since(8);
         assert_eq!(snapshots.ranges().map(|(at, _)| at.get()).collect::<Vec<_>>(), [8]);
         snapshots.clear();

@@ -5,7 +5,7 @@ use super::image_hooks::ImageHooks;
 use super::units::UnitState;
 use super::{Cover, CoverError, HEAD_WORDS};
 use crate::{LogError, bugs};
-use lode_layout::{PoolOffset, WORD};
+use lode_layout::{PoolOffset, RECORD_HEADER_WORDS, WORD};
 use lode_pmem::{FaultScope, Medium};
 use std::ops::Range;
 
@@ -40,21 +40,9 @@ impl<'c, M: Medium> Transaction<'c, M> {
     /// None on the medium if the log covers all units of the range; otherwise one drain for all of them.
     pub fn add_range(&mut self, at: PoolOffset, len: u64) -> Result<(), CoverError> {
         self.cover.check_range(at, len)?;
-        self.hold(at, len)?;
-        let range = at.get()..at.get() + len;
-        let scope = FaultScope::open();
-        let memory = scope.memory(self.cover.medium().memory());
-        {
-            let mut snapshots = self.cover.covered.open.snapshots(self.place, self.cover.medium());
-            // ORDER: registered before the units' states are asked: a checkpoint either sees the range, and logs the images of its
-            // units anew, or has begun its epoch before the question.
-            let mark = snapshots.keep(memory, range);
-            if scope.has_fault() {
-                snapshots.forget_since(mark);
-            }
-        }
-        scope.close()?;
-        if self.cover.covered.units.are_covered(self.cover.covered.units.of(at, len)) {
+        let units = self.cover.covered.units.of(at, len);
+        self.keep(at, len, units.clone())?;
+        if self.cover.covered.units.are_covered(units) {
             return Ok(());
         }
         for (at, len) in self.cover.parts(at, len) {
@@ -63,19 +51,36 @@ impl<'c, M: Medium> Transaction<'c, M> {
         Ok(())
     }
 
-    /// Counts what the range takes in the log.
-    fn hold(&mut self, at: PoolOffset, len: u64) -> Result<(), CoverError> {
-        let units = self.cover.covered.units.of(at, len);
-        let of_unit = self.cover.covered.units.unit_len() + HEAD_WORDS * WORD;
-        let words = self.words + len.div_ceil(WORD) + 2 * HEAD_WORDS;
+    /// Registers a range and keeps its old bytes, if the log has room for what it takes.
+    fn keep(&mut self, at: PoolOffset, len: u64, units: Range<u64>) -> Result<(), CoverError> {
+        let range = at.get()..at.get() + len;
         let room = self.cover.log.record_words_max() as u64;
-        if words > room {
+        let of_unit = self.cover.covered.units.unit_len() + HEAD_WORDS * WORD;
+        let scope = FaultScope::open();
+        let memory = scope.memory(self.cover.medium().memory());
+        let mut snapshots = self.cover.covered.open.snapshots(self.place, self.cover.medium());
+        let words = self.words + snapshots.words_of(range.clone());
+        if words + RECORD_HEADER_WORDS as u64 > room {
+            scope.close_faultless();
             return Err(CoverError::TooLarge { needed: words * WORD, room: room * WORD });
         }
-        let needed = (units.end - units.start) * of_unit;
-        self.cover.covered.hold(needed, self.cover.log.reserved_len() / 2)?;
-        (self.words, self.held) = (words, self.held + needed);
-        Ok(())
+        let held = snapshots.new_units(units.clone()) * of_unit;
+        if let Err(error) = self.cover.covered.hold(held, self.cover.log.reserved_len() / 2) {
+            scope.close_faultless();
+            return Err(error);
+        }
+        self.held += held;
+        snapshots.add_units(units);
+        // ORDER: registered before the units' states are asked: a checkpoint either sees the range, and logs the images of its
+        // units anew, or has begun its epoch before the question.
+        let mark = snapshots.keep(memory, range);
+        if scope.has_fault() {
+            snapshots.forget_since(mark);
+        } else {
+            self.words = words;
+        }
+        drop(snapshots);
+        Ok(scope.close()?)
     }
 
     /// Puts the old bytes of all ranges back.
@@ -86,13 +91,13 @@ impl<'c, M: Medium> Transaction<'c, M> {
     /// # Cost
     /// No drain.
     pub fn abort(mut self) -> Result<(), LogError> {
-        self.end_by(put_back)
+        self.put_back()
     }
 
-    fn end_by(&mut self, end: impl FnOnce(&Cover<M>, usize) -> Result<(), LogError>) -> Result<(), LogError> {
-        self.is_open = false;
-        self.cover.covered.release(self.held);
-        end(self.cover, self.place)
+    fn put_back(&mut self) -> Result<(), LogError> {
+        let done = put_back(self.cover, self.place);
+        self.has_ended();
+        done
     }
 
     /// Notes that the transaction has ended: its place is free.
@@ -106,7 +111,7 @@ impl<M: Medium> Drop for Transaction<'_, M> {
     fn drop(&mut self) {
         if self.is_open {
             // The next open puts back what this can't.
-            let _ = self.end_by(put_back);
+            let _ = self.put_back();
         }
     }
 }

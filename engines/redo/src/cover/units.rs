@@ -31,7 +31,8 @@ pub(super) enum UnitState {
 #[derive(Debug)]
 pub(super) struct Units {
     states: Box<[AtomicU64]>,
-    unit: u64,
+    /// Bytes of a unit, as a power of two.
+    shift: u32,
     /// The number of the epoch. It changes while all lanes are held.
     epoch: AtomicU64,
     /// The units that were covered in this epoch, and in the old one.
@@ -44,7 +45,7 @@ impl Units {
         let words = len.div_ceil(unit).div_ceil(IN_WORD);
         Units {
             states: (0..words).map(|_| AtomicU64::new(0)).collect(),
-            unit,
+            shift: unit.trailing_zeros(),
             epoch: AtomicU64::new(0),
             covered: Mutex::new([Vec::new(), Vec::new()]),
         }
@@ -52,17 +53,18 @@ impl Units {
 
     /// Returns the numbers of the units that hold a range.
     pub(super) fn of(&self, at: PoolOffset, len: u64) -> Range<u64> {
-        if len == 0 { 0..0 } else { at.get() / self.unit..(at.get() + len - 1) / self.unit + 1 }
+        let last = at.get() + len.saturating_sub(1);
+        if len == 0 { 0..0 } else { at.get() >> self.shift..(last >> self.shift) + 1 }
     }
 
     /// Returns the offset of a unit.
     pub(super) fn offset(&self, unit: u64) -> PoolOffset {
-        PoolOffset::new(unit * self.unit)
+        PoolOffset::new(unit << self.shift)
     }
 
     /// Returns the length of a unit in bytes.
     pub(super) fn unit_len(&self) -> u64 {
-        self.unit
+        1 << self.shift
     }
 
     /// Returns the state of a unit. A unit that is covered may be so in the old epoch only, unless the caller holds a lane, or has

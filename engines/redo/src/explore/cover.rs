@@ -54,6 +54,15 @@ type LibraryChanges = (Vec<(PoolOffset, u64)>, Vec<(PoolOffset, u64)>, Record);
 /// The keys that an operation changes, and the value of each.
 type Write = Vec<(u64, u64)>;
 
+/// Opens the memory in a log epoch.
+fn open(medium: Arc<SimMedium>, area: LogArea, log_epoch: u64) -> Result<Cover<Arc<SimMedium>>, LogError> {
+    match Cover::recover(medium, area, UUID, [log_epoch; 2], TRANSACTIONS) {
+        Ok((cover, _)) => Ok(cover),
+        Err(CoverError::Log(error)) => Err(error),
+        Err(error) => unreachable!("the log is long enough: {error}"),
+    }
+}
+
 /// Returns the key of the field of an object.
 fn field(object: u64) -> u64 {
     object - FIRST_OBJECT + FIRST_FIELD
@@ -343,7 +352,7 @@ impl Subject for CoverSubject {
     fn format(&self, medium: Arc<SimMedium>) -> Result<(), LogError> {
         Log::format(&medium, self.area(), &UUID, [1, 1])?;
         // A log epoch before the explored one leaves records that must not be replayed.
-        let (cover, _) = Cover::recover(medium, self.area(), UUID, [2, 2], TRANSACTIONS)?;
+        let cover = open(medium, self.area(), 2)?;
         for value in [5 << 32, 0] {
             for key in 0..WORDS + WORDS_BESIDE {
                 let Ok(mut transaction) = cover.begin() else { return Err(LogError::Poisoned) };
@@ -357,7 +366,7 @@ impl Subject for CoverSubject {
     }
 
     fn start(&self, medium: Arc<SimMedium>) -> Result<Engine, LogError> {
-        let (cover, _) = Cover::recover(medium, self.area(), UUID, [3, 3], TRANSACTIONS)?;
+        let cover = open(medium, self.area(), 3)?;
         let locks = Self::keys().map(|key| (key, AtomicBool::new(false))).collect();
         Ok(Engine { cover, locks, value: Counter::new(1) })
     }
@@ -375,7 +384,7 @@ impl Subject for CoverSubject {
     }
 
     fn recover(&self, medium: Arc<SimMedium>) -> Result<Self::Contents, LogError> {
-        let (cover, _) = Cover::recover(medium, self.area(), UUID, [4, 4], TRANSACTIONS)?;
+        let cover = open(medium, self.area(), 4)?;
         self.contents(cover.medium())
     }
 
