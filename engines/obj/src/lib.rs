@@ -10,7 +10,8 @@
 //! ```
 //!
 //! It does: read the objects of a pool, all of whose bytes count as outside bytes; count what the heap holds; recover
-//! what a crash of PMDK left ([`recover`]); check the heap, and repair what is certain ([`repair`]). It does not: read the pool's header or its parts, which are `lode-pmdk`'s; allocate, or know a type.
+//! what a crash of PMDK left ([`recover()`]); check the heap, and repair what is certain ([`repair()`]). It does not: read the
+//! pool's header or its parts, which are `lode-pmdk`'s; allocate, or know a type.
 //!
 //! A pool is a descriptor, lanes and a heap. A lane has three logs: the redo log of the allocator (internal), the redo log of
 //! commits (external), and the undo log of a transaction. Logs that are full go on in the heap. The heap is zones of chunks of

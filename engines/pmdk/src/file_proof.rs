@@ -46,7 +46,7 @@ impl FileProof {
         Ok(FileProof::of(&File::from(file), path, self.uuids.is_some())? == *self)
     }
 
-    /// Reads what [`fmt`](FileProof::fmt) writes.
+    /// Reads a proof as [`Display`](std::fmt::Display) writes it.
     pub(crate) fn parse(text: &str) -> Option<FileProof> {
         let (ino, uuids) = text.split_once(':')?;
         let uuids = match uuids {

@@ -2,7 +2,7 @@
 
 use lode_pmem::{ByAddress, Sysfs};
 
-/// The options of [`repair_replicas`](crate::repair_replicas) and [`transform`](crate::transform).
+/// The options of [`repair_replicas`](crate::repair_replicas) and [`transform`](crate::transform()).
 #[derive(Clone, Debug, Default)]
 pub struct ReplicaOptions {
     /// True if nothing is written: the parts are only examined.

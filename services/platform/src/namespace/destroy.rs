@@ -54,7 +54,7 @@ fn keep_numbers(platform: &mut Platform, region: &Region) {
 /// modules of a region without labels get labels, if they can; without, only the mode of its namespace changes.
 ///
 /// # Errors
-/// Those of [`destroy`] and [`create`]. Fails also if a module that would get labels is part of another active region,
+/// Those of [`destroy`] and [`create`](super::create()). Fails also if a module that would get labels is part of another active region,
 /// or if the namespace of a region without labels is to have another size than the region.
 pub fn reconfigure(
     platform: &mut Platform,
