@@ -26,6 +26,12 @@ impl<'c, M: Medium> Claims<'c, M> {
         self.scope.memory(self.cover.medium().memory())
     }
 
+    /// Returns false if the log accepts no more records. Asked while a lane is held: a checkpoint that failed may have begun an epoch,
+    /// in which units of open transactions are not covered.
+    pub(super) fn admit(&self) -> bool {
+        self.cover.log.check_not_failed().is_ok()
+    }
+
     /// Empties a record that has content of lost memory. Its commit fails, and so does the log.
     pub(super) fn check_content(&self, record: &mut Record) {
         if self.scope.has_fault() {

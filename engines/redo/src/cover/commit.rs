@@ -5,7 +5,7 @@ use super::snapshots::Snapshots;
 use super::transaction::Transaction;
 use super::units::UnitState;
 use super::{Cover, CoverError, HEAD_WORDS};
-use crate::{CommitHooks, bugs};
+use crate::{CommitHooks, LogError, bugs};
 use lode_layout::{PoolOffset, RECORD_HEADER_WORDS, RECORD_LINE_WORDS, Record, WORD};
 use lode_pmem::sync::SpinMutexGuard;
 use lode_pmem::{FaultScope, Medium};
@@ -79,7 +79,9 @@ impl<M: Medium> Transaction<'_, M> {
         cover.covered.open.snapshots(place, cover.medium()).spare(record);
         // After an error the record may be durable, so nothing is put back. The next open decides.
         self.has_ended();
-        committed?;
+        if committed?.is_none() {
+            return Err(LogError::Poisoned.into());
+        }
         if bugs::OPEN_AFTER_COMMIT.is_active() {
             cover.medium().relax(0);
             cover.covered.open.leave(place, cover.medium());
@@ -126,6 +128,9 @@ impl<M: Medium> CommitHooks for Composer<'_, M> {
     }
 
     fn admits(&mut self, _closed: u64) -> bool {
+        if !self.claims.admit() {
+            return false;
+        }
         if !self.cover.log.is_grouped() {
             // ORDER: before the number is drawn: a persist with a later one sees it, and waits for the end of the commit.
             drop(self.begin_commit());

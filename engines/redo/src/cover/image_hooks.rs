@@ -19,6 +19,10 @@ impl<M: Medium> CommitHooks for ImageHooks<'_, M> {
         (RECORD_HEADER_WORDS + words as usize).next_multiple_of(RECORD_LINE_WORDS)
     }
 
+    fn admits(&mut self, _closed: u64) -> bool {
+        self.claims.admit()
+    }
+
     fn compose(&mut self, record: &mut Record) {
         record.clear();
         self.claims.push_images(record, self.units.clone());

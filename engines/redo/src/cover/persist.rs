@@ -73,8 +73,7 @@ impl<M: Medium> Cover<M> {
         let logged = self.log.commit_in(&scope, &mut Record::new(), &[], &mut hooks);
         let has_failed = hooks.has_failed;
         let faultless = scope.close();
-        logged?;
-        if has_failed {
+        if has_failed || logged?.is_none() && self.log.check_not_failed().is_err() {
             return Err(LogError::Poisoned.into());
         }
         Ok(faultless?)
@@ -155,13 +154,13 @@ impl<M: Medium> CommitHooks for PersistHooks<'_, M> {
     fn admits(&mut self, _closed: u64) -> bool {
         // ORDER: asked again with the lane held: the states change with all lanes held, or by a claim. A unit that is free by now needs
         // no record: the checkpoint that freed it has ended, and the flush was enough.
-        let admits = self.logs_all || self.units.clone().any(|unit| !is_free(&self.state(unit)));
+        let is_needed = self.logs_all || self.units.clone().any(|unit| !is_free(&self.state(unit)));
         if bugs::CONTENT_BEFORE_NUMBER.is_active() && !self.cover.log.is_grouped() {
             let range = self.range.clone();
             self.early_bytes = self.bytes(&range);
             self.cover.medium().relax(0);
         }
-        admits
+        is_needed && self.claims.admit()
     }
 
     fn compose(&mut self, record: &mut Record) {

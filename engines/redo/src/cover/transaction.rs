@@ -131,7 +131,9 @@ impl<M: Medium> Cover<M> {
         let logged = self.log.commit_in(&scope, &mut record, &[], &mut hooks);
         let closed = scope.close();
         self.covered.open.snapshots(place, self.medium()).spare(record);
-        logged?;
+        if logged?.is_none() {
+            return Err(LogError::Poisoned.into());
+        }
         closed?;
         if bugs::CLAIMED_TAKEN_FOR_COVERED.is_active() {
             return Ok(());
