@@ -353,15 +353,7 @@ fn header_state(
 
 /// Returns the fields of a header that a change of the set concerns.
 fn links(header: &StoredPmdkHeader) -> (Option<PmdkKind>, bool, [[u8; 16]; 6]) {
-    let fields = [
-        PmdkUuidField::PoolSet,
-        PmdkUuidField::Part,
-        PmdkUuidField::NextPart,
-        PmdkUuidField::PrevPart,
-        PmdkUuidField::NextReplica,
-        PmdkUuidField::PrevReplica,
-    ];
-    (header.kind(), header.features().has_single_header(), fields.map(|field| header.uuid(field)))
+    (header.kind(), header.features().has_single_header(), PmdkUuidField::ALL.map(|field| header.uuid(field)))
 }
 
 /// Returns the checksum of the page that each open for writing changes: it has the number of the run.

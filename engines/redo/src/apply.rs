@@ -134,8 +134,12 @@ fn apply_cover<M: Medium>(
     match entry {
         CoverEntry::Image { at, .. } => return (at, 0),
         CoverEntry::AtHome { .. } => {}
-        CoverEntry::SetBits { at, mask } => change_word(medium, memory, at, exclusive, |word| word | mask),
-        CoverEntry::ClearBits { at, mask } => change_word(medium, memory, at, exclusive, |word| word & !mask),
+        CoverEntry::SetBits { at, mask } => {
+            change_word(medium, memory, at, exclusive, |word| Some(word | mask));
+        }
+        CoverEntry::ClearBits { at, mask } => {
+            change_word(medium, memory, at, exclusive, |word| Some(word & !mask));
+        }
     }
     entry.range()
 }
@@ -189,32 +193,27 @@ fn change_bits<M: Medium>(
     exclusive: bool,
     change: impl Fn(u64) -> u64,
 ) {
-    let mut word = memory.load8(at);
-    while let Some(bits) = unchecked(word) {
-        if exclusive {
-            return medium.store8(at, checked(change(bits)));
-        }
-        match medium.compare_exchange8(at, word, checked(change(bits))) {
-            Ok(_) => return,
-            Err(found) => word = found,
-        }
-    }
+    change_word(medium, memory, at, exclusive, |word| unchecked(word).map(|bits| checked(change(bits))));
 }
 
-/// Changes the bits of a word that has no check, as [`change_bits`] does.
+/// Replaces a word by what `change` returns, atomically unless `exclusive`. Without a result it stays as it is.
+#[inline]
 fn change_word<M: Medium>(
     medium: &M,
     memory: &Readable,
     at: PoolOffset,
     exclusive: bool,
-    change: impl Fn(u64) -> u64,
+    change: impl Fn(u64) -> Option<u64>,
 ) {
     let mut word = memory.load8(at);
-    if exclusive {
-        return medium.store8(at, change(word));
-    }
-    while let Err(found) = medium.compare_exchange8(at, word, change(word)) {
-        word = found;
+    while let Some(new) = change(word) {
+        if exclusive {
+            return medium.store8(at, new);
+        }
+        match medium.compare_exchange8(at, word, new) {
+            Ok(_) => return,
+            Err(found) => word = found,
+        }
     }
 }
 

@@ -154,10 +154,9 @@ impl LogScan {
         }
         for (index, position) in scan.needed.into_iter().enumerate() {
             let (at, body) = (ring.start.plus(position.offset), ring.body(&position));
-            if is_writable(&body, area, ring.memory) {
+            if let Some(covers) = survey(&body, area, ring.memory) {
                 let (sequence, continued) = (position.sequence, Vec::new());
                 let is_proven = index < scan.proven;
-                let covers = covers(&body);
                 let record = ReplayRecord { sequence, ring: number, at, is_proven, covers, body, continued };
                 self.records.push(record);
             } else {
@@ -221,7 +220,7 @@ impl LogScan {
                     continued.append(&mut words_of(&load(memory, &range)));
                 }
             }
-            if keep && !is_writable(&continued, area, memory) {
+            if keep && survey(&continued, area, memory).is_none() {
                 self.add_corruption(CorruptionKind::Entries, record.at, true, Vec::new());
                 keep = false;
             }
@@ -251,23 +250,22 @@ impl CorruptionKind {
     }
 }
 
-/// Returns true if a writer can have written every entry: each is whole, and its range lies after headers and slots,
-/// and outside of the log.
-fn is_writable(body: &[u64], area: LogArea, memory: &Readable) -> bool {
+/// Returns `None` unless a writer can have written every entry: each is whole, and its range lies after headers and slots, and
+/// outside of the log. Otherwise returns true if there are entries of memory that programs store to in place.
+fn survey(body: &[u64], area: LogArea, memory: &Readable) -> Option<bool> {
     let (log, pool) = (area.start.get()..area.start.get() + area.len, Geometry::LOG.get()..memory.len());
-    Entries::new(body).all(|entry| {
-        entry.is_ok_and(|entry| {
-            let touched = entry_range(&entry);
-            let is_ordered = touched.start <= touched.end;
-            let is_outside = touched.end <= log.start || touched.start >= log.end;
-            is_ordered && is_outside && touched.start >= pool.start && touched.end <= pool.end
-        })
-    })
-}
-
-/// Returns true if there are entries of memory that programs store to in place.
-fn covers(body: &[u64]) -> bool {
-    Entries::new(body).any(|entry| matches!(entry, Ok(Entry::Cover(_))))
+    let mut covers = false;
+    for entry in Entries::new(body) {
+        let entry = entry.ok()?;
+        let touched = entry_range(&entry);
+        let is_ordered = touched.start <= touched.end;
+        let is_outside = touched.end <= log.start || touched.start >= log.end;
+        if !(is_ordered && is_outside && touched.start >= pool.start && touched.end <= pool.end) {
+            return None;
+        }
+        covers |= matches!(entry, Entry::Cover(_));
+    }
+    Some(covers)
 }
 
 /// Returns the range that `entry` writes, or whose checksum it holds.

@@ -23,6 +23,18 @@ pub enum PmdkUuidField {
     PrevReplica,
 }
 
+impl PmdkUuidField {
+    /// All fields, in the order of the header.
+    pub const ALL: [PmdkUuidField; 6] = [
+        PmdkUuidField::PoolSet,
+        PmdkUuidField::Part,
+        PmdkUuidField::NextPart,
+        PmdkUuidField::PrevPart,
+        PmdkUuidField::NextReplica,
+        PmdkUuidField::PrevReplica,
+    ];
+}
+
 /// The bytes of a header, and its fields.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredPmdkHeader {

@@ -6,14 +6,6 @@ use lode_layout::{BLOCK, PmdkUuidField, StoredPmdkHeader, store_pmdk_checksum};
 use std::fs;
 
 const HEADER: usize = BLOCK as usize;
-const FIELDS: [PmdkUuidField; 6] = [
-    PmdkUuidField::PoolSet,
-    PmdkUuidField::Part,
-    PmdkUuidField::NextPart,
-    PmdkUuidField::PrevPart,
-    PmdkUuidField::NextReplica,
-    PmdkUuidField::PrevReplica,
-];
 
 /// The lines of sets, parts by their names.
 const SETS: [&[&str]; 5] = [
@@ -59,7 +51,7 @@ fn normal(files: &Files) -> Files {
     for bytes in normal.values_mut().filter(|bytes| bytes.len() >= HEADER && bytes.starts_with(b"PMEMOBJ")) {
         let mut header = StoredPmdkHeader::new(bytes[..HEADER].try_into().unwrap());
         let is_intact = header.is_intact();
-        for field in FIELDS {
+        for field in PmdkUuidField::ALL {
             let uuid = header.uuid(field);
             let index = known.iter().position(|other| *other == uuid).unwrap_or_else(|| {
                 known.push(uuid);

@@ -3,7 +3,7 @@
 use super::Cover;
 use crate::LogError;
 use crate::bugs;
-use lode_layout::{BLOCK, PoolOffset, Record};
+use lode_layout::{BLOCK, Record};
 use lode_pmem::{FaultScope, Medium, Readable};
 use std::ops::Range;
 
@@ -54,7 +54,7 @@ impl<'c, M: Medium> Claims<'c, M> {
         // ORDER: claimed before it is read: a persist that does not see the claim made its store before.
         self.units.extend(units.filter(|unit| self.cover.covered.units.claim(*unit)));
         for run in self.units[first..].chunk_by(|unit, next| unit + 1 == *next) {
-            let (at, len) = self.cover.place(run[0], run.len() as u64);
+            let (at, len) = self.cover.covered.units.place(run[0], run.len() as u64);
             self.content.resize(len as usize, 0);
             self.memory().read(at, &mut self.content);
             record.push_image(at, &self.content);
@@ -63,7 +63,7 @@ impl<'c, M: Medium> Claims<'c, M> {
 
     fn push_stale_images(&mut self, record: &mut Record, units: impl Iterator<Item = u64>) {
         for unit in units {
-            let (at, len) = self.cover.place(unit, 1);
+            let (at, len) = self.cover.covered.units.place(unit, 1);
             self.content.resize(len as usize, 0);
             self.memory().read(at, &mut self.content);
             self.cover.medium().relax(0);
@@ -86,18 +86,10 @@ impl<M: Medium> Cover<M> {
         let mut content = [0; BLOCK as usize];
         let read = |memory: &Readable| {
             for unit in units {
-                let (at, len) = self.place(unit, 1);
+                let (at, len) = self.covered.units.place(unit, 1);
                 memory.read(at, &mut content[..len as usize]);
             }
         };
         Ok(self.medium().memory().reading(read)?)
-    }
-
-    /// Returns the range of some units.
-    pub(super) fn place(&self, first: u64, count: u64) -> (PoolOffset, u64) {
-        let units = &self.covered.units;
-        let at = units.offset(first);
-        let end = self.medium().memory().len();
-        (at, (count * units.unit_len()).min(end - at.get()))
     }
 }

@@ -110,11 +110,11 @@ impl<M: Medium> Composer<'_, M> {
 
     /// Adds the content of a range to the record.
     fn push(&self, record: &mut Record, at: PoolOffset, len: u64) {
-        if bugs::UNIT_LOGGED_WHOLE.is_active() {
-            let units = self.cover.covered.units.of(at, len);
-            let (at, len) = self.cover.place(units.start, units.end - units.start);
-            return record.push_at_home_with(at, len, |bytes| self.claims.memory().read(at, bytes));
-        }
+        let states = &self.cover.covered.units;
+        let (at, len) = match bugs::UNIT_LOGGED_WHOLE.is_active() {
+            true => states.place(states.of(at, len).start, states.of(at, len).count() as u64),
+            false => (at, len),
+        };
         record.push_at_home_with(at, len, |bytes| self.claims.memory().read(at, bytes));
     }
 }

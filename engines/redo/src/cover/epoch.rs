@@ -34,8 +34,7 @@ impl EpochHooks {
 
     /// Adds the image of some units in a row to the record: as they are, with the old bytes of all open transactions.
     fn push_image<M: Medium>(&self, medium: &M, memory: &Readable, record: &mut Record, run: &[u64]) {
-        let at = self.covered.units.offset(run[0]);
-        let len = (run.len() as u64 * self.covered.units.unit_len()).min(memory.len() - at.get());
+        let (at, len) = self.covered.units.place(run[0], run.len() as u64);
         let mut content = vec![0; len as usize];
         memory.read(at, &mut content);
         if bugs::OTHERS_BYTES_FORGOTTEN.is_active() {

@@ -5,8 +5,7 @@ use super::units::UnitState;
 use super::{Cover, CoverError, HEAD_WORDS};
 use crate::{CommitHooks, LogError, bugs};
 use lode_layout::{PoolOffset, RECORD_HEADER_WORDS, RECORD_LINE_WORDS, Record, WORD};
-use lode_pmem::sync::Ordering;
-use lode_pmem::sync::fence;
+use lode_pmem::sync::{Ordering, fence};
 use lode_pmem::{Durability, FaultScope, Medium};
 use std::ops::Range;
 
@@ -110,7 +109,7 @@ impl<M: Medium> PersistHooks<'_, M> {
 
     /// Returns the bytes of the range that lie in a unit.
     fn part_in(&self, unit: u64) -> Range<u64> {
-        let (at, len) = self.cover.place(unit, 1);
+        let (at, len) = self.cover.covered.units.place(unit, 1);
         at.get().max(self.range.start)..(at.get() + len).min(self.range.end)
     }
 

@@ -56,30 +56,24 @@ impl<'c, M: Medium> Transaction<'c, M> {
         let range = at.get()..at.get() + len;
         let room = self.cover.log.record_words_max() as u64;
         let of_unit = self.cover.covered.units.unit_len() + HEAD_WORDS * WORD;
-        let scope = FaultScope::open();
-        let memory = scope.memory(self.cover.medium().memory());
         let mut snapshots = self.cover.covered.open.snapshots(self.place, self.cover.medium());
         let words = self.words + snapshots.words_of(range.clone());
         if words + RECORD_HEADER_WORDS as u64 > room {
-            scope.close_faultless();
             return Err(CoverError::TooLarge { needed: words * WORD, room: room * WORD });
         }
         let held = snapshots.new_units(units.clone()) * of_unit;
-        if let Err(error) = self.cover.covered.hold(held, self.cover.log.reserved_len() / 2) {
-            scope.close_faultless();
-            return Err(error);
-        }
+        self.cover.covered.hold(held, self.cover.log.reserved_len() / 2)?;
         self.held += held;
         snapshots.add_units(units);
         // ORDER: registered before the units' states are asked: a checkpoint either sees the range, and logs the images of its
         // units anew, or has begun its epoch before the question.
-        let mark = snapshots.keep(memory, range);
+        let scope = FaultScope::open();
+        let mark = snapshots.keep(scope.memory(self.cover.medium().memory()), range);
         if scope.has_fault() {
             snapshots.forget_since(mark);
         } else {
             self.words = words;
         }
-        drop(snapshots);
         Ok(scope.close()?)
     }
 

@@ -31,6 +31,8 @@ pub(super) enum UnitState {
 #[derive(Debug)]
 pub(super) struct Units {
     states: Box<[AtomicU64]>,
+    /// Length of the pool in bytes, which need not be a multiple of a unit.
+    len: u64,
     /// Bytes of a unit, as a power of two.
     shift: u32,
     /// The number of the epoch. It changes while all lanes are held.
@@ -45,6 +47,7 @@ impl Units {
         let words = len.div_ceil(unit).div_ceil(IN_WORD);
         Units {
             states: (0..words).map(|_| AtomicU64::new(0)).collect(),
+            len,
             shift: unit.trailing_zeros(),
             epoch: AtomicU64::new(0),
             covered: Mutex::new([Vec::new(), Vec::new()]),
@@ -57,9 +60,10 @@ impl Units {
         if len == 0 { 0..0 } else { at.get() >> self.shift..(last >> self.shift) + 1 }
     }
 
-    /// Returns the offset of a unit.
-    pub(super) fn offset(&self, unit: u64) -> PoolOffset {
-        PoolOffset::new(unit << self.shift)
+    /// Returns the range of `count` units: its offset and its length in bytes.
+    pub(super) fn place(&self, first: u64, count: u64) -> (PoolOffset, u64) {
+        let at = first << self.shift;
+        (PoolOffset::new(at), (count << self.shift).min(self.len - at))
     }
 
     /// Returns the length of a unit in bytes.
@@ -134,14 +138,14 @@ impl Units {
     }
 
     fn code(&self, unit: u64) -> u64 {
-        let (word, shift) = self.place(unit);
+        let (word, shift) = self.word_of(unit);
         // ORDER: one order with the changes.
         word.load(Ordering::SeqCst) >> shift & 3
     }
 
     /// Changes the state of a unit to the code that `change` returns. Returns false if that is none.
     fn change(&self, unit: u64, change: impl Fn(u64) -> Option<u64>) -> bool {
-        let (word, shift) = self.place(unit);
+        let (word, shift) = self.word_of(unit);
         // ORDER: none: compared again.
         let mut found = word.load(Ordering::Relaxed);
         while let Some(code) = change(found >> shift & 3) {
@@ -156,7 +160,7 @@ impl Units {
     }
 
     /// Returns the word with the state of a unit, and the place of its lowest bit.
-    fn place(&self, unit: u64) -> (&AtomicU64, u64) {
+    fn word_of(&self, unit: u64) -> (&AtomicU64, u64) {
         (&self.states[(unit / IN_WORD) as usize], unit % IN_WORD * 2)
     }
 }
