@@ -27,15 +27,25 @@ const DRIVERS: [(&str, &[&str]); 2] = [
     ),
 ];
 
+/// The files of the examples that the driver of libpmemobj in the C ABI is linked with.
+const OBJECTS: [&str; 10] = [
+    "libart/art.c",
+    "libart/art.h",
+    "tree_map/btree_map.c",
+    "tree_map/btree_map.h",
+    "tree_map/rbtree_map.c",
+    "tree_map/rbtree_map.h",
+    "hashmap/hashmap.h",
+    "hashmap/hashmap_internal.h",
+    "hashmap/hashmap_tx.c",
+    "hashmap/hashmap_tx.h",
+];
+
 fn main() -> Result<(), Box<dyn Error>> {
     let out = PathBuf::from(std::env::var("OUT_DIR")?);
     for (driver, files) in DRIVERS {
         let folder = out.join(driver);
-        fs::create_dir_all(&folder)?;
-        for file in files {
-            let name = Path::new(file).file_name().ok_or("a file has a name")?;
-            fs::write(folder.join(name), example(file)?)?;
-        }
+        unpack(files, &folder)?;
         let source = format!("c/{driver}.c");
         let mut build = cc::Build::new();
         build.file(&source).include(&folder).define("NDEBUG", None);
@@ -48,8 +58,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         cc::Build::new().file(&source).opt_level(2).compile(&format!("lode_bench_{name}"));
         println!("cargo::rerun-if-changed={source}");
     }
-    link_driver(&out, "pmem", &["-lpmem", "-lpmem2"])?;
-    link_driver(&out, "pools", &["-lpmemlog", "-lpmemblk"])?;
+    link_driver(&out, "pmem", &[], &["-lpmem", "-lpmem2"])?;
+    link_driver(&out, "pools", &[], &["-lpmemlog", "-lpmemblk"])?;
+    link_driver(&out, "objects", &OBJECTS, &["-lpmemobj"])?;
     for library in ["pmemobj", "pmemblk", "pmemlog", "rocksdb"] {
         println!("cargo::rustc-link-lib={library}");
     }
@@ -57,11 +68,27 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Links a driver of the C ABI, a program of its own: the loader chooses its libraries.
-fn link_driver(out: &Path, name: &str, libraries: &[&str]) -> Result<(), Box<dyn Error>> {
+/// Unpacks files of the examples into a folder. Returns their paths.
+fn unpack(files: &[&str], folder: &Path) -> Result<Vec<PathBuf>, Box<dyn Error>> {
+    fs::create_dir_all(folder)?;
+    let mut paths = Vec::new();
+    for file in files {
+        let path = folder.join(Path::new(file).file_name().ok_or("a file has a name")?);
+        fs::write(&path, example(file)?)?;
+        paths.push(path);
+    }
+    Ok(paths)
+}
+
+/// Links a driver of the C ABI, a program of its own, with files of the examples: the loader chooses its libraries.
+fn link_driver(out: &Path, name: &str, files: &[&str], libraries: &[&str]) -> Result<(), Box<dyn Error>> {
     let (source, program) = (format!("c/{name}.c"), out.join(format!("{name}-driver")));
+    let folder = out.join(format!("{name}-examples"));
+    let unpacked = unpack(files, &folder)?;
+    let sources = unpacked.iter().filter(|path| path.extension().is_some_and(|extension| extension == "c"));
     let mut compiler = cc::Build::new().opt_level(2).get_compiler().to_command();
-    let linked = compiler.arg("-o").arg(&program).arg(&source).args(libraries).status()?;
+    compiler.arg("-w").arg("-DNDEBUG").arg("-I").arg(&folder).arg("-o").arg(&program).arg(&source);
+    let linked = compiler.args(sources).args(libraries).status()?;
     if !linked.success() {
         return Err(format!("{source} does not link; install the packages of packages.txt").into());
     }

@@ -192,6 +192,9 @@ pub static COMMITS_BEFORE_IMAGES: Bug =
 pub static EPOCH_NOT_BEGUN: Bug =
     Bug::new("epoch-not-begun", "recovery replaces a persisted value by one of the last opening");
 
+/// Rule 26: a record belongs to its ring, whichever lane has it.
+pub static SEALED_BY_LANE: Bug = Bug::new("sealed-by-lane", "an acknowledged transaction is lost");
+
 /// Every bug of this crate that the heap's tests find.
 pub static ALL: [&Bug; 36] = [
     &WRITE_BACK_BEFORE_DRAIN,
@@ -244,7 +247,7 @@ pub static OF_PAYLOADS: [&Bug; 7] = [
 ];
 
 /// Bugs of memory that programs store to in place.
-pub static OF_COVER: [&Bug; 20] = [
+pub static OF_COVER: [&Bug; 21] = [
     &IMAGE_BEFORE_CLAIM,
     &CLAIMED_TAKEN_FOR_COVERED,
     &CONTENT_BEFORE_NUMBER,
@@ -265,4 +268,5 @@ pub static OF_COVER: [&Bug; 20] = [
     &ABORT_WITHOUT_LANE,
     &COMMITS_BEFORE_IMAGES,
     &EPOCH_NOT_BEGUN,
+    &SEALED_BY_LANE,
 ];

@@ -83,27 +83,27 @@ impl<M: Medium> Log<M> {
         closed: bool,
     ) -> Result<(), LogError> {
         self.begin_epoch_in(&mut checkpointer)?;
-        let (sequence, heads) = {
+        let (sequence, heads, used) = {
             let (mut lanes, written) = match bugs::CHECKPOINT_OVER_WAITING.is_active() {
                 true => (self.lanes.claim_all(&self.medium), Ok(())),
                 // ORDER: the slot covers no record that is not written back. Stop here: the old slot counts.
                 false => self.claim_all_written_back(),
             };
             written.map_err(|_| LogError::Poisoned)?;
+            let used = self.bias_lanes(&mut lanes, &[]);
             let heads = self.gather_lanes(&mut lanes, &mut checkpointer.dirty);
-            self.bias_lanes(&mut lanes);
             // ORDER: all lanes are held, so no thread gets a number between this load and the end of the block.
             let last = || self.next_sequence.0.load(Ordering::Relaxed) - 1;
             if bugs::CHECKPOINT_BEFORE_WRITE_BACK.is_active() {
                 drop(lanes);
                 self.medium.relax(0);
-                (last(), heads)
+                (last(), heads, used)
             } else {
                 let sequence = last();
                 if !closed {
-                    self.begin_hooks(scope, &mut lanes)?;
+                    self.begin_hooks(scope)?;
                 }
-                (sequence, heads)
+                (sequence, heads, used)
             }
         };
         self.finish_checkpoint(scope, &mut checkpointer, sequence, closed)?;
@@ -111,22 +111,19 @@ impl<M: Medium> Log<M> {
             // ORDER: releases the durable slot before the space below the new tail, which it frees.
             tail.store(head, Ordering::Release);
         }
+        self.note_free_rings();
         if let Some(hooks) = &self.checkpoint_hooks {
             let mut lanes = self.lanes.claim_all(&self.medium);
             hooks.ended();
-            self.bias_lanes(&mut lanes);
+            self.bias_lanes(&mut lanes, &used);
         }
         Ok(())
     }
 
     /// Lets the hooks append the first records after the checkpoint, which are durable on return. The caller holds all lanes.
-    fn begin_hooks(
-        &self,
-        scope: &FaultScope,
-        lanes: &mut [BiasedGuard<'_, LaneState>],
-    ) -> Result<(), LogError> {
+    fn begin_hooks(&self, scope: &FaultScope) -> Result<(), LogError> {
         let Some(hooks) = &self.checkpoint_hooks else { return Ok(()) };
-        let begun = hooks.begun(&mut CheckpointRecords { log: self, lanes, scope });
+        let begun = hooks.begun(&mut CheckpointRecords { log: self, scope });
         begun.and_then(|()| self.write_back_to(self.last_sequence())).inspect_err(|_| self.fail())
     }
 
@@ -172,9 +169,10 @@ impl<M: Medium> Log<M> {
             dirty.merge(&mut lane.dirty);
             lane.continued = 0;
         }
-        match &self.group {
-            Some(group) => vec![group.checkpoint_head(&self.medium)],
-            None => lanes.iter().map(|lane| lane.head).collect(),
+        match (&self.group, &self.spare_rings) {
+            (Some(group), _) => vec![group.checkpoint_head(&self.medium)],
+            (None, Some(spare)) => self.leave_rings(spare, lanes),
+            (None, None) => lanes.iter().map(|lane| lane.ring.head).collect(),
         }
     }
 

@@ -1,5 +1,6 @@
 //! Callbacks from the middle of a commit.
 
+use crate::dirty::DirtyLines;
 use crate::error::LogError;
 use lode_layout::{PoolOffset, Record};
 use lode_pmem::{Medium, Readable};
@@ -42,9 +43,20 @@ pub trait CommitHooks {
         let _ = record;
     }
 
-    /// Called when the record is durable and written back, while the lane is held: the next checkpoint covers it.
+    /// Returns the part of the record's entries that is to be written back. The others are at home: notes their lines in `dirty`, where
+    /// the medium has lines to flush. Not called at durability commit.
     #[inline]
-    fn finished(&mut self) {}
+    fn to_write_back<'e>(&mut self, entries: &'e [u64], dirty: Option<&mut DirtyLines>) -> &'e [u64] {
+        let _ = dirty;
+        entries
+    }
+
+    /// Called when the record is durable and written back, while the lane is held: the next checkpoint covers it. `exclusive`: no other
+    /// lane can be held meanwhile.
+    #[inline]
+    fn finished(&mut self, exclusive: bool) {
+        let _ = exclusive;
+    }
 
     /// Returns the last number that had been assigned when the reads of the transaction were validated: it may not have seen
     /// what later ones change. The greatest number if it has no reads. Asked after [`admits`](CommitHooks::admits).

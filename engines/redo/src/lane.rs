@@ -3,22 +3,55 @@
 use crate::dirty::DirtyLines;
 use lode_layout::PoolOffset;
 use lode_pmem::biased::{Bias, Biased, BiasedGuard, Owner};
-use lode_pmem::sync::{AtomicUsize, Ordering, asymmetric, thread_local};
+use lode_pmem::sync::{AtomicBool, AtomicUsize, Ordering, SpinMutex, asymmetric, thread_local};
 use lode_pmem::{Counter, Medium};
 use std::cell::Cell;
+
+/// A ring, and the place of its next record.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RingPosition {
+    pub(crate) number: usize,
+    /// Offset of the ring in the pool.
+    pub(crate) start: PoolOffset,
+    /// Length of the ring in bytes.
+    pub(crate) len: u64,
+    /// Position of the next record, in bytes since the log epoch began, without wrapping.
+    pub(crate) head: u64,
+    /// The same position as an offset in the ring.
+    pub(crate) offset: u64,
+}
+
+impl RingPosition {
+    /// No ring: it has room for no record.
+    pub(crate) const NONE: RingPosition =
+        RingPosition { number: 0, start: PoolOffset::NULL, len: 0, head: u64::MAX / 2, offset: 0 };
+
+    pub(crate) fn is_none(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Moves on after a record of `len` bytes.
+    #[inline]
+    pub(crate) fn advance(&mut self, len: u64) {
+        self.head += len;
+        self.offset += len;
+        debug_assert_eq!(self.head % self.len, self.offset % self.len, "the head is where the offset is");
+    }
+}
+
+/// The rings that no lane has, of a log whose lanes share them.
+#[derive(Debug)]
+pub(crate) struct SpareRings {
+    pub(crate) rings: SpinMutex<Vec<RingPosition>>,
+    /// True if one of them is at most half full.
+    pub(crate) has_room: AtomicBool,
+}
 
 /// The part of a lane that belongs to the thread that holds it.
 #[derive(Debug)]
 pub(crate) struct LaneState {
-    /// Position of the next record, in bytes since the log epoch began, without wrapping. Unused at durability commit,
-    /// where all lanes share one ring.
-    pub(crate) head: u64,
-    /// The same position as an offset in the ring.
-    pub(crate) offset: u64,
-    /// Offset of the lane's ring in the pool. Unused at durability commit, as the length.
-    pub(crate) ring: PoolOffset,
-    /// Length of the ring in bytes.
-    pub(crate) ring_len: u64,
+    /// The ring to which the lane appends. Unused at durability commit, where all lanes share one.
+    pub(crate) ring: RingPosition,
     /// Bytes of entries outside of the rings since the last checkpoint.
     pub(crate) continued: u64,
     /// Lines written back since the last checkpoint.
@@ -55,10 +88,7 @@ impl Lanes {
     /// Makes `count` lanes, and uses the first `used` of them.
     pub(crate) fn new(count: usize, used: usize) -> Lanes {
         let state = || LaneState {
-            head: 0,
-            offset: 0,
-            ring: PoolOffset::NULL,
-            ring_len: 0,
+            ring: RingPosition::NONE,
             continued: 0,
             dirty: DirtyLines::new(),
             holder: Owner::NONE,
@@ -96,6 +126,13 @@ impl Lanes {
             }
         }
         self.claim_any(medium)
+    }
+
+    /// Holds the lane of this thread if its bias is exclusive: no other thread holds a lane meanwhile.
+    #[inline]
+    pub(crate) fn enter_exclusive(&self) -> Option<BiasedGuard<'_, LaneState>> {
+        let lane = self.lanes.get(HINT.with(Cell::get))?;
+        lane.state.enter().filter(BiasedGuard::is_exclusive)
     }
 
     #[cold]
@@ -169,19 +206,14 @@ impl Lanes {
     }
 }
 
-/// Biases each lane for which `was_used` is true to the thread that held it last. A single such lane gets an exclusive
-/// bias.
-pub(crate) fn bias_used(
-    lanes: &mut [BiasedGuard<'_, LaneState>],
-    was_used: impl Fn(usize, &LaneState) -> bool,
-) {
+/// Biases each lane that was `used` to the thread that held it last. A single such lane gets an exclusive bias.
+pub(crate) fn bias_used(lanes: &mut [BiasedGuard<'_, LaneState>], used: &[bool]) {
     if !asymmetric::is_available() {
         return;
     }
-    let used: Vec<bool> = lanes.iter().enumerate().map(|(index, lane)| was_used(index, lane)).collect();
     let is_exclusive = used.iter().filter(|used| **used).count() == 1;
     for (lane, used) in lanes.iter_mut().zip(used) {
-        let bias = match (used, is_exclusive) {
+        let bias = match (*used, is_exclusive) {
             (true, true) => Bias::Exclusive(lane.holder),
             (true, false) => Bias::To(lane.holder),
             (false, true) => Bias::Closed,

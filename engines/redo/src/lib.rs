@@ -38,6 +38,7 @@ mod relocate;
 mod ring;
 pub mod scan;
 pub mod slots;
+mod spare_rings;
 mod written_back;
 
 pub use apply::{ContinuedRange, apply_entry};

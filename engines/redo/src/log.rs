@@ -9,7 +9,7 @@ use crate::dirty::DirtyLines;
 use crate::error::{InDoubtCause, LogError};
 use crate::group::{Append, Group, NewRecord};
 use crate::hooks::{AppendedRecord, CheckpointHooks, CommitHooks};
-use crate::lane::{LaneState, Lanes, bias_used};
+use crate::lane::{LaneState, Lanes, RingPosition, SpareRings, bias_used};
 use crate::written_back::WrittenBack;
 use lode_layout::{BLOCK, CheckpointSlot, ChecksumSeed, Geometry, PoolOffset, Record, WORD, align_down};
 use lode_pmem::biased::BiasedGuard;
@@ -59,7 +59,7 @@ pub struct Log<M: Medium> {
     /// Present at durability commit, where all lanes share one ring.
     pub(crate) group: Option<Group>,
     pub(crate) lanes: Lanes,
-    /// Position in each ring below which no record is needed, counted like [`LaneState::head`].
+    /// Position in each ring below which no record is needed, counted like [`crate::lane::RingPosition::head`].
     pub(crate) tails: Vec<AtomicU64>,
     pub(crate) next_sequence: CachePadded<AtomicU64>,
     pub(crate) checkpointed: AtomicU64,
@@ -73,6 +73,8 @@ pub struct Log<M: Medium> {
     pub(crate) checkpoint_hooks: Option<Box<dyn CheckpointHooks<M>>>,
     /// Bytes of each ring that only checkpoints use.
     pub(crate) reserved: u64,
+    /// Present if lanes share the rings.
+    pub(crate) spare_rings: Option<SpareRings>,
 }
 
 /// A word that every transaction changes, on cache lines of its own. Any other word on these lines would be read by
@@ -156,6 +158,7 @@ impl<M: Medium> Log<M> {
             is_read_only: false,
             checkpoint_hooks: None,
             reserved: 0,
+            spare_rings: None,
             medium,
         }
     }
@@ -177,12 +180,15 @@ impl<M: Medium> Log<M> {
         }
     }
 
-    /// Lets `hooks` take part in every checkpoint from now on. A quarter of each ring is left to the records that they append. Such a
-    /// log does not move.
+    /// Lets `hooks` take part in every checkpoint from now on. A quarter of each ring is left to the records that they append. A
+    /// thread that fills a ring goes on in another one. Such a log does not move.
     pub fn hook_checkpoints(&mut self, hooks: Box<dyn CheckpointHooks<M>>) {
         // ORDER: none: the caller alone has the log.
         self.reserved = self.ring_len.load(Ordering::Relaxed) / 4;
         self.checkpoint_hooks = Some(hooks);
+        if self.group.is_none() {
+            self.share_rings();
+        }
     }
 
     /// Returns true if all lanes share one ring, so that a record is durable only with all before it.
@@ -206,6 +212,12 @@ impl<M: Medium> Log<M> {
         let (_, mut lane) = self.lanes.claim(&self.medium);
         let dirty = (self.medium.durability() == Durability::Line).then_some(&mut lane.dirty);
         with(dirty)
+    }
+
+    /// Calls `with` while this thread alone can hold a lane. Returns `None` if other threads can.
+    #[inline]
+    pub(crate) fn with_exclusive_lane<R>(&self, with: impl FnOnce() -> R) -> Option<R> {
+        self.lanes.enter_exclusive().map(|_lane| with())
     }
 
     /// Returns true if the log refuses records because its medium must not be changed.
@@ -447,54 +459,55 @@ impl<M: Medium> Log<M> {
     ) -> Result<Option<u64>, LogError> {
         let memory = scope.memory(self.medium.memory());
         let len_max = hooks.padded_len_max(record) as u64 * WORD;
-        let (ring, mut lane) = loop {
-            let (ring, mut lane) = self.lanes.claim(&self.medium);
-            if self.has_room(ring, &mut lane, len_max, self.reserved) {
+        let (index, mut lane) = loop {
+            let (index, mut lane) = self.lanes.claim(&self.medium);
+            if self.has_room(&mut lane.ring, len_max, self.reserved)
+                || self.take_spare_ring(&mut lane, len_max)
+            {
                 if !hooks.admits(0) {
                     return Ok(None);
                 }
-                break (ring, lane);
+                break (index, lane);
             }
+            let seen = self.checkpointed();
             drop(lane);
-            self.checkpoint()?;
+            self.checkpoint_after(seen)?;
         };
         let unwinding = FailOnUnwind(self);
         let exclusive = lane.is_exclusive();
         let sequence = self.assign_sequence(exclusive);
         hooks.compose(record);
-        let (offset, len) = (lane.offset, record.padded_len() as u64 * WORD);
+        let ring = lane.ring;
+        let (offset, len) = (ring.offset, record.padded_len() as u64 * WORD);
         debug_assert!(
-            len <= len_max && offset + len <= lane.ring_len && len.is_multiple_of(self.medium.log_block())
+            len <= len_max && offset + len <= ring.len && len.is_multiple_of(self.medium.log_block())
         );
-        let place = lane.ring.plus(offset);
+        let place = ring.start.plus(offset);
         if bugs::WRITE_BACK_BEFORE_DRAIN.is_active() {
             apply_all(&self.medium, memory, record.body(), continued, None, exclusive);
         }
+        let seed = if bugs::SEALED_BY_LANE.is_active() { index } else { ring.number };
         // ORDER: the record is durable before the first write-back: there is no undo to take a store back. Stop here:
         // the record is whole and replayed, or torn and skipped, and the caller has not returned.
-        let bytes = record.finish(self.checksum_seeds[ring], sequence, offset, checksum).as_bytes();
+        let bytes = record.finish(self.checksum_seeds[seed], sequence, offset, checksum).as_bytes();
         self.medium.log_write(place, bytes).map_err(LogError::from)?;
-        lane.head += len;
-        lane.offset = offset + len;
-        debug_assert_eq!(
-            lane.head % lane.ring_len,
-            lane.offset % lane.ring_len,
-            "the head is where the offset is"
-        );
-        debug_assert!(self.fits(ring, &lane), "a record lies over none that is needed");
-        let dirty = (self.medium.durability() == Durability::Line).then_some(&mut lane.dirty);
+        lane.ring.advance(len);
+        debug_assert!(self.fits(&lane.ring), "a record lies over none that is needed");
+        let mut dirty = (self.medium.durability() == Durability::Line).then_some(&mut lane.dirty);
         let is_shown = hooks.wants_entries();
         if is_shown && !bugs::WORD_KEPT_TOO_LATE.is_active() {
             show_all(memory, record.body(), continued, sequence, hooks);
         }
-        apply_all(&self.medium, memory, record.body(), continued, dirty, exclusive);
+        let entries = hooks.to_write_back(record.body(), dirty.as_deref_mut());
+        apply_all(&self.medium, memory, entries, continued, dirty, exclusive);
         if is_shown && bugs::WORD_KEPT_TOO_LATE.is_active() {
             show_all(memory, record.body(), continued, sequence, hooks);
         }
         lane.continued += continued.iter().map(|(_, len)| len).sum::<u64>();
-        let is_due = self.half_full(ring, lane.head, lane.ring_len) || lane.continued > self.area_len();
+        let is_due = self.half_full(ring.number, lane.ring.head, ring.len) && !self.has_spare_ring()
+            || lane.continued > self.area_len();
         self.check_write_back(scope, &lane)?;
-        hooks.finished();
+        hooks.finished(exclusive);
         mem::forget(unwinding);
         drop(lane);
         if is_due {
@@ -557,7 +570,7 @@ impl<M: Medium> Log<M> {
         lane.continued += continued.iter().map(|(_, len)| len).sum::<u64>();
         let is_due = lane.continued > self.area_len();
         self.check_write_back(scope, &lane)?;
-        hooks.finished();
+        hooks.finished(false);
         mem::forget(unwinding);
         drop(lane);
         if is_due {
@@ -587,25 +600,25 @@ impl<M: Medium> Log<M> {
         self.ring_len.load(Ordering::Relaxed) * self.tails.len() as u64
     }
 
-    /// Returns true if `ring` has room for a record of `len` bytes at the position of `lane`, with `reserved` bytes left. Then
-    /// moves the lane to the start of the ring if the record does not fit before its end.
+    /// Returns true if `ring` has room for a record of `len` bytes at its position, with `reserved` bytes left. Then moves the
+    /// position to the start of the ring if the record does not fit before its end.
     #[inline]
-    pub(crate) fn has_room(&self, ring: usize, lane: &mut LaneState, len: u64, reserved: u64) -> bool {
-        let rest = lane.ring_len - lane.offset;
-        let (head, offset) = if len > rest { (lane.head + rest, 0) } else { (lane.head, lane.offset) };
+    pub(crate) fn has_room(&self, ring: &mut RingPosition, len: u64, reserved: u64) -> bool {
+        let rest = ring.len - ring.offset;
+        let (head, offset) = if len > rest { (ring.head + rest, 0) } else { (ring.head, ring.offset) };
         // ORDER: acquires the checkpoint that freed the space below the tail.
-        let tail = self.tails[ring].load(Ordering::Acquire);
-        let has_room = head + len + reserved - tail <= lane.ring_len;
+        let tail = self.tails[ring.number].load(Ordering::Acquire);
+        let has_room = head + len + reserved - tail <= ring.len;
         if has_room {
-            (lane.head, lane.offset) = (head, offset);
+            (ring.head, ring.offset) = (head, offset);
         }
         has_room
     }
 
     /// Returns true if the records of `ring` that are not checkpointed fit in it.
-    fn fits(&self, ring: usize, lane: &LaneState) -> bool {
+    fn fits(&self, ring: &RingPosition) -> bool {
         // ORDER: none: tails only grow.
-        lane.head - self.tails[ring].load(Ordering::Relaxed) <= lane.ring_len
+        ring.head - self.tails[ring.number].load(Ordering::Relaxed) <= ring.len
     }
 
     #[inline]
@@ -628,7 +641,7 @@ impl<M: Medium> Log<M> {
         debug_assert_eq!(lanes.len(), self.lanes.len(), "all lanes are held");
         // ORDER: all lanes are held, so no thread gets a number before they are released.
         let result = with(self.next_sequence.0.load(Ordering::Relaxed) - 1);
-        self.bias_lanes(&mut lanes);
+        self.bias_lanes(&mut lanes, &[]);
         result
     }
 
@@ -655,14 +668,21 @@ impl<M: Medium> Log<M> {
         self.between_commits(|last| with(last, &WaitingRecords::none()))
     }
 
-    /// Biases the lanes that were used since the last checkpoint. The caller holds all of them.
-    pub(crate) fn bias_lanes(&self, lanes: &mut [BiasedGuard<'_, LaneState>]) {
-        if self.group.is_none() {
-            // ORDER: none: a tail that a checkpoint is about to change costs a bias at most.
-            let was_used =
-                |ring: usize, lane: &LaneState| lane.head != self.tails[ring].load(Ordering::Relaxed);
-            bias_used(lanes, was_used);
+    /// Biases the lanes that were used since the last checkpoint, and those that were used `before`. The caller holds all of
+    /// them. Returns those that are biased.
+    pub(crate) fn bias_lanes(&self, lanes: &mut [BiasedGuard<'_, LaneState>], before: &[bool]) -> Vec<bool> {
+        if self.group.is_some() {
+            return Vec::new();
         }
+        let was_used = |(index, lane): (usize, &BiasedGuard<'_, LaneState>)| {
+            let ring = &lane.ring;
+            // ORDER: none: a tail that a checkpoint is about to change costs a bias at most.
+            let is_used = !ring.is_none() && ring.head != self.tails[ring.number].load(Ordering::Relaxed);
+            is_used || before.get(index).is_some_and(|before| *before)
+        };
+        let used: Vec<bool> = lanes.iter().enumerate().map(was_used).collect();
+        bias_used(lanes, &used);
+        used
     }
 
     /// Makes the log refuse all further records.
@@ -692,8 +712,10 @@ pub(crate) fn place_rings(
     ring_len: u64,
 ) {
     for (index, lane) in lanes.iter_mut().enumerate() {
-        lane.ring = start.plus((first + index) as u64 * ring_len);
-        (lane.ring_len, lane.head, lane.offset) = (ring_len, lane.head.next_multiple_of(ring_len), 0);
+        let number = first + index;
+        let head = if lane.ring.is_none() { 0 } else { lane.ring.head.next_multiple_of(ring_len) };
+        let start = start.plus(number as u64 * ring_len);
+        lane.ring = RingPosition { number, start, len: ring_len, head, offset: 0 };
     }
 }
 

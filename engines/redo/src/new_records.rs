@@ -3,23 +3,20 @@
 use crate::error::LogError;
 use crate::group::{Append, NewRecord};
 use crate::hooks::NewRecords;
-use crate::lane::LaneState;
 use crate::log::Log;
 use lode_layout::{Record, WORD};
-use lode_pmem::biased::BiasedGuard;
 use lode_pmem::sync::Ordering;
 use lode_pmem::{FaultScope, Medium, Readable, checksum};
 use zerocopy::IntoBytes;
 
 /// Appends the first records after a checkpoint.
 #[derive(Debug)]
-pub(crate) struct CheckpointRecords<'a, 'l, M: Medium> {
+pub(crate) struct CheckpointRecords<'a, M: Medium> {
     pub(crate) log: &'a Log<M>,
-    pub(crate) lanes: &'a mut [BiasedGuard<'l, LaneState>],
     pub(crate) scope: &'a FaultScope,
 }
 
-impl<M: Medium> NewRecords<M> for CheckpointRecords<'_, '_, M> {
+impl<M: Medium> NewRecords<M> for CheckpointRecords<'_, M> {
     fn medium(&self) -> &M {
         &self.log.medium
     }
@@ -47,23 +44,19 @@ impl<M: Medium> NewRecords<M> for CheckpointRecords<'_, '_, M> {
     }
 }
 
-impl<M: Medium> CheckpointRecords<'_, '_, M> {
+impl<M: Medium> CheckpointRecords<'_, M> {
     fn append_to_ring(&mut self, record: &mut Record) -> Result<(), LogError> {
         let len = record.padded_len() as u64 * WORD;
         let log = self.log;
-        let mut lanes = self.lanes.iter_mut().enumerate();
-        let with_room = |(ring, lane): (usize, &'_ mut BiasedGuard<'_, LaneState>)| {
-            log.has_room(ring, lane, len, 0).then_some(ring)
-        };
-        let ring = lanes.find_map(with_room).ok_or(LogError::Poisoned)?;
-        let lane = &mut self.lanes[ring];
-        let sequence = log.assign_sequence(true);
-        let bytes = record.finish(log.checksum_seeds[ring], sequence, lane.offset, checksum).as_bytes();
-        // ORDER: the record is durable before the slot of this checkpoint. Stop here: the slot before it counts, and the records
-        // before this one have all that it holds.
-        log.medium.log_write(lane.ring.plus(lane.offset), bytes).map_err(LogError::from)?;
-        lane.head += len;
-        lane.offset += len;
-        Ok(())
+        log.with_roomiest_ring(len, |ring| {
+            let sequence = log.assign_sequence(true);
+            let seed = log.checksum_seeds[ring.number];
+            let bytes = record.finish(seed, sequence, ring.offset, checksum).as_bytes();
+            // ORDER: the record is durable before the slot of this checkpoint. Stop here: the slot before it counts, and the records
+            // before this one have all that it holds.
+            log.medium.log_write(ring.start.plus(ring.offset), bytes).map_err(LogError::from)?;
+            ring.advance(len);
+            Ok(())
+        })
     }
 }

@@ -107,7 +107,7 @@ impl<M: Medium> Log<M> {
                 place_rings(&mut added, lanes.len(), area.start, ring_len);
                 for (tail, lane) in self.tails.iter().zip(lanes.iter().chain(&added)) {
                     // ORDER: none: published with the lanes.
-                    tail.store(lane.head, Ordering::Relaxed);
+                    tail.store(lane.ring.head, Ordering::Relaxed);
                 }
                 self.lanes.use_lanes(rings as usize);
             }

@@ -16,9 +16,9 @@ const AREA: LogArea = LogArea { start: PoolOffset::new(0x4000), len: 1 << 20 };
 fn measure_all(table: &mut Table, durability: Durability) {
     let medium = Arc::new(cost::medium(SIZE, durability, env!("CARGO_TARGET_TMPDIR")));
     Log::format(&medium, AREA, &UUID, [1; 2]).unwrap();
-    let open = || Cover::recover(Arc::clone(&medium), AREA, UUID, [2; 2], 8).unwrap().0;
-    let (cover, _) = table.measure(&medium, "cover-open", open);
     let base = AREA.start.plus(AREA.len);
+    let open = || Cover::recover(Arc::clone(&medium), AREA, base, UUID, [2; 2], 8).unwrap().0;
+    let (cover, _) = table.measure(&medium, "cover-open", open);
     let at = |index: u64| base.plus(index * 8192);
     for ranges in [1, 4, 16] {
         for state in ["free", "covered"] {
@@ -50,7 +50,8 @@ fn measure_all(table: &mut Table, durability: Durability) {
     bits.push(Entry::Cover(CoverEntry::SetBits { at: at(200), mask: 1 }));
     let (_, counts) = table.measure(&medium, "cover-tx-object-64", || {
         medium.store(object, &[1; 64]);
-        let changes = Changes { objects: &[(object, 64)], words: &[(at(1), 9)], entries: bits.body() };
+        let changes =
+            Changes { objects: &[(object, 64)], words: &[(at(1), 9)], entries: bits.body(), continued: &[] };
         cover.begin().unwrap().commit(changes).unwrap();
     });
     assert_eq!(counts.drains, 1, "the record has the object");

@@ -22,7 +22,7 @@ fn medium(durability: Durability) -> Arc<impl Medium> {
 }
 
 fn open<M: Medium>(medium: &Arc<M>, log_epoch: u64) -> Cover<Arc<M>> {
-    Cover::recover(Arc::clone(medium), AREA, UUID, [log_epoch; 2], TRANSACTIONS).unwrap().0
+    Cover::recover(Arc::clone(medium), AREA, BASE, UUID, [log_epoch; 2], TRANSACTIONS).unwrap().0
 }
 
 fn word<M: Medium>(medium: &Arc<M>, at: PoolOffset) -> u64 {
@@ -132,7 +132,9 @@ fn ranges_outside_of_the_memory_are_refused() {
     let cover = open(&medium, 2);
     for (at, len) in [(BASE.get() - 8, 8), (SIZE - 8, 16), (SIZE, 1), (BASE.get(), u64::MAX), (u64::MAX, 2)] {
         let at = PoolOffset::new(at);
-        let out_of_range = CoverError::OutOfRange { at: at.get(), len, end: SIZE };
+        let (log_start, log_end) = (AREA.start.get(), BASE.get());
+        let out_of_range =
+            CoverError::OutOfRange { at: at.get(), len, start: log_end, end: SIZE, log_start, log_end };
         assert_eq!(cover.persist(at, len), Err(out_of_range));
         let mut transaction = cover.begin().unwrap();
         assert_eq!(transaction.add_range(at, len), Err(out_of_range));
@@ -146,4 +148,87 @@ fn ranges_outside_of_the_memory_are_refused() {
     transaction.add_range(last, 8).unwrap();
     transaction.add_range(last, 0).unwrap();
     transaction.commit(Changes::default()).unwrap();
+}
+
+/// A program keeps transactions where no borrow can be, and drops one without an end.
+#[test]
+fn open_transactions_borrow_nothing() {
+    let medium = medium(Durability::Line);
+    let cover = open(&medium, 2);
+    let mut kept = Vec::new();
+    for index in 0..3 {
+        let mut transaction = cover.begin_open().unwrap();
+        cover.add_range(&mut transaction, BASE.plus(index * 8), 8).unwrap();
+        medium.store8(BASE.plus(index * 8), 7);
+        kept.push(transaction);
+    }
+    cover.commit(kept.remove(0), Changes::default()).unwrap();
+    cover.abort(kept.remove(0)).unwrap();
+    assert_eq!([0, 8, 16].map(|at| word(&medium, BASE.plus(at))), [7, 0, 7]);
+    drop(kept);
+    cover.checkpoint().unwrap();
+    assert_eq!(word(&medium, BASE.plus(16)), 7, "still open");
+    cover.close().unwrap();
+    assert_eq!(word(&medium, BASE.plus(16)), 0);
+}
+
+/// Memory lies before and after a log that is not behind the slots.
+#[test]
+fn log_may_lie_in_the_middle_of_the_memory() {
+    let (start, area) = (PoolOffset::new(0x4000), LogArea { start: PoolOffset::new(0x20000), len: AREA.len });
+    let log_end = area.start.plus(area.len);
+    let places = [start, PoolOffset::new(area.start.get() - 8), log_end, PoolOffset::new(SIZE - 8)];
+    let medium = medium(Durability::Line);
+    Log::format(&medium, area, &UUID, [1; 2]).unwrap();
+    let open = |log_epoch: u64| {
+        Cover::recover(Arc::clone(&medium), area, start, UUID, [log_epoch; 2], TRANSACTIONS).unwrap().0
+    };
+    let cover = open(2);
+    for (at, len) in [
+        (start.get() - 8, 8),
+        (area.start.get() - 8, 16),
+        (area.start.get(), 8),
+        (log_end.get() - 8, 8),
+        (log_end.get() - 8, 16),
+        (start.get(), SIZE - start.get()),
+    ] {
+        let mut transaction = cover.begin().unwrap();
+        let refused = transaction.add_range(PoolOffset::new(at), len).unwrap_err();
+        assert!(matches!(refused, CoverError::OutOfRange { .. }), "{refused}");
+    }
+    let mut transactions = [cover.begin_open().unwrap(), cover.begin_open().unwrap()];
+    for (index, at) in places.into_iter().enumerate() {
+        cover.persist(at, 8).unwrap();
+        cover.add_range(&mut transactions[index % 2], at, 8).unwrap();
+        medium.store8(at, 6);
+    }
+    let [committed, _left_open] = transactions;
+    cover.commit(committed, Changes::default()).unwrap();
+    drop(cover);
+    let cover = open(3);
+    assert_eq!(places.map(|at| word(&medium, at)), [6, 0, 6, 0]);
+    cover.close().unwrap();
+}
+
+/// One thread has more than half of the log before a checkpoint, and recovery finds its records in all rings.
+#[test]
+fn one_thread_fills_many_rings() {
+    let medium = Arc::new(cost::medium(SIZE, Durability::Line, env!("CARGO_TARGET_TMPDIR")));
+    Log::format(&medium, AREA, &UUID, [1; 2]).unwrap();
+    let cover = open(&medium, 2);
+    let transactions = AREA.len / 2 / 64;
+    let before = medium.counts().drains;
+    for value in 1..=transactions {
+        let mut transaction = cover.begin().unwrap();
+        transaction.add_range(BASE, 8).unwrap();
+        medium.store8(BASE, value);
+        transaction.commit(Changes::default()).unwrap();
+    }
+    assert_eq!(medium.counts().drains - before, transactions + 1, "an image, and no checkpoint");
+    drop(cover);
+    let medium_of_next = Arc::clone(&medium);
+    let recover = Cover::recover(medium_of_next, AREA, BASE, UUID, [3; 2], TRANSACTIONS);
+    let (cover, recovery) = recover.unwrap();
+    assert_eq!((recovery.replayed, word(&medium, BASE)), (transactions + 1, transactions));
+    cover.close().unwrap();
 }

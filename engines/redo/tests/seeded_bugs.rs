@@ -62,4 +62,5 @@ found! {
     abort_without_lane: ABORT_WITHOUT_LANE with 3;
     commits_before_images: COMMITS_BEFORE_IMAGES with 1;
     epoch_not_begun: EPOCH_NOT_BEGUN with 1;
+    sealed_by_lane: SEALED_BY_LANE with 2;
 }

@@ -211,8 +211,17 @@ impl Record {
     /// Appends a [`CoverEntry::Image`] of the range from `at` on, whose length is a multiple of 8.
     #[inline]
     pub fn push_image(&mut self, at: PoolOffset, bytes: &[u8]) {
-        debug_assert!(bytes.len().is_multiple_of(WORD as usize), "an image has whole words");
-        self.push_counted(head(IMAGE, 0, at), bytes.len() as u64 / WORD, bytes);
+        self.push_image_with(at, bytes.len() as u64, |room| room.copy_from_slice(bytes));
+    }
+
+    /// Appends a [`CoverEntry::Image`] of `len` bytes from `at` on, a multiple of 8, which `fill` stores.
+    #[inline]
+    pub fn push_image_with(&mut self, at: PoolOffset, len: u64, fill: impl FnOnce(&mut [u8])) {
+        debug_assert!(len.is_multiple_of(WORD), "an image has whole words");
+        let count = len / WORD;
+        let room = self.room(2 + count as usize);
+        (room[0], room[1]) = (head(IMAGE, 0, at), count);
+        fill(room[2..].as_mut_bytes());
     }
 
     /// Appends the entries of another record.

@@ -36,6 +36,8 @@ fn seconds(group: Group) -> [u32; 2] {
         Group::Libpmem => [20, 1],
         Group::Libpools => [20, 2],
         Group::FileLibpools => [60, 6],
+        Group::Libpmemobj => [120, 10],
+        Group::FileLibpmemobj => [60, 6],
         Group::FileBlocks => [20, 6],
         Group::Opening => [10, 1],
         Group::Nbd => [100, 6],

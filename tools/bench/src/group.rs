@@ -72,6 +72,10 @@ pub(crate) enum Group {
     Libpools,
     /// abi-log-append-file and abi-blk-write-4k-file.
     FileLibpools,
+    /// obj-*, through the C ABI.
+    Libpmemobj,
+    /// file-obj-*.
+    FileLibpmemobj,
 }
 
 /// A table of results, which has a file of its own.
@@ -101,7 +105,7 @@ impl Table {
 
 impl Group {
     /// All groups, in the order in which they run.
-    pub(crate) const ALL: [Group; 27] = [
+    pub(crate) const ALL: [Group; 29] = [
         Group::Transactions,
         Group::Floors,
         Group::Covered,
@@ -129,6 +133,8 @@ impl Group {
         Group::Libpmem,
         Group::Libpools,
         Group::FileLibpools,
+        Group::Libpmemobj,
+        Group::FileLibpmemobj,
     ];
 
     /// Returns the table of its rows.
@@ -137,7 +143,11 @@ impl Group {
             Group::Blocks | Group::Appends | Group::FileBlocks | Group::Opening | Group::Nbd => {
                 Table::Volumes
             }
-            Group::Libpmem | Group::Libpools | Group::FileLibpools => Table::Capi,
+            Group::Libpmem
+            | Group::Libpools
+            | Group::FileLibpools
+            | Group::Libpmemobj
+            | Group::FileLibpmemobj => Table::Capi,
             _ => Table::Foundation,
         }
     }
@@ -158,7 +168,8 @@ impl Group {
             | Group::Opening
             | Group::Nbd
             | Group::Libpmem
-            | Group::Libpools => Durability::Line,
+            | Group::Libpools
+            | Group::Libpmemobj => Durability::Line,
             Group::File
             | Group::Put
             | Group::Later
@@ -171,7 +182,8 @@ impl Group {
             | Group::Platform
             | Group::Store
             | Group::FileBlocks
-            | Group::FileLibpools => Durability::Commit,
+            | Group::FileLibpools
+            | Group::FileLibpmemobj => Durability::Commit,
         }
     }
 }

@@ -192,7 +192,9 @@ mod test {
         };
         let volumes = [Group::Blocks, Group::Appends, Group::FileBlocks, Group::Opening, Group::Nbd];
         assert_eq!(groups(&["volumes"]), volumes);
-        assert_eq!(groups(&["capi"]), [Group::Libpmem, Group::Libpools, Group::FileLibpools]);
+        let capi =
+            [Group::Libpmem, Group::Libpools, Group::FileLibpools, Group::Libpmemobj, Group::FileLibpmemobj];
+        assert_eq!(groups(&["capi"]), capi);
         assert_eq!(groups(&["foundation", "volumes", "capi"]), Group::ALL);
     }
 

@@ -224,6 +224,14 @@ pub(crate) const WORKLOADS: &[Workload] = &[
     ratios(Group::Covered, "cover-tx-4-16m", "the same with 4 ranges", &[("libpmemobj", 2.6)]),
     ratios(Group::Covered, "cover-tx-16-16m", "the same with 16 ranges", &[("libpmemobj", 2.6)]),
     ratios(
+        Group::Covered,
+        "cover-tx-1-128m",
+        "the same with 1 range, on 128 MiB of lines",
+        &[("libpmemobj", 2.5)],
+    ),
+    ratios(Group::Covered, "cover-tx-4-128m", "the same with 4 ranges", &[("libpmemobj", 2.0)]),
+    ratios(Group::Covered, "cover-tx-16-128m", "the same with 16 ranges", &[("libpmemobj", 2.0)]),
+    ratios(
         Group::Random,
         "art-insert-random",
         "insert a random 8-byte key with an 8-byte value",
@@ -772,7 +780,41 @@ pub(crate) const WORKLOADS: &[Workload] = &[
         "a random block of 4 KiB that pmemblk_write writes in an ordinary file",
         &[("libpmemblk", 2.0)],
     ),
+    obj("obj-tx-1-64k", "1 word added and stored, in 64 KiB", &[("libpmemobj", 4.4)]),
+    obj("obj-tx-4-64k", "4 words added and stored, in 64 KiB", &[("libpmemobj", 8.0)]),
+    obj("obj-tx-16-64k", "16 words added and stored, in 64 KiB", &[("libpmemobj", 15.0)]),
+    obj("obj-tx-1-16m", "1 word added and stored, in 16 MiB", &[("libpmemobj", 2.8)]),
+    obj("obj-tx-4-16m", "4 words added and stored, in 16 MiB", &[("libpmemobj", 2.6)]),
+    obj("obj-tx-16-16m", "16 words added and stored, in 16 MiB", &[("libpmemobj", 2.6)]),
+    obj("obj-tx-1-128m", "1 word added and stored, in 128 MiB", &[("libpmemobj", 2.5)]),
+    obj("obj-tx-4-128m", "4 words added and stored, in 128 MiB", &[("libpmemobj", 2.0)]),
+    obj("obj-tx-16-128m", "16 words added and stored, in 128 MiB", &[("libpmemobj", 2.0)]),
+    obj("obj-tx-alloc", "64 bytes allocated, filled, linked; the old ones freed", &[("libpmemobj", 4.0)]),
+    obj("obj-alloc-free", "64 bytes allocated, and freed", &[("libpmemobj", 3.0)]),
+    obj("obj-reserve-publish-free", "64 bytes reserved, published, and freed", &[("libpmemobj", 2.0)]),
+    obj("obj-tx-empty", "a transaction without a change", &[("libpmemobj", 4.0)]),
+    obj("obj-mutex", "a PMEMmutex taken and released", &[("libpmemobj", 1.0)]),
+    obj("obj-persist-8", "a word made durable, in 128 MiB", &[("libpmemobj", 0.92)]),
+    obj("obj-memcpy-persist-4k", "4 KiB copied durably", &[("libpmemobj", 1.0)]),
+    obj("obj-btree-insert", "a random key into the example btree_map", &[("libpmemobj", 1.8)]),
+    obj("obj-rbtree-insert", "a random key into the example rbtree_map", &[("libpmemobj", 3.0)]),
+    obj("obj-hashmap-tx-insert", "a random key into the example hashmap_tx", &[("libpmemobj", 4.0)]),
+    obj("obj-art-insert", "a random key into the example libart", &[("libpmemobj", 2.5)]),
+    file_obj("file-obj-tx-1-64k", "1 word added and stored, in a file", &[("libpmemobj", 3.0)]),
+    file_obj("file-obj-tx-4-64k", "4 words added and stored, in a file", &[("libpmemobj", 6.0)]),
+    file_obj("file-obj-tx-alloc", "allocate, fill, link, free, in a file", &[("libpmemobj", 6.0)]),
+    file_obj("file-obj-art-insert", "a random key into libart, in a file", &[("libpmemobj", 8.0)]),
 ];
+
+/// A workload of libpmemobj's calls.
+const fn obj(name: &'static str, what: &'static str, goals: &'static [(&'static str, f64)]) -> Workload {
+    ratios(Group::Libpmemobj, name, what, goals)
+}
+
+/// A workload of libpmemobj's calls on an ordinary file.
+const fn file_obj(name: &'static str, what: &'static str, goals: &'static [(&'static str, f64)]) -> Workload {
+    ratios(Group::FileLibpmemobj, name, what, goals)
+}
 
 /// The workload of that name.
 pub(crate) fn workload(name: &str) -> Option<&'static Workload> {

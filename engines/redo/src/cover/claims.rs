@@ -3,7 +3,7 @@
 use super::Cover;
 use crate::LogError;
 use crate::bugs;
-use lode_layout::{BLOCK, Record};
+use lode_layout::{LINE, Record};
 use lode_pmem::{FaultScope, Medium, Readable};
 use std::ops::Range;
 
@@ -12,13 +12,25 @@ use std::ops::Range;
 pub(super) struct Claims<'c, M: Medium> {
     cover: &'c Cover<M>,
     scope: &'c FaultScope,
+    /// The place of the transaction for which they are claimed.
+    place: Option<usize>,
     units: Vec<u64>,
-    content: Vec<u8>,
 }
 
 impl<'c, M: Medium> Claims<'c, M> {
-    pub(super) fn new(cover: &'c Cover<M>, scope: &'c FaultScope) -> Self {
-        Claims { cover, scope, units: Vec::new(), content: Vec::new() }
+    /// Returns no claims for the transaction at `place`. `units` is empty.
+    pub(super) fn new(
+        cover: &'c Cover<M>,
+        scope: &'c FaultScope,
+        place: Option<usize>,
+        units: Vec<u64>,
+    ) -> Self {
+        Claims { cover, scope, place, units }
+    }
+
+    /// Returns the list of the units, for its memory.
+    pub(super) fn into_buffer(self) -> Vec<u64> {
+        self.units
     }
 
     /// Returns the memory, for the content of the record.
@@ -55,39 +67,52 @@ impl<'c, M: Medium> Claims<'c, M> {
         self.units.extend(units.filter(|unit| self.cover.covered.units.claim(*unit)));
         for run in self.units[first..].chunk_by(|unit, next| unit + 1 == *next) {
             let (at, len) = self.cover.covered.units.place(run[0], run.len() as u64);
-            self.content.resize(len as usize, 0);
-            self.memory().read(at, &mut self.content);
-            record.push_image(at, &self.content);
+            record.push_image_with(at, len, |bytes| self.memory().read(at, bytes));
         }
     }
 
     fn push_stale_images(&mut self, record: &mut Record, units: impl Iterator<Item = u64>) {
         for unit in units {
             let (at, len) = self.cover.covered.units.place(unit, 1);
-            self.content.resize(len as usize, 0);
-            self.memory().read(at, &mut self.content);
+            let mut content = vec![0; len as usize];
+            self.memory().read(at, &mut content);
             self.cover.medium().relax(0);
             if self.cover.covered.units.claim(unit) {
                 self.units.push(unit);
-                record.push_image(at, &self.content);
+                record.push_image(at, &content);
             }
         }
     }
 
-    /// Covers the units. Their images are durable, and the caller has held its lane since it claimed them.
-    pub(super) fn cover(&mut self) {
-        self.cover.covered.units.cover(&self.units);
+    /// Covers the units. Their images are durable, and the caller has held its lane since it claimed them. `exclusive`: no other lane can
+    /// be held meanwhile.
+    pub(super) fn cover(&mut self, exclusive: bool) {
+        if self.units.is_empty() {
+            return;
+        }
+        let covered = &self.cover.covered;
+        covered.units.cover(&self.units, exclusive);
+        // ORDER: noted while the lane is held, so that the next checkpoint finds them.
+        match self.place {
+            Some(place) => {
+                covered.open.snapshots(place, self.cover.medium()).covered.extend_from_slice(&self.units);
+            }
+            None => covered.units.note_covered(&self.units),
+        }
     }
 }
 
 impl<M: Medium> Cover<M> {
     /// Returns an error if units can't be read, before a record needs their content.
     pub(super) fn check_readable(&self, units: Range<u64>) -> Result<(), LogError> {
-        let mut content = [0; BLOCK as usize];
         let read = |memory: &Readable| {
             for unit in units {
                 let (at, len) = self.covered.units.place(unit, 1);
-                memory.read(at, &mut content[..len as usize]);
+                // A line is lost as a whole.
+                for line in 0..len / LINE {
+                    let _ = memory.load8(at.plus(line * LINE));
+                }
+                memory.read(at.plus(len - len % LINE), &mut [0; LINE as usize][..(len % LINE) as usize]);
             }
         };
         Ok(self.medium().memory().reading(read)?)

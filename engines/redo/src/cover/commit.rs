@@ -5,9 +5,9 @@ use super::snapshots::Snapshots;
 use super::transaction::Transaction;
 use super::units::UnitState;
 use super::{Cover, CoverError, HEAD_WORDS};
-use crate::{CommitHooks, LogError, bugs};
+use crate::{CommitHooks, ContinuedRange, DirtyLines, LogError, bugs};
 use lode_layout::{PoolOffset, RECORD_HEADER_WORDS, RECORD_LINE_WORDS, Record, WORD};
-use lode_pmem::sync::SpinMutexGuard;
+use lode_pmem::biased::BiasedGuard;
 use lode_pmem::{FaultScope, Medium};
 
 /// Length in bytes up to which a new object's content goes into the record of its transaction.
@@ -22,6 +22,9 @@ pub struct Changes<'a> {
     pub words: &'a [(PoolOffset, u64)],
     /// Entries that are written back when the record is durable: words and bits of which only the library knows.
     pub entries: &'a [u64],
+    /// The ranges outside of the log to which [`Continue`](lode_layout::Entry::Continue) entries among these lead, with entries of the same
+    /// kind. Their content is durable at home, and nothing else uses the ranges before the next checkpoint.
+    pub continued: &'a [ContinuedRange],
 }
 
 impl<M: Medium> Transaction<'_, M> {
@@ -44,18 +47,21 @@ impl<M: Medium> Transaction<'_, M> {
         }
         let of_word = HEAD_WORDS + self.cover.covered.units.unit_len() / WORD + HEAD_WORDS;
         let fixed = RECORD_HEADER_WORDS + changes.entries.len();
-        let mut words = fixed as u64 + self.words + changes.words.len() as u64 * of_word;
+        let mut words = fixed as u64 + self.open.words + changes.words.len() as u64 * of_word;
         let room = self.cover.log.record_words_max() as u64;
         if words > room {
             return Err(CoverError::TooLarge { needed: words * WORD, room: room * WORD });
         }
         if words == RECORD_HEADER_WORDS as u64 && changes.objects.is_empty() {
-            self.cover.covered.open.leave(self.place, self.cover.medium());
+            self.cover.leave(self.open.place);
             self.has_ended();
             return Ok(());
         }
         let scope = FaultScope::open();
-        let claims = Claims::new(self.cover, &scope);
+        let place = self.open.place;
+        let (mut record, claimed) =
+            self.cover.covered.open.snapshots(place, self.cover.medium()).take_buffers();
+        let claims = Claims::new(self.cover, &scope, Some(place), claimed);
         let mut logged = Vec::new();
         for (at, len) in changes.objects {
             let units = self.cover.covered.units.of(*at, *len);
@@ -70,13 +76,14 @@ impl<M: Medium> Transaction<'_, M> {
                 self.cover.persist(*at, *len)?;
             }
         }
-        let (cover, place) = (self.cover, self.place);
+        let cover = self.cover;
+        let continued = changes.continued;
         let changes = Changes { objects: &logged, ..changes };
-        let mut hooks = Composer { cover, place, claims, changes, words };
-        let mut record = cover.covered.open.snapshots(place, cover.medium()).take_record();
-        let committed = cover.log.commit_in(&scope, &mut record, &[], &mut hooks);
+        let mut hooks = Composer { cover, place, claims, changes, words, at_home_end: 0 };
+        let committed = cover.log.commit_in(&scope, &mut record, continued, &mut hooks);
+        let claimed = hooks.claims.into_buffer();
         let faultless = scope.close();
-        cover.covered.open.snapshots(place, cover.medium()).spare(record);
+        cover.covered.open.snapshots(place, cover.medium()).spare(record, claimed);
         // After an error the record may be durable, so nothing is put back. The next open decides.
         self.has_ended();
         if committed?.is_none() {
@@ -84,7 +91,7 @@ impl<M: Medium> Transaction<'_, M> {
         }
         if bugs::OPEN_AFTER_COMMIT.is_active() {
             cover.medium().relax(0);
-            cover.covered.open.leave(place, cover.medium());
+            cover.leave(place);
         }
         Ok(faultless?)
     }
@@ -98,11 +105,13 @@ struct Composer<'c, M: Medium> {
     changes: Changes<'c>,
     /// The most words of the record.
     words: u64,
+    /// Number of words of the entries that are at home, the first ones.
+    at_home_end: usize,
 }
 
 impl<M: Medium> Composer<'_, M> {
     /// Says that the transaction can't be aborted any more, and returns its snapshots.
-    fn begin_commit(&self) -> SpinMutexGuard<'_, Snapshots> {
+    fn begin_commit(&self) -> BiasedGuard<'_, Snapshots> {
         let mut snapshots = self.cover.covered.open.snapshots(self.place, self.cover.medium());
         snapshots.begin_commit(self.changes.words);
         snapshots
@@ -155,16 +164,26 @@ impl<M: Medium> CommitHooks for Composer<'_, M> {
         for (at, len) in self.changes.objects {
             record.push_at_home_with(*at, *len, |bytes| self.claims.memory().read(*at, bytes));
         }
+        self.at_home_end = record.body().len();
         self.changes.words.iter().for_each(|(at, word)| record.push_word(*at, *word));
         record.push_entries(self.changes.entries);
         self.claims.check_content(record);
     }
 
-    fn finished(&mut self) {
-        self.claims.cover();
+    fn to_write_back<'e>(&mut self, entries: &'e [u64], dirty: Option<&mut DirtyLines>) -> &'e [u64] {
+        if let Some(dirty) = dirty {
+            let snapshots = self.cover.covered.open.snapshots(self.place, self.cover.medium());
+            let objects = self.changes.objects.iter().copied();
+            snapshots.ranges().chain(objects).for_each(|(at, len)| dirty.add(at, len));
+        }
+        entries.get(self.at_home_end..).unwrap_or_default()
+    }
+
+    fn finished(&mut self, exclusive: bool) {
+        self.claims.cover(exclusive);
         if !bugs::OPEN_AFTER_COMMIT.is_active() {
             // ORDER: forgotten while the lane is held: the next checkpoint covers the record, and must not log the old bytes anew.
-            self.cover.covered.open.leave(self.place, self.cover.medium());
+            self.cover.leave(self.place);
         }
     }
 }

@@ -5,6 +5,7 @@ use crate::{CheckpointHooks, LogError, NewRecords, bugs};
 use lode_layout::{PoolOffset, RECORD_HEADER_WORDS, Record, WORD};
 use lode_pmem::{Medium, Readable};
 use std::collections::BTreeSet;
+use std::mem;
 use std::sync::Arc;
 
 /// Share of the log's longest record that a record of a checkpoint takes: short ones leave little of a ring unused.
@@ -59,10 +60,20 @@ impl EpochHooks {
 
 impl<M: Medium> CheckpointHooks<M> for EpochHooks {
     fn begun(&self, records: &mut dyn NewRecords<M>) -> Result<(), LogError> {
+        let mut ranges = 0;
+        self.covered.open.end_epoch(records.medium(), |snapshots| {
+            self.covered.units.note_covered(&mem::take(&mut snapshots.covered));
+            ranges += snapshots.added;
+        });
         // ORDER: the epoch begins before open transactions are looked for: one that is not seen asks for the states of its units
         // after it has registered its range, so it sees the new epoch.
-        self.covered.units.begin_epoch();
+        self.covered.units.begin_epoch(ranges);
         let open = self.open_units(records.medium());
+        // ORDER: claimed before the first image is in the log. If a later image can't be logged they stay so: no persist takes a unit for
+        // free of which recovery has an image, and no transaction one for covered of which it has none.
+        open.iter().for_each(|unit| {
+            self.covered.units.claim(*unit);
+        });
         let of_unit = self.covered.units.unit_len() / WORD + HEAD_WORDS;
         let words_max = records.words_max() as u64 / RECORD_SHARE;
         let in_record = (words_max.saturating_sub(RECORD_HEADER_WORDS as u64) / of_unit).max(1);
@@ -76,7 +87,8 @@ impl<M: Medium> CheckpointHooks<M> for EpochHooks {
         }
         // ORDER: covered before any lane is released. The images are durable before the slot of this checkpoint; until then the old
         // epoch's images count.
-        self.covered.units.cover(&open);
+        self.covered.units.cover(&open, true);
+        self.covered.units.note_covered(&open);
         Ok(())
     }
 

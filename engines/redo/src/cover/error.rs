@@ -34,15 +34,22 @@ pub enum CoverError {
     },
     /// A range does not lie in the memory that programs may store to.
     #[error(
-        "{len} bytes at {at:#x} are not in the part of the pool that programs store to, which ends at {end:#x}"
+        "{len} bytes at {at:#x} are not in the part of the pool that programs store to, from {start:#x} to {end:#x}, without \
+         the log from {log_start:#x} to {log_end:#x}; give a range of it"
     )]
     OutOfRange {
         /// Offset of the first byte.
         at: u64,
         /// Length in bytes.
         len: u64,
+        /// Offset of the first byte that programs may store to.
+        start: u64,
         /// Offset of the end of the pool.
         end: u64,
+        /// Offset of the first byte of the log.
+        log_start: u64,
+        /// Offset of the end of the log.
+        log_end: u64,
     },
     /// An error of the log.
     #[error(transparent)]

@@ -1,7 +1,7 @@
 //! The record of images by which a range becomes covered.
 
 use super::claims::Claims;
-use crate::CommitHooks;
+use crate::{CommitHooks, DirtyLines};
 use lode_layout::{RECORD_HEADER_WORDS, RECORD_LINE_WORDS, Record};
 use lode_pmem::Medium;
 use std::ops::Range;
@@ -29,7 +29,12 @@ impl<M: Medium> CommitHooks for ImageHooks<'_, M> {
         self.claims.check_content(record);
     }
 
-    fn finished(&mut self) {
-        self.claims.cover();
+    fn to_write_back<'e>(&mut self, _entries: &'e [u64], _dirty: Option<&mut DirtyLines>) -> &'e [u64] {
+        // Images are no changes.
+        &[]
+    }
+
+    fn finished(&mut self, exclusive: bool) {
+        self.claims.cover(exclusive);
     }
 }

@@ -23,6 +23,7 @@ mod commit;
 mod epoch;
 mod error;
 mod image_hooks;
+mod open_transaction;
 mod open_transactions;
 mod persist;
 mod snapshots;
@@ -31,29 +32,39 @@ mod units;
 
 pub use commit::Changes;
 pub use error::CoverError;
+pub use open_transaction::OpenTransaction;
 pub use transaction::Transaction;
 
 use crate::{Log, LogArea, LogError, Recovery, bugs};
 use epoch::EpochHooks;
-use lode_layout::{BLOCK, PoolOffset, WORD};
+use lode_layout::{BLOCK, Geometry, PoolOffset, WORD};
 use lode_pmem::sync::{AtomicU64, Ordering};
 use lode_pmem::{Durability, Medium};
 use open_transactions::OpenTransactions;
+use snapshots::Snapshots;
+use std::ops::Range;
 use std::sync::Arc;
 use units::Units;
 
 /// Length of a unit in bytes, except at durability commit.
 const UNIT: u64 = 256;
+/// Units whose share of the log a place keeps from one transaction to the next, if the log is long enough.
+const IDLE_UNITS: u64 = 16;
 /// Words of the head of an entry with content.
 const HEAD_WORDS: u64 = 2;
 
-/// Memory that programs store to in place, after its log in a pool.
+/// Memory that programs store to in place, and its log: a part of a pool, all but the log.
 #[derive(Debug)]
 pub struct Cover<M: Medium> {
     log: Log<M>,
     covered: Arc<Covered>,
-    /// Offset of the first byte that programs store to.
+    /// Offset of the first byte that programs may store to.
     start: PoolOffset,
+    area: LogArea,
+    /// Bytes of the log that images of the units of all open transactions may take.
+    room: u64,
+    /// Bytes of it that a place keeps from one transaction to the next.
+    idle_allowance: u64,
 }
 
 /// The state that threads share beside the log.
@@ -61,13 +72,13 @@ pub struct Cover<M: Medium> {
 struct Covered {
     units: Units,
     open: OpenTransactions,
-    /// Bytes of the log that images of the units of all open transactions take.
+    /// Bytes of the log's share for open transactions that their places have.
     held: AtomicU64,
 }
 
 impl<M: Medium> Cover<M> {
-    /// Opens the memory after the log in `area` of the pool `uuid`, as [`Log::recover`] opens the log. At most `transactions` may be
-    /// open at a time.
+    /// Opens the memory of the pool `uuid` from `start` on, all but the log in `area`, as [`Log::recover`] opens the log. `start` is a
+    /// multiple of 4096, and lies after the checkpoint slots. At most `transactions` may be open at a time.
     ///
     /// # Errors
     /// [`CoverError::LogTooShort`]; [`CoverError::Log`] as [`Log::recover`].
@@ -80,10 +91,15 @@ impl<M: Medium> Cover<M> {
     pub fn recover(
         medium: M,
         area: LogArea,
+        start: PoolOffset,
         uuid: [u8; 16],
         log_epoch: [u64; 2],
         transactions: usize,
     ) -> Result<(Cover<M>, Recovery), CoverError> {
+        debug_assert!(
+            start >= Geometry::LOG && start.get().is_multiple_of(BLOCK),
+            "recovery believes no record of headers and slots, and images have whole pages"
+        );
         let (mut log, recovery) = Log::recover(medium, area, uuid, log_epoch)?;
         let unit = if log.medium().durability() == Durability::Commit { BLOCK } else { UNIT };
         if (log.record_words_max() as u64) < words_of_unit(unit) {
@@ -95,11 +111,14 @@ impl<M: Medium> Cover<M> {
         }
         let covered = Arc::new(Covered {
             units: Units::new(log.medium().memory().len(), unit),
-            open: OpenTransactions::new(transactions),
+            open: OpenTransactions::new(transactions, unit),
             held: AtomicU64::new(0),
         });
         log.hook_checkpoints(Box::new(EpochHooks::new(Arc::clone(&covered))));
-        Ok((Cover { log, covered, start: area.start.plus(area.len) }, recovery))
+        let room = log.reserved_len() / 2;
+        let of_idle = IDLE_UNITS * (unit + HEAD_WORDS * WORD);
+        let idle_allowance = of_idle.min(room / 2 / transactions.max(1) as u64);
+        Ok((Cover { log, covered, start, area, room, idle_allowance }, recovery))
     }
 
     /// Returns the medium.
@@ -115,10 +134,95 @@ impl<M: Medium> Cover<M> {
     /// # Cost
     /// No access to the medium.
     pub fn begin(&self) -> Result<Transaction<'_, M>, CoverError> {
-        let place = self.covered.open.take();
-        place
-            .map(|place| Transaction::new(self, place))
-            .ok_or(CoverError::TooManyOpen { open: self.covered.open.count() })
+        Ok(Transaction::new(self, self.begin_open()?))
+    }
+
+    /// Begins a transaction without a guard, as [`begin`](Cover::begin) does. Its end is a call of [`commit`](Cover::commit) or
+    /// [`abort`](Cover::abort).
+    ///
+    /// # Errors
+    /// As [`begin`](Cover::begin).
+    pub fn begin_open(&self) -> Result<OpenTransaction, CoverError> {
+        let place = self.covered.open.take(self.medium());
+        place.map(OpenTransaction::new).ok_or(CoverError::TooManyOpen { open: self.covered.open.count() })
+    }
+
+    /// Adds a range to a transaction, as [`Transaction::add_range`] does.
+    ///
+    /// # Errors
+    /// As [`Transaction::add_range`].
+    pub fn add_range(
+        &self,
+        transaction: &mut OpenTransaction,
+        at: PoolOffset,
+        len: u64,
+    ) -> Result<(), CoverError> {
+        transaction.add_range(self, at, len)
+    }
+
+    /// Commits a transaction, as [`Transaction::commit`] does.
+    ///
+    /// # Errors
+    /// As [`Transaction::commit`].
+    pub fn commit(&self, transaction: OpenTransaction, changes: Changes<'_>) -> Result<(), CoverError> {
+        Transaction::new(self, transaction).commit(changes)
+    }
+
+    /// Commits as [`commit`](Cover::commit) does; if that aborts, the bytes of the ranges `kept` stay as they are, as in
+    /// [`abort_keeping`](Cover::abort_keeping).
+    ///
+    /// # Errors
+    /// As [`Transaction::commit`].
+    pub fn commit_keeping(
+        &self,
+        transaction: OpenTransaction,
+        changes: Changes<'_>,
+        kept: &[Range<u64>],
+    ) -> Result<(), CoverError> {
+        Transaction::new(self, transaction).keeping(kept).commit(changes)
+    }
+
+    /// Aborts a transaction, as [`Transaction::abort`] does.
+    ///
+    /// # Errors
+    /// As [`Transaction::abort`].
+    pub fn abort(&self, transaction: OpenTransaction) -> Result<(), LogError> {
+        Transaction::new(self, transaction).abort()
+    }
+
+    /// Aborts a transaction as [`abort`](Cover::abort) does, but leaves the bytes of the ranges `kept` as they are, which are in the order
+    /// of their offsets and do not overlap. After a crash they have their old bytes.
+    ///
+    /// # Errors
+    /// As [`Transaction::abort`].
+    pub fn abort_keeping(&self, transaction: OpenTransaction, kept: &[Range<u64>]) -> Result<(), LogError> {
+        Transaction::new(self, transaction).keeping(kept).abort()
+    }
+
+    /// Returns the parts of a range that a transaction has not added.
+    pub fn parts_not_added(
+        &self,
+        transaction: &OpenTransaction,
+        at: PoolOffset,
+        len: u64,
+    ) -> Vec<Range<u64>> {
+        let mut snapshots = self.covered.open.snapshots(transaction.place, self.medium());
+        snapshots.parts_not_kept(at.get()..at.get() + len)
+    }
+
+    /// Returns the most bytes of a record, of which a transaction has one.
+    pub fn record_len_max(&self) -> u64 {
+        self.log.record_words_max() as u64 * WORD
+    }
+
+    /// Returns true if the log accepts no more records: an error of a commit then says nothing about its record.
+    pub fn has_failed(&self) -> bool {
+        self.log.check_not_failed().is_err()
+    }
+
+    /// Lets the log accept no more records, after an error that only the next open can mend.
+    pub fn fail(&self) {
+        self.log.fail();
     }
 
     /// Makes all changes so far durable at home, and frees the log's space. Open transactions stay open.
@@ -132,13 +236,13 @@ impl<M: Medium> Cover<M> {
         self.log.checkpoint()
     }
 
-    /// Closes the log. Transactions that were forgotten without an end are aborted.
+    /// Closes the log. Transactions that have not ended are aborted.
     ///
     /// # Errors
     /// Those of [`Log::close`].
     pub fn close(self) -> Result<(), LogError> {
         for place in self.covered.open.taken() {
-            transaction::put_back(&self, place)?;
+            transaction::put_back(&self, place, &[])?;
         }
         self.log.close()
     }
@@ -146,8 +250,50 @@ impl<M: Medium> Cover<M> {
     /// Returns an error if a range is not in the memory that programs store to.
     fn check_range(&self, at: PoolOffset, len: u64) -> Result<(), CoverError> {
         let end = self.medium().memory().len();
-        let is_inside = at >= self.start && at.get().checked_add(len).is_some_and(|last| last <= end);
-        if is_inside { Ok(()) } else { Err(CoverError::OutOfRange { at: at.get(), len, end }) }
+        let log = self.area.start.get()..self.area.start.get() + self.area.len;
+        let is_admitted = |last: u64| last <= end && (last <= log.start || at.get() >= log.end);
+        if at >= self.start && at.get().checked_add(len).is_some_and(is_admitted) {
+            return Ok(());
+        }
+        let (start, log_start, log_end) = (self.start.get(), log.start, log.end);
+        Err(CoverError::OutOfRange { at: at.get(), len, start, end, log_start, log_end })
+    }
+
+    /// Ends the transaction at a place. All that its end stores is stored.
+    fn leave(&self, place: usize) {
+        let end = |snapshots: &mut Snapshots| self.reduce(&mut snapshots.allowance);
+        self.covered.open.leave(place, self.medium(), end);
+    }
+
+    /// Extends the allowance of a place to `needed` bytes of the log, or more, so that the next ranges need no further share.
+    #[cold]
+    fn extend(&self, allowance: &mut u64, needed: u64) -> Result<(), CoverError> {
+        let least = needed - *allowance;
+        for more in [least.max(self.idle_allowance), least] {
+            // ORDER: none: a bound, counted apart from what it bounds.
+            let mut held = self.covered.held.load(Ordering::Relaxed);
+            while let Some(sum) = held.checked_add(more).filter(|sum| *sum <= self.room) {
+                match self.covered.held.compare_exchange(held, sum, Ordering::Relaxed, Ordering::Relaxed) {
+                    Ok(_) => {
+                        *allowance += more;
+                        return Ok(());
+                    }
+                    Err(found) => held = found,
+                }
+            }
+        }
+        // ORDER: as above.
+        let held = self.covered.held.load(Ordering::Relaxed);
+        Err(CoverError::TooLarge { needed: least, room: self.room.saturating_sub(held) })
+    }
+
+    /// Gives back what an idle place does not keep of its allowance.
+    fn reduce(&self, allowance: &mut u64) {
+        if let Some(more) = allowance.checked_sub(self.idle_allowance).filter(|more| *more > 0) {
+            *allowance -= more;
+            // ORDER: as in `extend`.
+            self.covered.held.fetch_sub(more, Ordering::Relaxed);
+        }
     }
 
     /// Returns the number of units that a record may hold together with as many bytes of other entries.
@@ -167,25 +313,4 @@ impl<M: Medium> Cover<M> {
 /// Returns the words of a record for the image of a unit, and as many bytes of other entries.
 fn words_of_unit(unit: u64) -> u64 {
     2 * (unit / WORD + 2 * HEAD_WORDS)
-}
-
-impl Covered {
-    /// Takes `needed` bytes of the log's share for open transactions, which is `room` bytes.
-    fn hold(&self, needed: u64, room: u64) -> Result<(), CoverError> {
-        // ORDER: none: a bound, counted apart from what it bounds.
-        let mut held = self.held.load(Ordering::Relaxed);
-        while let Some(sum) = held.checked_add(needed).filter(|sum| *sum <= room) {
-            match self.held.compare_exchange(held, sum, Ordering::Relaxed, Ordering::Relaxed) {
-                Ok(_) => return Ok(()),
-                Err(found) => held = found,
-            }
-        }
-        Err(CoverError::TooLarge { needed, room: room.saturating_sub(held) })
-    }
-
-    /// Gives bytes of the share back.
-    fn release(&self, bytes: u64) {
-        // ORDER: as in `hold`.
-        self.held.fetch_sub(bytes, Ordering::Relaxed);
-    }
 }

@@ -2,16 +2,27 @@
 
 use super::snapshots::Snapshots;
 use crate::bugs;
-use lode_pmem::sync::{AtomicBool, AtomicU64, AtomicUsize, Ordering, SpinMutex, SpinMutexGuard};
-use lode_pmem::{Medium, hold};
+use lode_pmem::Medium;
+use lode_pmem::biased::{Bias, Biased, BiasedGuard, Owner};
+use lode_pmem::sync::{AtomicBool, AtomicU64, AtomicUsize, Ordering, asymmetric, thread_local};
+use std::cell::Cell;
 use std::ops::Range;
 
 /// The place of a transaction. It belongs to no thread: one that ends with an open transaction leaves it open.
 #[derive(Debug)]
 #[repr(align(128))]
 struct Place {
+    /// Changed while the snapshots are held.
     is_taken: AtomicBool,
-    snapshots: SpinMutex<Snapshots>,
+    /// Number of transactions at this place that have ended. Changed while the snapshots are held.
+    ended: AtomicU64,
+    /// A transaction takes this for each range, so it is biased to the thread that took the place, until another thread looks.
+    snapshots: Biased<Snapshots>,
+}
+
+thread_local! {
+    /// The place of this thread's last transaction, of any memory.
+    static HINT: Cell<usize> = const { Cell::new(0) };
 }
 
 /// The places of all open transactions.
@@ -20,31 +31,53 @@ pub(super) struct OpenTransactions {
     places: Box<[Place]>,
     /// Number of places that were ever taken, the first ones.
     used: AtomicUsize,
-    /// Number of transactions that have ended.
-    ended: AtomicU64,
 }
 
 impl OpenTransactions {
-    /// Returns places for so many transactions.
-    pub(super) fn new(count: usize) -> OpenTransactions {
-        let place =
-            || Place { is_taken: AtomicBool::new(false), snapshots: SpinMutex::new(Snapshots::default()) };
-        OpenTransactions {
-            places: (0..count).map(|_| place()).collect(),
-            used: AtomicUsize::new(0),
+    /// Returns places for so many transactions, in units of so many bytes.
+    pub(super) fn new(count: usize, unit_len: u64) -> OpenTransactions {
+        let place = || Place {
+            is_taken: AtomicBool::new(false),
             ended: AtomicU64::new(0),
-        }
+            snapshots: Biased::new(Snapshots::new(unit_len)),
+        };
+        OpenTransactions { places: (0..count).map(|_| place()).collect(), used: AtomicUsize::new(0) }
     }
 
-    /// Takes a free place. Returns `None` if there is none.
-    pub(super) fn take(&self) -> Option<usize> {
-        let place = self.places.iter().position(|place| {
-            // ORDER: acquires the place from the transaction that left it.
-            !place.is_taken.load(Ordering::Relaxed) && !place.is_taken.swap(true, Ordering::Acquire)
-        })?;
-        // ORDER: one order with the threads that look for snapshots: they see all that were kept before their question.
-        self.used.fetch_max(place + 1, Ordering::SeqCst);
+    /// Takes a free place, preferably that of this thread's last transaction. Returns `None` if there is none.
+    #[inline]
+    pub(super) fn take<M: Medium>(&self, medium: &M) -> Option<usize> {
+        let hint = HINT.with(Cell::get);
+        if let Some(place) = self.places.get(hint)
+            && let Some(mut snapshots) = place.snapshots.enter().or_else(|| place.snapshots.try_lock())
+            && place.take(&mut snapshots)
+        {
+            self.note_used(hint);
+            return Some(hint);
+        }
+        self.take_any(medium)
+    }
+
+    #[cold]
+    fn take_any<M: Medium>(&self, medium: &M) -> Option<usize> {
+        let free = |place: &Place| place.snapshots.try_lock().is_some_and(|mut held| place.take(&mut held));
+        let any = |place: &Place| place.take(&mut hold(&place.snapshots, medium));
+        let take_with = |take: &dyn Fn(&Place) -> bool| {
+            self.places.iter().position(|place| !place.is_taken() && take(place))
+        };
+        let place = take_with(&free).or_else(|| take_with(&any))?;
+        HINT.with(|hint| hint.set(place));
+        self.note_used(place);
         Some(place)
+    }
+
+    #[inline]
+    fn note_used(&self, place: usize) {
+        // ORDER: as below, and by the thread that has raised it.
+        if self.used.load(Ordering::SeqCst) <= place {
+            // ORDER: one order with the threads that look for snapshots: they see all that were kept before their question.
+            self.used.fetch_max(place + 1, Ordering::SeqCst);
+        }
     }
 
     /// Returns the number of places.
@@ -52,39 +85,53 @@ impl OpenTransactions {
         self.places.len()
     }
 
+    fn used(&self) -> &[Place] {
+        // ORDER: as in `note_used`.
+        &self.places[..self.used.load(Ordering::SeqCst)]
+    }
+
     /// Returns the places of the open transactions.
     pub(super) fn taken(&self) -> Vec<usize> {
-        // ORDER: acquires the transactions at the places.
-        let is_taken = |place: &usize| self.places[*place].is_taken.load(Ordering::Acquire);
-        (0..self.places.len()).filter(is_taken).collect()
+        (0..self.places.len()).filter(|place| self.places[*place].is_taken()).collect()
     }
 
     /// Returns the number of transactions that have ended.
     pub(super) fn ended(&self) -> u64 {
-        // ORDER: one order with `leave`.
-        self.ended.load(Ordering::SeqCst)
+        // ORDER: acquires what these transactions have stored, the bytes that they put back included.
+        self.used().iter().map(|place| place.ended.load(Ordering::Acquire)).sum()
     }
 
-    /// Gives a place back. The transaction has stored all that its end stores.
-    pub(super) fn leave<M: Medium>(&self, place: usize, medium: &M) {
-        // ORDER: counted before the ranges are forgotten: a persist that has read stores of the transaction and does not find
-        // its ranges sees that one has ended.
-        self.ended.fetch_add(1, Ordering::SeqCst);
-        self.snapshots(place, medium).clear();
-        // ORDER: releases the empty place.
-        self.places[place].is_taken.store(false, Ordering::Release);
+    /// Gives a place back. The transaction has stored all that its end stores. `end` is called before with its snapshots.
+    pub(super) fn leave<M: Medium>(&self, place: usize, medium: &M, end: impl FnOnce(&mut Snapshots)) {
+        let mut snapshots = self.snapshots(place, medium);
+        let place = &self.places[place];
+        // ORDER: counted before the ranges are forgotten, which the lock releases: a persist that has read stores of the transaction
+        // and does not find its ranges sees that one has ended. The lock admits one thread, so nothing else changes the number.
+        let ended = place.ended.load(Ordering::Relaxed);
+        place.ended.store(ended + 1, Ordering::Release);
+        end(&mut snapshots);
+        snapshots.clear();
+        // ORDER: for those that look for a free place; the lock releases the empty one.
+        place.is_taken.store(false, Ordering::Release);
     }
 
     /// Returns the snapshots of the transaction at a place. The caller makes no call of the medium that stores while it has them.
-    pub(super) fn snapshots<M: Medium>(&self, place: usize, medium: &M) -> SpinMutexGuard<'_, Snapshots> {
+    #[inline]
+    pub(super) fn snapshots<M: Medium>(&self, place: usize, medium: &M) -> BiasedGuard<'_, Snapshots> {
         hold(&self.places[place].snapshots, medium)
     }
 
     /// Calls `with` for the snapshots of each open transaction.
     pub(super) fn each<M: Medium>(&self, medium: &M, mut with: impl FnMut(&Snapshots)) {
-        // ORDER: as in `take`.
-        for place in 0..self.used.load(Ordering::SeqCst) {
-            with(&self.snapshots(place, medium));
+        self.used().iter().for_each(|place| with(&hold(&place.snapshots, medium)));
+    }
+
+    /// Calls `with` for all snapshots at the end of an epoch. Each place may be biased again.
+    pub(super) fn end_epoch<M: Medium>(&self, medium: &M, mut with: impl FnMut(&mut Snapshots)) {
+        for place in self.used() {
+            let mut snapshots = hold(&place.snapshots, medium);
+            with(&mut snapshots);
+            (snapshots.added, snapshots.is_shared) = (0, false);
         }
     }
 
@@ -113,4 +160,49 @@ impl OpenTransactions {
         });
         is_settled
     }
+}
+
+impl Place {
+    fn is_taken(&self) -> bool {
+        // ORDER: acquires the transaction at the place, for its abort at the end.
+        self.is_taken.load(Ordering::Acquire)
+    }
+
+    /// Takes the place, whose snapshots the caller holds, if it is free.
+    #[inline]
+    fn take(&self, snapshots: &mut BiasedGuard<'_, Snapshots>) -> bool {
+        let is_free = !self.is_taken();
+        if is_free {
+            // ORDER: released with the lock.
+            self.is_taken.store(true, Ordering::Relaxed);
+            if !snapshots.is_shared && asymmetric::is_available() {
+                snapshots.bias(Bias::To(Owner::current()));
+            }
+        }
+        is_free
+    }
+}
+
+/// Holds the snapshots of a place, whatever their bias.
+#[inline]
+fn hold<'a, M: Medium>(lock: &'a Biased<Snapshots>, medium: &M) -> BiasedGuard<'a, Snapshots> {
+    match lock.enter() {
+        Some(guard) => guard,
+        None => hold_unbiased(lock, medium),
+    }
+}
+
+fn hold_unbiased<'a, M: Medium>(lock: &'a Biased<Snapshots>, medium: &M) -> BiasedGuard<'a, Snapshots> {
+    for round in 0.. {
+        let any = |bias| matches!(bias, Bias::To(_));
+        if let Some(snapshots) = lock.try_lock() {
+            return snapshots;
+        }
+        if let Some(mut snapshots) = lock.revoke(any, |round| medium.relax(round)) {
+            snapshots.is_shared = true;
+            return snapshots;
+        }
+        medium.relax(round);
+    }
+    unreachable!("the loop ends with the lock")
 }

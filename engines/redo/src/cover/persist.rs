@@ -6,11 +6,27 @@ use super::{Cover, CoverError, HEAD_WORDS};
 use crate::{CommitHooks, LogError, bugs};
 use lode_layout::{PoolOffset, RECORD_HEADER_WORDS, RECORD_LINE_WORDS, Record, WORD};
 use lode_pmem::sync::{Ordering, fence};
-use lode_pmem::{Durability, FaultScope, Medium};
+use lode_pmem::{Durability, Fault, FaultScope, Medium};
 use std::ops::Range;
 
 /// Length in bytes up to which a persist goes into the log at durability commit: threads then share a sync.
 const SHARED_SYNC_MAX: u64 = 64 << 10;
+/// Length in bytes up to which a persist of covered units goes into the log alone: a flush at home would be for nothing.
+const LOGGED_ALONE_MAX: u64 = 1 << 10;
+
+/// Bytes that are read at a time: while they are, few transactions end, after each of which they are read again.
+const STEP: u64 = 4096;
+
+/// The units of a range whose bytes a persist logs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Logged {
+    /// Those that are not free: the bytes are durable at home.
+    NotFree,
+    /// All, if the log covers all of them in this epoch; else none.
+    Covered,
+    /// All.
+    All,
+}
 
 impl<M: Medium> Cover<M> {
     /// Makes the bytes of a range durable, as they are now. Bytes of open transactions keep their old state: a persist does not
@@ -23,59 +39,103 @@ impl<M: Medium> Cover<M> {
     /// Durable on return.
     ///
     /// # Cost
-    /// One drain. Another one if the log covers a unit of the range. At durability commit one synced write, shared with others, up
+    /// One drain. Another one if the log covers a unit of the range, unless it covers all of a short one. At durability commit one synced write, shared with others, up
     /// to 64 KiB.
     pub fn persist(&self, at: PoolOffset, len: u64) -> Result<(), CoverError> {
+        self.persist_after(at, len, || FaultScope::run(|| self.medium().flush(at, len)))
+    }
+
+    /// Makes the bytes of a range durable as [`persist`](Cover::persist) does, if the caller has flushed them or stored them past the
+    /// cache.
+    ///
+    /// # Errors
+    /// As [`persist`](Cover::persist).
+    ///
+    /// # Durability
+    /// Durable on return.
+    ///
+    /// # Cost
+    /// As [`persist`](Cover::persist), without the flush.
+    pub fn persist_flushed(&self, at: PoolOffset, len: u64) -> Result<(), CoverError> {
+        self.persist_after(at, len, || Ok(()))
+    }
+
+    /// Makes the bytes of a range durable, which are on their way to the medium after `flush`.
+    #[inline]
+    fn persist_after(
+        &self,
+        at: PoolOffset,
+        len: u64,
+        flush: impl FnOnce() -> Result<(), Fault>,
+    ) -> Result<(), CoverError> {
         self.check_range(at, len)?;
         let logs_all = self.medium().durability() == Durability::Commit && len <= SHARED_SYNC_MAX;
         if !logs_all {
-            let flushed = FaultScope::run(|| self.medium().flush(at, len));
-            flushed?;
+            // A guess, which the record asks again.
+            let is_guessed =
+                len <= LOGGED_ALONE_MAX && self.covered.units.are_covered(self.covered.units.of(at, len));
+            if is_guessed && self.log_bytes(at, len, Logged::Covered)? {
+                return Ok(());
+            }
+            flush()?;
             // ORDER: the bytes are durable at home before the caller is told, if nothing in the log replaces them.
             self.medium().drain().map_err(LogError::from)?;
+            if bugs::PERSIST_IN_PLACE.is_active() || self.are_free_for_one(at, len) {
+                return Ok(());
+            }
             // ORDER: the question comes after the store and its flush: either it sees the claim of a unit, or the image that the
             // claim leads to sees the store.
             fence(Ordering::SeqCst);
-            if bugs::PERSIST_IN_PLACE.is_active() {
-                return Ok(());
-            }
         }
+        let logged = if logs_all { Logged::All } else { Logged::NotFree };
         for (at, len) in self.parts(at, len) {
-            self.log_bytes(at, len, logs_all)?;
+            self.log_bytes(at, len, logged)?;
         }
         Ok(())
     }
 
-    /// Logs those bytes of a range whose units are not free, or all of them.
-    fn log_bytes(&self, at: PoolOffset, len: u64, logs_all: bool) -> Result<(), CoverError> {
+    /// Returns true if this thread alone uses the log, and the units of the range are free.
+    #[inline]
+    fn are_free_for_one(&self, at: PoolOffset, len: u64) -> bool {
+        // ORDER: no other thread has a claim while this one has the exclusive lane. One that claims a unit later passes the heavy fence
+        // before, so that its image sees the store.
+        let units = self.covered.units.of(at, len);
+        let are_free = || units.clone().all(|unit| self.covered.units.state(unit) == UnitState::Free);
+        self.log.with_exclusive_lane(are_free).unwrap_or(false)
+    }
+
+    /// Logs bytes of a range. Returns true if a record has them.
+    fn log_bytes(&self, at: PoolOffset, len: u64, logged: Logged) -> Result<bool, CoverError> {
         let units = self.covered.units.of(at, len);
         let state = |unit: u64| self.covered.units.state(unit);
-        if !logs_all && units.clone().all(|unit| is_free(&state(unit))) {
-            return Ok(());
+        if logged == Logged::NotFree && units.clone().all(|unit| is_free(&state(unit))) {
+            return Ok(false);
         }
         let asked = if bugs::STATE_NOT_ASKED_AGAIN.is_active() { units.clone() } else { 0..0 };
         let early = asked.map(state).collect();
         self.check_readable(units.clone())?;
         let scope = FaultScope::open();
         let range = at.get()..at.get() + len;
-        let claims = Claims::new(self, &scope);
+        let claims = Claims::new(self, &scope, None, Vec::new());
         let mut hooks = PersistHooks {
             cover: self,
             claims,
             range,
             units,
-            logs_all,
+            logged,
             early,
             early_bytes: Vec::new(),
             has_failed: false,
         };
-        let logged = self.log.commit_in(&scope, &mut Record::new(), &[], &mut hooks);
+        let committed = self.log.commit_in(&scope, &mut Record::new(), &[], &mut hooks);
         let has_failed = hooks.has_failed;
         let faultless = scope.close();
-        if has_failed || logged?.is_none() && self.log.check_not_failed().is_err() {
+        let is_logged = committed?.is_some();
+        if has_failed || !is_logged && self.log.check_not_failed().is_err() {
             return Err(LogError::Poisoned.into());
         }
-        Ok(faultless?)
+        faultless?;
+        Ok(is_logged)
     }
 }
 
@@ -90,7 +150,7 @@ struct PersistHooks<'c, M: Medium> {
     claims: Claims<'c, M>,
     range: Range<u64>,
     units: Range<u64>,
-    logs_all: bool,
+    logged: Logged,
     /// The states of the units before a lane was held, for the seeded bug.
     early: Vec<UnitState>,
     /// The content of the range before the record had its number, for another one.
@@ -153,7 +213,13 @@ impl<M: Medium> CommitHooks for PersistHooks<'_, M> {
     fn admits(&mut self, _closed: u64) -> bool {
         // ORDER: asked again with the lane held: the states change with all lanes held, or by a claim. A unit that is free by now needs
         // no record: the checkpoint that freed it has ended, and the flush was enough.
-        let is_needed = self.logs_all || self.units.clone().any(|unit| !is_free(&self.state(unit)));
+        let mut units = self.units.clone();
+        let is_needed = match self.logged {
+            Logged::All => true,
+            Logged::NotFree => units.any(|unit| !is_free(&self.state(unit))),
+            // One that is not covered any more needs a flush.
+            Logged::Covered => units.all(|unit| self.state(unit) == UnitState::Covered),
+        };
         if bugs::CONTENT_BEFORE_NUMBER.is_active() && !self.cover.log.is_grouped() {
             let range = self.range.clone();
             self.early_bytes = self.bytes(&range);
@@ -165,15 +231,18 @@ impl<M: Medium> CommitHooks for PersistHooks<'_, M> {
     fn compose(&mut self, record: &mut Record) {
         record.clear();
         let units = self.units.clone();
-        let logged: Vec<u64> = units.filter(|unit| self.logs_all || !is_free(&self.state(*unit))).collect();
+        let is_logged = |unit: &u64| self.logged != Logged::NotFree || !is_free(&self.state(*unit));
+        let logged: Vec<u64> = units.filter(is_logged).collect();
         let wants_image = |unit: &u64| match self.state(*unit) {
-            UnitState::Free => self.logs_all,
+            UnitState::Free => self.logged == Logged::All,
             UnitState::Old => !bugs::OLD_WITHOUT_IMAGE.is_active(),
             UnitState::Claimed | UnitState::Covered => false,
         };
         let imaged: Vec<u64> = logged.iter().copied().filter(wants_image).collect();
         self.claims.push_images(record, imaged.into_iter());
-        for run in logged.chunk_by(|unit, next| unit + 1 == *next) {
+        let in_step = (STEP / self.cover.covered.units.unit_len()).max(1) as usize;
+        let runs = logged.chunk_by(|unit, next| unit + 1 == *next);
+        for run in runs.flat_map(|run| run.chunks(in_step)) {
             let part = self.part_in(run[0]).start..self.part_in(run[run.len() - 1]).end;
             let at = PoolOffset::new(part.start);
             match self.early_bytes.get((part.start - self.range.start) as usize..) {
@@ -189,7 +258,7 @@ impl<M: Medium> CommitHooks for PersistHooks<'_, M> {
         }
     }
 
-    fn finished(&mut self) {
-        self.claims.cover();
+    fn finished(&mut self, exclusive: bool) {
+        self.claims.cover(exclusive);
     }
 }

@@ -5,6 +5,13 @@ use lode_layout::{PoolOffset, Record, WORD};
 use lode_pmem::Readable;
 use std::ops::Range;
 
+/// Ranges up to which they are kept in the order in which they were added.
+const FEW: usize = 32;
+/// Units up to which a range is looked up by its units.
+const FEW_UNITS: u64 = 4;
+/// Words of the filter of units.
+const FILTER_WORDS: usize = 8;
+
 /// A range of a transaction, and its bytes before the transaction.
 #[derive(Clone, Copy, Debug)]
 struct Snapshot {
@@ -18,42 +25,103 @@ impl Snapshot {
     fn len(&self) -> u64 {
         self.end - self.start
     }
+
+    fn overlaps(&self, range: &Range<u64>) -> bool {
+        self.start < range.end && range.start < self.end
+    }
+
+    fn contains(&self, range: &Range<u64>) -> bool {
+        self.start <= range.start && range.end <= self.end
+    }
 }
 
 /// The ranges of a transaction, none of which overlap, with their old bytes.
-#[derive(Debug, Default)]
+///
+/// Most transactions have few, in units of their own. Their ranges stay in the order in which they were added, and a filter tells that
+/// a unit has none yet. Others are kept in the order of their offsets.
+#[derive(Debug)]
 pub(super) struct Snapshots {
-    /// In the order of their offsets.
     ranges: Vec<Snapshot>,
+    /// True if the ranges, and `units`, are in the order of their offsets.
+    is_sorted: bool,
     old: Vec<u8>,
-    /// The units of the ranges, in their order.
+    /// The units of the ranges, in their order, if they are sorted.
     units: Vec<u64>,
+    /// A bit for each unit of a range, by its number.
+    filter: [u64; FILTER_WORDS],
+    /// Bytes of a unit, as a power of two.
+    unit_shift: u32,
     /// True from the moment when the transaction can't be aborted any more.
     is_committing: bool,
     /// Words that its record holds, and that are stored when the record is durable.
     pending: Vec<(PoolOffset, u64)>,
-    /// The record of the transaction that was at this place before, for its memory.
-    spare: Option<Record>,
+    /// The record of the transaction that was at this place before, and its list of units, for their memory.
+    spare: Option<(Record, Vec<u64>)>,
+    /// Bytes of the log that images of the units take.
+    pub(super) held: u64,
+    /// Bytes of the log's share that the place has.
+    pub(super) allowance: u64,
+    /// Units that transactions at this place have covered in this epoch.
+    pub(super) covered: Vec<u64>,
+    /// Ranges that transactions at this place have added in this epoch.
+    pub(super) added: u64,
+    /// True if another thread has looked at the snapshots in this epoch: a bias would not pay.
+    pub(super) is_shared: bool,
+}
+
+/// The way in which a new range lies among the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Addition {
+    /// Words of a record that the content takes which no range has.
+    pub(super) words: u64,
+    /// Units that no range has.
+    pub(super) new_units: u64,
+    /// True if all of its bytes are in one range.
+    is_within: bool,
 }
 
 impl Snapshots {
-    /// Returns an empty record.
-    pub(super) fn take_record(&mut self) -> Record {
+    /// Returns no ranges, for units of so many bytes.
+    pub(super) fn new(unit_len: u64) -> Snapshots {
+        Snapshots {
+            ranges: Vec::new(),
+            is_sorted: false,
+            old: Vec::new(),
+            units: Vec::new(),
+            filter: [0; FILTER_WORDS],
+            unit_shift: unit_len.trailing_zeros(),
+            is_committing: false,
+            pending: Vec::new(),
+            spare: None,
+            held: 0,
+            allowance: 0,
+            covered: Vec::new(),
+            added: 0,
+            is_shared: false,
+        }
+    }
+
+    /// Returns a record, and an empty list of units.
+    pub(super) fn take_buffers(&mut self) -> (Record, Vec<u64>) {
         self.spare.take().unwrap_or_default()
     }
 
-    /// Keeps the memory of a record for the next one.
-    pub(super) fn spare(&mut self, record: Record) {
-        self.spare = Some(record);
+    /// Keeps the memory of a record and of a list of units for the next ones.
+    pub(super) fn spare(&mut self, record: Record, mut units: Vec<u64>) {
+        units.clear();
+        self.spare = Some((record, units));
     }
 
     /// Forgets all ranges.
     pub(super) fn clear(&mut self) {
         self.ranges.clear();
+        self.is_sorted = false;
         self.old.clear();
         self.units.clear();
+        self.filter = [0; FILTER_WORDS];
         self.is_committing = false;
         self.pending.clear();
+        self.held = 0;
     }
 
     /// Says that the transaction can't be aborted any more, and that its record holds the words `pending`.
@@ -68,36 +136,135 @@ impl Snapshots {
         self.is_committing
     }
 
-    /// Returns the words of a record that the content of those parts of a range takes which no snapshot has.
-    pub(super) fn words_of(&self, range: Range<u64>) -> u64 {
-        let mut words = 0;
-        let mut from = range.start;
-        for snapshot in self.overlapping(range.clone()) {
-            words += words_of_part(from..snapshot.start);
-            from = from.max(snapshot.end);
+    /// Returns the parts of a range that no snapshot has.
+    pub(super) fn parts_not_kept(&mut self, range: Range<u64>) -> Vec<Range<u64>> {
+        self.sort();
+        self.parts_beside(range).collect()
+    }
+
+    /// Returns the parts of a range that no snapshot has. The ranges are sorted.
+    fn parts_beside(&self, range: Range<u64>) -> impl Iterator<Item = Range<u64>> {
+        let ends = self.overlapping(range.clone()).map(|snapshot| snapshot.start..snapshot.end);
+        let last = range.end..range.end;
+        let between = ends.chain([last]).scan(range.start, |from, known| {
+            let part = *from..known.start;
+            *from = known.end.max(*from);
+            Some(part)
+        });
+        between.filter(|part| part.start < part.end)
+    }
+
+    /// Returns the way in which a range of these units lies among the others. Sorts them if that is not seen at once.
+    #[inline]
+    pub(super) fn addition(&mut self, range: &Range<u64>, units: &Range<u64>) -> Addition {
+        let is_apart = !self.is_sorted
+            && self.ranges.len() < FEW
+            && units.start + 1 == units.end
+            && !self.may_have_unit(units.start);
+        if is_apart {
+            return Addition { words: words_of_part(range.clone()), new_units: 1, is_within: false };
         }
-        words + words_of_part(from..range.end)
+        self.addition_among(range, units)
+    }
+
+    fn addition_among(&mut self, range: &Range<u64>, units: &Range<u64>) -> Addition {
+        if range.is_empty() {
+            return Addition { words: 0, new_units: 0, is_within: true };
+        }
+        let is_wide = self.ranges.len() >= FEW || units.end - units.start > FEW_UNITS;
+        if !self.is_sorted && !is_wide {
+            let mut overlapping = self.ranges.iter().filter(|snapshot| snapshot.overlaps(range));
+            match overlapping.next() {
+                None => {
+                    let new_units = units.clone().filter(|unit| !self.has_unit(*unit)).count() as u64;
+                    return Addition { words: words_of_part(range.clone()), new_units, is_within: false };
+                }
+                Some(snapshot) if snapshot.contains(range) => {
+                    return Addition { words: 0, new_units: 0, is_within: true };
+                }
+                Some(_) => {}
+            }
+        }
+        self.sort();
+        let new_units = self.new_units(units.clone());
+        Addition { words: self.words_of(range.clone()), new_units, is_within: false }
+    }
+
+    fn filter_bit(unit: u64) -> (usize, u64) {
+        ((unit / 64) as usize % FILTER_WORDS, 1 << (unit % 64))
+    }
+
+    fn may_have_unit(&self, unit: u64) -> bool {
+        let (word, bit) = Snapshots::filter_bit(unit);
+        self.filter[word] & bit != 0
+    }
+
+    fn has_unit(&self, unit: u64) -> bool {
+        self.may_have_unit(unit) && self.ranges.iter().any(|snapshot| self.units_of(snapshot).contains(&unit))
+    }
+
+    fn units_of(&self, snapshot: &Snapshot) -> Range<u64> {
+        snapshot.start >> self.unit_shift..((snapshot.end - 1) >> self.unit_shift) + 1
+    }
+
+    /// Keeps the ranges in the order of their offsets from now on.
+    #[cold]
+    fn sort(&mut self) {
+        if self.is_sorted {
+            return;
+        }
+        self.is_sorted = true;
+        self.ranges.sort_unstable_by_key(|snapshot| snapshot.start);
+        let mut units = std::mem::take(&mut self.units);
+        units.extend(self.ranges.iter().flat_map(|snapshot| self.units_of(snapshot)));
+        units.dedup();
+        self.units = units;
+    }
+
+    /// Returns the words of a record that the content of those parts of a range takes which no snapshot has.
+    fn words_of(&self, range: Range<u64>) -> u64 {
+        self.parts_beside(range).map(words_of_part).sum()
     }
 
     /// Returns the number of those units that no range has.
-    pub(super) fn new_units(&self, units: Range<u64>) -> u64 {
+    fn new_units(&self, units: Range<u64>) -> u64 {
         let from = self.units.partition_point(|unit| *unit < units.start);
         let known = self.units[from..].partition_point(|unit| *unit < units.end);
         units.end.saturating_sub(units.start) - known as u64
     }
 
-    /// Notes the units of a range.
-    pub(super) fn add_units(&mut self, units: Range<u64>) {
+    /// Keeps the bytes of a range as they are now, but for those that it has already. Returns a mark of the state before.
+    #[inline]
+    pub(super) fn keep(
+        &mut self,
+        memory: &Readable,
+        range: Range<u64>,
+        units: Range<u64>,
+        addition: Addition,
+    ) -> usize {
+        let before = self.old.len();
+        self.added += 1;
+        if addition.is_within {
+            return before;
+        }
+        if self.is_sorted {
+            self.keep_sorted(memory, range, units);
+            return before;
+        }
+        for unit in units {
+            let (word, bit) = Snapshots::filter_bit(unit);
+            self.filter[word] |= bit;
+        }
+        self.keep_at(self.ranges.len(), memory, range);
+        before
+    }
+
+    fn keep_sorted(&mut self, memory: &Readable, range: Range<u64>, units: Range<u64>) {
         for unit in units {
             if let Err(index) = self.units.binary_search(&unit) {
                 self.units.insert(index, unit);
             }
         }
-    }
-
-    /// Keeps the bytes of a range as they are now, but for those that it has already. Returns a mark of the state before.
-    pub(super) fn keep(&mut self, memory: &Readable, range: Range<u64>) -> usize {
-        let before = self.old.len();
         let (mut index, mut from) = (self.first_after(range.start), range.start);
         while from < range.end {
             let next = self.ranges.get(index).copied().filter(|next| next.start < range.end);
@@ -109,7 +276,6 @@ impl Snapshots {
             from = next.map_or(range.end, |next| next.end.max(from));
             index += 1;
         }
-        before
     }
 
     /// Forgets the bytes that were kept since the mark, because they could not be read.
@@ -118,14 +284,25 @@ impl Snapshots {
         self.old.truncate(mark);
     }
 
+    #[inline]
     fn keep_at(&mut self, index: usize, memory: &Readable, range: Range<u64>) {
         let old = self.old.len();
-        self.old.resize(old + (range.end - range.start) as usize, 0);
-        memory.read(PoolOffset::new(range.start), &mut self.old[old..]);
-        self.ranges.insert(index, Snapshot { start: range.start, end: range.end, old });
+        let at = PoolOffset::new(range.start);
+        if range.end - range.start == WORD && range.start.is_multiple_of(WORD) {
+            self.old.extend_from_slice(&memory.load8(at).to_le_bytes());
+        } else {
+            self.old.resize(old + (range.end - range.start) as usize, 0);
+            memory.read(at, &mut self.old[old..]);
+        }
+        let snapshot = Snapshot { start: range.start, end: range.end, old };
+        if index == self.ranges.len() {
+            self.ranges.push(snapshot)
+        } else {
+            self.ranges.insert(index, snapshot)
+        }
     }
 
-    /// Returns the index of the first range that ends after `at`.
+    /// Returns the index of the first range that ends after `at`, if they are sorted.
     fn first_after(&self, at: u64) -> usize {
         self.ranges.partition_point(|snapshot| snapshot.end <= at)
     }
@@ -173,13 +350,16 @@ impl Snapshots {
     }
 
     fn overlapping(&self, range: Range<u64>) -> impl Iterator<Item = &Snapshot> {
-        let from = &self.ranges[self.first_after(range.start)..];
-        let end = if range.is_empty() { 0 } else { range.end };
-        from.iter().take_while(move |snapshot| snapshot.start < end)
+        let from = if self.is_sorted { self.first_after(range.start) } else { 0 };
+        let range = if range.is_empty() { 0..0 } else { range };
+        let end = if self.is_sorted { range.end } else { u64::MAX };
+        let from = self.ranges[from..].iter().take_while(move |snapshot| snapshot.start < end);
+        from.filter(move |snapshot| snapshot.overlaps(&range))
     }
 }
 
 /// Returns the words of an entry with so many bytes.
+#[inline]
 fn words_of_part(part: Range<u64>) -> u64 {
     if part.is_empty() { 0 } else { HEAD_WORDS + (part.end - part.start).div_ceil(WORD) }
 }
@@ -189,31 +369,41 @@ mod test {
     use super::*;
     use lode_pmem::Memory;
 
+    /// Returns snapshots of units of 8 bytes, and a function that fills memory with a byte and keeps a range of it.
+    fn kept(steps: &[(u8, Range<u64>)]) -> (Snapshots, Vec<Addition>) {
+        let memory = Memory::anonymous(4096).expect("memory");
+        let mut snapshots = Snapshots::new(8);
+        let mut keep = |(byte, range): &(u8, Range<u64>)| {
+            memory.store(PoolOffset::NULL, &[*byte; 512]);
+            let units = range.start / 8..range.end.div_ceil(8);
+            let addition = snapshots.addition(range, &units);
+            let keep = |memory: &Readable| snapshots.keep(memory, range.clone(), units.clone(), addition);
+            memory.reading(keep).expect("memory");
+            addition
+        };
+        let additions = steps.iter().map(&mut keep).collect();
+        (snapshots, additions)
+    }
+
+    fn bytes(snapshots: &Snapshots, len: usize) -> Vec<u8> {
+        let mut bytes = vec![0; len];
+        snapshots.overlay(0, &mut bytes);
+        bytes
+    }
+
     #[test]
     fn first_content_is_kept() {
-        let memory = Memory::anonymous(4096).expect("memory");
-        let fill = |byte: u8| memory.store(PoolOffset::NULL, &[byte; 64]);
-        let mut snapshots = Snapshots::default();
-        let mut keep = |range| memory.reading(|memory| snapshots.keep(memory, range)).expect("memory");
-        fill(1);
-        keep(8..16);
-        fill(2);
-        keep(4..20);
-        keep(30..31);
-        fill(3);
-        keep(0..64);
-        let mut bytes = [9; 66];
-        snapshots.overlay(0, &mut bytes);
+        let (mut snapshots, _) = kept(&[(1, 8..16), (2, 4..20), (2, 30..31), (3, 0..64)]);
         let mut expected = [3; 66];
-        for (range, byte) in [(4..20, 2), (8..16, 1), (30..31, 2), (64..66, 9)] {
+        for (range, byte) in [(4..20, 2), (8..16, 1), (30..31, 2), (64..66, 0)] {
             expected[range].fill(byte);
         }
-        assert_eq!(bytes, expected);
+        assert_eq!(bytes(&snapshots, 66), expected);
         let mut part = [9; 3];
         snapshots.overlay(15, &mut part);
         assert_eq!(part, [1, 2, 2]);
-        let kept: Vec<_> = snapshots.ranges().map(|(at, len)| (at.get(), len)).collect();
-        assert_eq!(kept, [(0, 4), (4, 4), (8, 8), (16, 4), (20, 10), (30, 1), (31, 33)]);
+        let ranges: Vec<_> = snapshots.ranges().map(|(at, len)| (at.get(), len)).collect();
+        assert_eq!(ranges, [(0, 4), (4, 4), (8, 8), (16, 4), (20, 10), (30, 1), (31, 33)]);
         assert!(snapshots.overlaps(63..70) && !snapshots.overlaps(64..70) && !snapshots.overlaps(10..10));
         snapshots.begin_commit(&[(PoolOffset::new(62), u64::MAX)]);
         snapshots.overlay_pending(60, &mut part);
@@ -221,17 +411,30 @@ mod test {
             (part, snapshots.overlaps(69..70), snapshots.overlaps(70..71)),
             ([1, 2, 255], true, false)
         );
-        assert_eq!(
-            [snapshots.words_of(0..64), snapshots.words_of(60..70), snapshots.words_of(70..79)],
-            [0, 3, 4]
-        );
-        snapshots.add_units(3..6);
-        snapshots.add_units(2..5);
-        let new = [0..2, 0..9, 4..5, 5..7, 0..0].map(|units| snapshots.new_units(units));
-        assert_eq!(new, [2, 5, 0, 1, 0]);
         snapshots.forget_since(8);
         assert_eq!(snapshots.ranges().map(|(at, _)| at.get()).collect::<Vec<_>>(), [8]);
         snapshots.clear();
         assert_eq!((snapshots.ranges().count(), snapshots.old().count()), (0, 0));
+    }
+
+    #[test]
+    fn additions_count_new_words_and_units() {
+        let (snapshots, additions) =
+            kept(&[(1, 16..24), (2, 0..8), (2, 2..4), (3, 10..16), (4, 24..32), (5, 12..20), (6, 0..0)]);
+        let counts: Vec<_> = additions.iter().map(|added| (added.words, added.new_units)).collect();
+        assert_eq!(counts, [(3, 1), (3, 1), (0, 0), (3, 1), (3, 1), (0, 0), (0, 0)]);
+        assert_eq!(bytes(&snapshots, 33)[..12], [2, 2, 2, 2, 2, 2, 2, 2, 0, 0, 3, 3]);
+        assert_eq!(bytes(&snapshots, 33)[12..], [[3; 4].as_slice(), &[1; 8], &[4; 8], &[0]].concat());
+        // Beyond the few, and a range over all of them.
+        let mut steps: Vec<_> =
+            (0..FEW as u64 + 8).rev().map(|index| (7, index * 12..index * 12 + 6)).collect();
+        steps.push((8, 0..480));
+        let (snapshots, additions) = kept(&steps);
+        assert_eq!(
+            additions[FEW + 8].new_units,
+            60 - additions[..FEW + 8].iter().map(|add| add.new_units).sum::<u64>()
+        );
+        let expected: Vec<u8> = (0..480).map(|at| if at % 12 < 6 { 7 } else { 8 }).collect();
+        assert_eq!(bytes(&snapshots, 480), expected);
     }
 }

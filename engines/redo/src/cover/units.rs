@@ -1,5 +1,6 @@
 //! The states of units: whether recovery rewrites their content.
 
+use super::UNIT;
 use crate::bugs;
 use lode_layout::PoolOffset;
 use lode_pmem::sync::{AtomicU64, Mutex, MutexGuard, Ordering};
@@ -9,6 +10,8 @@ use std::sync::PoisonError;
 
 /// Units whose states share a word.
 const IN_WORD: u64 = 32;
+/// Units of at most 256 bytes that are logged together, if that pays.
+pub(super) const NEIGHBOURS: u64 = 4;
 const FREE: u64 = 0;
 const CLAIMED: u64 = 1;
 /// Covered in an epoch with an even number. In one with an odd number it is one more.
@@ -37,6 +40,8 @@ pub(super) struct Units {
     shift: u32,
     /// The number of the epoch. It changes while all lanes are held.
     epoch: AtomicU64,
+    /// Number of units in a row that are logged together, a power of two.
+    together: AtomicU64,
     /// The units that were covered in this epoch, and in the old one.
     covered: Mutex<[Vec<u64>; 2]>,
 }
@@ -50,6 +55,7 @@ impl Units {
             len,
             shift: unit.trailing_zeros(),
             epoch: AtomicU64::new(0),
+            together: AtomicU64::new(if unit <= UNIT { NEIGHBOURS } else { 1 }),
             covered: Mutex::new([Vec::new(), Vec::new()]),
         }
     }
@@ -64,6 +70,18 @@ impl Units {
     pub(super) fn place(&self, first: u64, count: u64) -> (PoolOffset, u64) {
         let at = first << self.shift;
         (PoolOffset::new(at), (count << self.shift).min(self.len - at))
+    }
+
+    /// Returns the number of units.
+    pub(super) fn count(&self) -> u64 {
+        self.len.div_ceil(self.unit_len())
+    }
+
+    /// Returns the number of units in a row that are logged together, a power of two.
+    #[inline]
+    pub(super) fn together(&self) -> u64 {
+        // ORDER: none: a choice that changes no result.
+        self.together.load(Ordering::Relaxed)
     }
 
     /// Returns the length of a unit in bytes.
@@ -96,22 +114,46 @@ impl Units {
         self.change(unit, |code| (code != CLAIMED && code != covered).then_some(CLAIMED))
     }
 
-    /// Covers units whose images are durable. The caller holds a lane, and has held it since it claimed them.
-    pub(super) fn cover(&self, units: &[u64]) {
+    /// Covers units whose images are durable. The caller holds a lane, and has held it since it claimed them. `exclusive`: no other
+    /// lane can be held meanwhile.
+    pub(super) fn cover(&self, units: &[u64], exclusive: bool) {
         let covered = self.covered_code();
         for unit in units {
-            self.change(*unit, |_| Some(covered));
+            if exclusive {
+                self.replace(*unit, covered);
+            } else {
+                self.change(*unit, |_| Some(covered));
+            }
         }
+    }
+
+    /// Notes units that were covered in this epoch, before the next one begins.
+    pub(super) fn note_covered(&self, units: &[u64]) {
         self.lists()[0].extend(units);
     }
 
-    /// Begins the next epoch, in which no unit is covered. The caller holds all lanes.
-    pub(super) fn begin_epoch(&self) {
+    /// Chooses whether neighbours are logged together, at the end of an epoch in which so many ranges were added. An image costs little
+    /// more if it is longer, for most of the cost is its drain; but it takes more of the log. So neighbours pay if they save images,
+    /// and not if few units are used again before the log is full.
+    fn choose_together(&self, covered: u64, ranges: u64) {
+        if ranges == 0 || self.unit_len() > UNIT {
+            return;
+        }
+        let together = self.together();
+        let images = covered / together;
+        let is_worthwhile = if together == 1 { images * 5 < ranges * 4 } else { images * 4 < ranges * 3 };
+        // ORDER: as in `together`.
+        self.together.store(if is_worthwhile { NEIGHBOURS } else { 1 }, Ordering::Relaxed);
+    }
+
+    /// Begins the next epoch, in which no unit is covered. So many `ranges` were added in the one that ends. The caller holds all lanes.
+    pub(super) fn begin_epoch(&self, ranges: u64) {
         // ORDER: one order with the questions of threads that hold no lane.
         self.epoch.fetch_add(1, Ordering::SeqCst);
         {
             let mut covered = self.lists();
             debug_assert!(covered[1].is_empty(), "the epoch before the old one has ended");
+            self.choose_together(covered[0].len() as u64, ranges);
             covered[1] = mem::take(&mut covered[0]);
         }
         if bugs::ONE_EPOCH.is_active() {
@@ -124,7 +166,10 @@ impl Units {
         let old = mem::take(&mut self.lists()[1]);
         let covered = self.covered_code();
         for unit in old {
-            self.change(unit, |code| (code != CLAIMED && code != covered).then_some(FREE));
+            let code = self.code(unit);
+            if code != CLAIMED && code != covered {
+                self.replace(unit, FREE);
+            }
         }
     }
 
@@ -141,6 +186,17 @@ impl Units {
         let (word, shift) = self.word_of(unit);
         // ORDER: one order with the changes.
         word.load(Ordering::SeqCst) >> shift & 3
+    }
+
+    /// Replaces the state of a unit. No other thread holds a lane, so none changes a state meanwhile.
+    #[inline]
+    fn replace(&self, unit: u64, code: u64) {
+        let (word, shift) = self.word_of(unit);
+        // ORDER: none: the last change of the word was by a thread that held a lane before.
+        let found = word.load(Ordering::Relaxed);
+        // ORDER: releases the image, which is durable, to those that find the unit covered. A locked instruction would wait for its
+        // drain.
+        word.store(found & !(3 << shift) | code << shift, Ordering::Release);
     }
 
     /// Changes the state of a unit to the code that `change` returns. Returns false if that is none.

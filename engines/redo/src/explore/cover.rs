@@ -56,7 +56,7 @@ type Write = Vec<(u64, u64)>;
 
 /// Opens the memory in a log epoch.
 fn open(medium: Arc<SimMedium>, area: LogArea, log_epoch: u64) -> Result<Cover<Arc<SimMedium>>, LogError> {
-    match Cover::recover(medium, area, UUID, [log_epoch; 2], TRANSACTIONS) {
+    match Cover::recover(medium, area, area.start.plus(area.len), UUID, [log_epoch; 2], TRANSACTIONS) {
         Ok((cover, _)) => Ok(cover),
         Err(CoverError::Log(error)) => Err(error),
         Err(error) => unreachable!("the log is long enough: {error}"),
@@ -331,7 +331,7 @@ impl CoverSubject {
             .collect();
         writes.extend(fields);
         let ticket = actor.begin(writes);
-        let changes = Changes { objects: &objects, words: &words, entries: record.body() };
+        let changes = Changes { objects: &objects, words: &words, entries: record.body(), continued: &[] };
         end(actor, ticket, transaction.commit(changes));
         engine.unlock(&keys);
     }

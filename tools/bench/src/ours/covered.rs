@@ -1,6 +1,6 @@
 //! Transactions on an area of words to which the program stores in place.
 
-use crate::engine::{AREA_WORDS, BLOCK_WORDS, SLOTS, Transactions};
+use crate::engine::{BLOCK_WORDS, SLOTS, Transactions};
 use anyhow::{Result, bail};
 use lode_layout::{PoolOffset, WORD};
 use lode_pmem::{Durability, Mapping, Medium, Readable};
@@ -18,23 +18,24 @@ const UUID: [u8; 16] = [1; 16];
 pub(super) struct CoveredArea {
     cover: Cover<Arc<Mapping>>,
     words: PoolOffset,
+    word_count: u32,
     /// The word that the next transaction stores first.
     stamp: u64,
 }
 
 impl CoveredArea {
-    /// An area of zeros in a fresh file, its pages touched.
-    pub(super) fn create(path: &Path, durability: Durability) -> Result<CoveredArea> {
+    /// An area of so many words, all zeros, in a fresh file, its pages touched.
+    pub(super) fn create(path: &Path, durability: Durability, word_count: u32) -> Result<CoveredArea> {
         let words = LOG.start.plus(LOG.len);
         let file = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(path)?;
-        file.set_len(words.get() + u64::from(AREA_WORDS) * WORD)?;
+        file.set_len(words.get() + u64::from(word_count) * WORD)?;
         let medium = Arc::new(Mapping::options().durability(durability).map_file(file, path)?);
         for page in (0..medium.memory().len()).step_by(4096) {
             medium.store8(PoolOffset::new(page), 0);
         }
         Log::format(&medium, LOG, &UUID, [1; 2])?;
-        let (cover, _) = Cover::recover(medium, LOG, UUID, [2; 2], 16)?;
-        Ok(CoveredArea { cover, words, stamp: 1 })
+        let (cover, _) = Cover::recover(medium, LOG, words, UUID, [2; 2], 16)?;
+        Ok(CoveredArea { cover, words, word_count, stamp: 1 })
     }
 }
 
@@ -63,7 +64,7 @@ impl Transactions for CoveredArea {
 
     fn contents(&self) -> Result<Vec<u64>> {
         let word = |memory: &Readable, place: u32| memory.load8(self.words.plus(u64::from(place) * WORD));
-        let words = |memory: &Readable| (0..AREA_WORDS).map(|place| word(memory, place)).collect();
+        let words = |memory: &Readable| (0..self.word_count).map(|place| word(memory, place)).collect();
         let mut contents: Vec<u64> = self.cover.medium().memory().reading(words)?;
         // No slot has a block.
         contents.resize(contents.len() + (SLOTS * BLOCK_WORDS) as usize, 0);

@@ -57,9 +57,13 @@ pub(crate) fn transactions(path: &Path, durability: Durability) -> Result<Box<dy
     Ok(Box::new(Area::create(path, durability.of_pool(), pool::plain)?))
 }
 
-/// An area of as many words that programs store to in place, in a fresh file, its pages touched.
-pub(crate) fn stores_in_place(path: &Path, durability: Durability) -> Result<Box<dyn Transactions>> {
-    Ok(Box::new(CoveredArea::create(path, durability.of_pool())?))
+/// An area of so many words that programs store to in place, in a fresh file, its pages touched.
+pub(crate) fn stores_in_place(
+    path: &Path,
+    durability: Durability,
+    words: u32,
+) -> Result<Box<dyn Transactions>> {
+    Ok(Box::new(CoveredArea::create(path, durability.of_pool(), words)?))
 }
 
 /// An empty tree in a fresh pool with room for `keys` keys; `touched` brings its pages in.

@@ -1,4 +1,4 @@
-//! Calls of PMDK's C libraries, in a process of a driver, `c/pmem.c` or `c/pools.c`: those of PMDK 1.12, or ours in their place.
+//! Calls of PMDK's C libraries, in a process of a driver, `c/pmem.c`, `c/pools.c` or `c/objects.c`: those of PMDK 1.12, or ours in their place.
 
 use crate::clock::Lap;
 use anyhow::{Context, Result, ensure};
@@ -13,6 +13,8 @@ pub(crate) enum Driver {
     Pmem,
     /// libpmemlog and libpmemblk.
     Pools,
+    /// libpmemobj.
+    Objects,
 }
 
 /// A process of a driver on the libraries of one maker.
@@ -28,6 +30,7 @@ impl PmemCalls {
         let program = match driver {
             Driver::Pmem => env!("LODE_BENCH_PMEM_DRIVER"),
             Driver::Pools => env!("LODE_BENCH_POOLS_DRIVER"),
+            Driver::Objects => env!("LODE_BENCH_OBJECTS_DRIVER"),
         };
         let mut command = Command::new(program);
         command.arg(folder).stdin(Stdio::piped()).stdout(Stdio::piped()).env_remove("LD_LIBRARY_PATH");

@@ -66,21 +66,28 @@ pub(super) fn c_path(path: &Path) -> Result<CString> {
 /// An area of words, and slots that hold blocks.
 pub(crate) struct PmemobjArea {
     handle: NonNull<c_void>,
+    words: u32,
 }
 
 impl PmemobjArea {
+    /// An area of [`AREA_WORDS`] words.
     pub(crate) fn create(path: &Path) -> Result<PmemobjArea> {
+        PmemobjArea::with_words(path, AREA_WORDS)
+    }
+
+    /// An area of so many words.
+    pub(crate) fn with_words(path: &Path, words: u32) -> Result<PmemobjArea> {
         let path = c_path(path)?;
+        let len = (112 << 20) + words as usize * size_of::<u64>();
         // SAFETY: - the path ends with a NUL.
-        let handle =
-            unsafe { bench_area_create(path.as_ptr(), 128 << 20, AREA_WORDS as usize, SLOTS as usize) };
-        Ok(PmemobjArea { handle: created(handle)? })
+        let handle = unsafe { bench_area_create(path.as_ptr(), len, words as usize, SLOTS as usize) };
+        Ok(PmemobjArea { handle: created(handle)?, words })
     }
 }
 
 impl Transactions for PmemobjArea {
     fn change(&mut self, places: &[u32], ranges: usize) -> Result<()> {
-        ensure!(places.iter().all(|place| *place < AREA_WORDS));
+        ensure!(places.iter().all(|place| *place < self.words));
         // SAFETY: - the pool is open; all places are inside of the area, by the line above.
         check(unsafe { bench_area_change(self.handle.as_ptr(), places.as_ptr(), places.len(), ranges) })
     }
@@ -99,7 +106,7 @@ impl Transactions for PmemobjArea {
     fn contents(&self) -> Result<Vec<u64>> {
         let area = self.handle.as_ptr();
         // SAFETY: - the pool is open, and the place is inside of the area.
-        let words = (0..AREA_WORDS).map(|place| unsafe { bench_area_word(area, place) });
+        let words = (0..self.words).map(|place| unsafe { bench_area_word(area, place) });
         let blocks = (0..SLOTS * BLOCK_WORDS).map(|word| {
             // SAFETY: - the pool is open, the slot exists, and the word is inside of a block.
             unsafe { bench_area_block_word(area, word / BLOCK_WORDS, word % BLOCK_WORDS) }

@@ -1,4 +1,4 @@
-//! pmem-*, pmem2-* and abi-*: the calls of PMDK's C libraries, of the same program in C on both makers' libraries.
+//! pmem-*, pmem2-*, abi-* and obj-*: the calls of PMDK's C libraries, of the same program in C on both makers' libraries.
 //!
 //! Each maker has a process, which keeps its files over all rounds. After a lap both must hold the same content.
 
@@ -40,6 +40,38 @@ const POOL_ROWS: [Row; 5] = [
 const FILE_ROWS: [Row; 2] =
     [("abi-log-append-file", 1, Engine::Libpmemlog), ("abi-blk-write-4k-file", 1, Engine::Libpmemblk)];
 
+/// The rows of libpmemobj on memory.
+const OBJECT_ROWS: [Row; 20] = [
+    ("obj-tx-1-64k", 1, Engine::Libpmemobj),
+    ("obj-tx-4-64k", 4, Engine::Libpmemobj),
+    ("obj-tx-16-64k", 16, Engine::Libpmemobj),
+    ("obj-tx-1-16m", 1, Engine::Libpmemobj),
+    ("obj-tx-4-16m", 4, Engine::Libpmemobj),
+    ("obj-tx-16-16m", 16, Engine::Libpmemobj),
+    ("obj-tx-1-128m", 1, Engine::Libpmemobj),
+    ("obj-tx-4-128m", 4, Engine::Libpmemobj),
+    ("obj-tx-16-128m", 16, Engine::Libpmemobj),
+    ("obj-tx-alloc", 4, Engine::Libpmemobj),
+    ("obj-alloc-free", 4, Engine::Libpmemobj),
+    ("obj-reserve-publish-free", 4, Engine::Libpmemobj),
+    ("obj-tx-empty", 1, Engine::Libpmemobj),
+    ("obj-mutex", 1, Engine::Libpmemobj),
+    ("obj-persist-8", 1, Engine::Libpmemobj),
+    ("obj-memcpy-persist-4k", 4, Engine::Libpmemobj),
+    ("obj-btree-insert", 2, Engine::Libpmemobj),
+    ("obj-rbtree-insert", 2, Engine::Libpmemobj),
+    ("obj-hashmap-tx-insert", 2, Engine::Libpmemobj),
+    ("obj-art-insert", 2, Engine::Libpmemobj),
+];
+
+/// The rows of libpmemobj on an ordinary file, with a sync in each transaction.
+const FILE_OBJECT_ROWS: [Row; 4] = [
+    ("file-obj-tx-1-64k", 1, Engine::Libpmemobj),
+    ("file-obj-tx-4-64k", 1, Engine::Libpmemobj),
+    ("file-obj-tx-alloc", 1, Engine::Libpmemobj),
+    ("file-obj-art-insert", 1, Engine::Libpmemobj),
+];
+
 /// Runs the rows of libpmem and libpmem2.
 pub(super) fn run(selection: &Selection, size: &Size, folder: &Path) -> Result<Vec<Comparison>> {
     run_rows(Driver::Pmem, &ROWS, selection, size.block_accesses, size, folder)
@@ -53,6 +85,16 @@ pub(super) fn run_pools(selection: &Selection, size: &Size, folder: &Path) -> Re
 /// Runs the rows of libpmemlog and libpmemblk on an ordinary file.
 pub(super) fn run_file_pools(selection: &Selection, size: &Size, folder: &Path) -> Result<Vec<Comparison>> {
     run_rows(Driver::Pools, &FILE_ROWS, selection, size.file_transactions, size, folder)
+}
+
+/// Runs the rows of libpmemobj on memory.
+pub(super) fn run_objects(selection: &Selection, size: &Size, folder: &Path) -> Result<Vec<Comparison>> {
+    run_rows(Driver::Objects, &OBJECT_ROWS, selection, size.block_accesses, size, folder)
+}
+
+/// Runs the rows of libpmemobj on an ordinary file.
+pub(super) fn run_file_objects(selection: &Selection, size: &Size, folder: &Path) -> Result<Vec<Comparison>> {
+    run_rows(Driver::Objects, &FILE_OBJECT_ROWS, selection, size.file_transactions, size, folder)
 }
 
 fn run_rows(
@@ -95,7 +137,7 @@ fn ours() -> Result<PathBuf> {
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| sources.join("target"), PathBuf::from);
     let folder = target.join("capi/lib");
-    for name in ["libpmem.so.1", "libpmem2.so.1", "libpmemlog.so.1", "libpmemblk.so.1"] {
+    for name in ["libpmem.so.1", "libpmem2.so.1", "libpmemlog.so.1", "libpmemblk.so.1", "libpmemobj.so.1"] {
         ensure!(folder.join(name).exists(), "{} has no {name}: run `make capi`", folder.display());
     }
     Ok(folder.canonicalize()?)

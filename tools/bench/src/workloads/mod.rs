@@ -72,6 +72,8 @@ pub(crate) fn run(selection: &Selection, size: &Size, seed: u64, folder: &Path) 
         Group::Libpmem => libpmem::run(selection, size, folder)?,
         Group::Libpools => libpmem::run_pools(selection, size, folder)?,
         Group::FileLibpools => libpmem::run_file_pools(selection, size, folder)?,
+        Group::Libpmemobj => libpmem::run_objects(selection, size, folder)?,
+        Group::FileLibpmemobj => libpmem::run_file_objects(selection, size, folder)?,
         Group::Nbd => nbd::run(selection, size, folder)?,
         Group::Opening => {
             let figures = vec![opening::run(size, folder)?];

@@ -45,8 +45,9 @@ pub(super) fn line(selection: &Selection, size: &Size, seed: u64, folder: &Path)
     run(&workloads, size.rounds, size.transactions, seed, engines(folder, Durability::Line)?)
 }
 
-/// Words of the two sets of lines on which stores in place are measured, 64 KiB and 16 MiB.
-const COVERED_SETS: [(&str, u32); 2] = [("64k", 8 << 10), ("16m", AREA_WORDS)];
+/// Words of an area, and the first ones on which stores in place are measured: 64 KiB and 16 MiB, then 128 MiB.
+const COVERED_SETS: [(u32, &[(&str, u32)]); 2] =
+    [(AREA_WORDS, &[("64k", 8 << 10), ("16m", AREA_WORDS)]), (16 << 20, &[("128m", 16 << 20)])];
 
 /// Transactions over stores in place, each on two sets of lines.
 pub(super) fn covered(
@@ -55,16 +56,24 @@ pub(super) fn covered(
     seed: u64,
     folder: &Path,
 ) -> Result<Vec<Comparison>> {
-    let engines: Vec<(Engine, TransactionEngine)> = vec![
-        (Engine::Ours, ours::stores_in_place(&folder.join("ours-covered"), Durability::Line)?),
-        (Engine::Libpmemobj, Box::new(PmemobjArea::create(&folder.join("pmemobj-covered"))?)),
-    ];
-    let all = COVERED_SETS.iter().flat_map(|(set, words)| {
-        [1, 4, 16].map(|ranges| (format!("cover-tx-{ranges}-{set}"), Kind::Change(ranges, *words)))
-    });
-    let named: Vec<(String, Kind)> = all.filter(|(row, _)| selection.has(row)).collect();
-    let workloads: Vec<(&str, Kind)> = named.iter().map(|(row, kind)| (row.as_str(), *kind)).collect();
-    run(&workloads, size.rounds, size.transactions, seed, engines)
+    let mut comparisons = Vec::new();
+    for (area, sets) in COVERED_SETS {
+        let all = sets.iter().flat_map(|(set, words)| {
+            [1, 4, 16].map(|ranges| (format!("cover-tx-{ranges}-{set}"), Kind::Change(ranges, *words)))
+        });
+        let named: Vec<(String, Kind)> = all.filter(|(row, _)| selection.has(row)).collect();
+        if named.is_empty() {
+            continue;
+        }
+        let file = |engine: &str| folder.join(format!("{engine}-covered-{area}"));
+        let engines: Vec<(Engine, TransactionEngine)> = vec![
+            (Engine::Ours, ours::stores_in_place(&file("ours"), Durability::Line, area)?),
+            (Engine::Libpmemobj, Box::new(PmemobjArea::with_words(&file("pmemobj"), area)?)),
+        ];
+        let workloads: Vec<(&str, Kind)> = named.iter().map(|(row, kind)| (row.as_str(), *kind)).collect();
+        comparisons.append(&mut run(&workloads, size.rounds, size.transactions, seed, engines)?);
+    }
+    Ok(comparisons)
 }
 
 /// The workloads on an ordinary file.
