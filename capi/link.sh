@@ -3,9 +3,11 @@
 #
 #   capi/link.sh NAME ARCHIVE FOLDER
 #
-# writes FOLDER/libNAME.so.1, libNAME.so, libNAME.a and pkgconfig/libNAME.pc. NAME is pmem, pmem2, pmemlog, pmemblk or pmempool; ARCHIVE is the static
+# writes FOLDER/libNAME.so.1, libNAME.so, libNAME.a and pkgconfig/libNAME.pc. NAME is pmem, pmem2, pmemlog, pmemblk, pmemobj or pmempool; ARCHIVE is the static
 # library of the crate, which holds Rust's standard library, too; capi/NAME/libNAME.map lists the exported functions of each
 # version node. A function of several nodes is exported in each of them; programs that are linked anew get the last.
+#
+# libpmemobj.so.1 takes two functions of libpmem.so.1, which FOLDER has then.
 #
 # rustc names all symbols of a shared object itself, without a version, so the linker is called here. All code first
 # becomes one object whose only global symbols are the exported ones: neither a program nor another copy of Rust's
@@ -43,11 +45,15 @@ objdump -t "$work/lib$name.o" | awk 'FNR == NR { node[$2] = $1; last[$2] = $3; n
     printf "--add-symbol\n%s@%s=%s:0x%s,global,function\n", $6, node[$6], $4, $1
     printf "--redefine-sym\n%s=%s@@%s\n", $6, $6, last[$6] }' "$work/earlier" - >"$work/aliases"
 objcopy "@$work/aliases" "$work/lib$name.o" "$work/shared.o"
+needed=()
+if [ "$name" = pmemobj ]; then
+    needed=("-L$folder" -l:libpmem.so.1 -Wl,-z,defs)
+fi
 mkdir -p "$folder/pkgconfig"
 # One rename a file, so that a program that starts now finds a whole one.
 cc -shared -o "$work/lib$name.so.1" "$work/shared.o" -Wl,-soname,"lib$name.so.1" \
     -Wl,--version-script="$work/script.map" -Wl,--gc-sections -Wl,-z,now -Wl,-z,relro -Wl,--as-needed \
-    -lgcc_s -lpthread -ldl -lm
+    "${needed[@]}" -lgcc_s -lpthread -ldl -lm
 strip --strip-unneeded "$work/lib$name.so.1"
 ar rcsD "$work/lib$name.a" "$work/lib$name.o"
 ln -s "lib$name.so.1" "$work/lib$name.so"

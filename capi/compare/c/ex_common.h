@@ -4,6 +4,9 @@
 
 #define CREATE_MODE_RW (S_IWUSR | S_IRUSR)
 #define CREATE_MODE_R (S_IRUSR)
+#ifndef MIN
+#define MIN(left, right) ((left) < (right) ? (left) : (right))
+#endif
 
 static inline int file_exists(const char *path)
 {

@@ -43,7 +43,11 @@ impl Program {
         let path = folder.path().join("program");
         let mut compiler = Command::new("cc");
         compiler.args(["-O1", "-pthread"]).args(options).arg("-o").arg(&path);
-        compiler.arg(source).arg("-Wl,--as-needed").arg(format!("-l{}", library.name)).arg("-ldl");
+        compiler
+            .arg(source)
+            .arg("-Wl,--as-needed")
+            .arg(format!("-l{}", library.name))
+            .args(["-lpmem", "-ldl"]);
         assert!(compiler.status().unwrap().success(), "{} does not compile", source.display());
         Some(Program { _folder: folder, path, library })
     }
@@ -55,6 +59,9 @@ impl Program {
         let mut compiler = Command::new("cc");
         compiler.args(["-O1", "-static", "-pthread", "-o"]).arg(&path).arg(source(name)).arg("-L");
         compiler.arg(library.ours()).arg(format!("-l{}", library.name));
+        if library.name == "pmemobj" {
+            compiler.arg("-lpmem");
+        }
         assert!(compiler.status().unwrap().success(), "{name}.c does not link statically");
         Program { _folder: folder, path, library }
     }

@@ -120,6 +120,23 @@ pub(crate) const WANTED: &[Wanted] = &[
         kind: WantedKind::Result,
         reason: "PMDK makes a sound checksum for a damaged header when it changes a feature",
     },
+    Wanted {
+        is: |theirs, ours| {
+            !theirs.contains(" message ")
+                && ours.strip_prefix(theirs).is_some_and(|rest| rest.starts_with(" message "))
+        },
+        kind: WantedKind::Message,
+        reason: "PMDK has no words for this failure, and leaves the message of an earlier one",
+    },
+    Wanted {
+        is: |theirs, ours| {
+            theirs.ends_with(
+                " errno 12 message extending the pool by appending parts with headers is not supported!",
+            ) && ours.contains(" errno 12")
+        },
+        kind: WantedKind::Message,
+        reason: "PMDK says for a full pool how it could not grow",
+    },
 ];
 
 /// Returns true if the call flushes, copies or fills no bytes.

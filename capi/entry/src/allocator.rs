@@ -8,7 +8,7 @@
 use std::alloc::{GlobalAlloc, Layout};
 use std::cell::Cell;
 use std::ffi::c_void;
-use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use std::{mem, ptr};
 
 /// The type of malloc(3).
@@ -22,6 +22,9 @@ static FREE: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
 
 #[global_allocator]
 static ALLOCATOR: ProgramAllocator = ProgramAllocator;
+
+/// True if the program's function has ever refused memory: until then no thread looks at its own word.
+static ANY_REFUSED: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
     /// True if the program's function has refused memory to this thread.
@@ -52,8 +55,10 @@ pub unsafe fn set_functions(malloc: Option<Malloc>, free: Option<Free>) {
 }
 
 /// Returns true if the program's function has refused memory to this thread since the last call.
+#[inline]
 pub fn take_refusal() -> bool {
-    IS_REFUSED.replace(false)
+    // ORDER: a thread sees its own refusal.
+    ANY_REFUSED.load(Ordering::Relaxed) && IS_REFUSED.replace(false)
 }
 
 /// Returns `size` bytes, and the function that frees them; null if there is no memory at all.
@@ -75,6 +80,8 @@ fn allocate(size: usize) -> (*mut c_void, Free) {
             return (start, free);
         }
         IS_REFUSED.set(true);
+        // ORDER: as in `take_refusal`.
+        ANY_REFUSED.store(true, Ordering::Relaxed);
         // SAFETY: - the C library's function takes any size.
         return (unsafe { libc::malloc(size) }, libc::free);
     }

@@ -59,18 +59,18 @@ pub fn on_load(prefix: &str, load: impl FnOnce()) {
 
 /// Compares the version that a program asks for with 1.1, that of most libraries. Returns null, or the message.
 pub fn check_version(library: &str, major_required: c_uint, minor_required: c_uint) -> *const c_char {
-    check_version_against(library, 1, major_required, minor_required)
+    check_version_against(library, (1, 1), major_required, minor_required)
 }
 
-/// Compares the version that a program asks for with the library's, 1.`minor`. Returns null, or the message.
+/// Compares the version that a program asks for with the library's. Returns null, or the message.
 pub fn check_version_against(
     library: &str,
-    minor: c_uint,
+    (major, minor): (c_uint, c_uint),
     major_required: c_uint,
     minor_required: c_uint,
 ) -> *const c_char {
-    let mismatch = if major_required != 1 {
-        format!("{library} major version mismatch (need {major_required}, found 1)")
+    let mismatch = if major_required != major {
+        format!("{library} major version mismatch (need {major_required}, found {major})")
     } else if minor_required > minor {
         format!("{library} minor version mismatch (need {minor_required}, found {minor})")
     } else {
@@ -211,8 +211,8 @@ mod test {
             assert!(!check_version("libx", major, minor).is_null());
             assert_eq!(message(), words);
         }
-        assert!(check_version_against("libx", 3, 1, 3).is_null());
-        assert!(!check_version_against("libx", 3, 1, 4).is_null());
+        assert!(check_version_against("libx", (1, 3), 1, 3).is_null());
+        assert!(!check_version_against("libx", (1, 3), 1, 4).is_null());
         assert_eq!(message(), "libx minor version mismatch (need 4, found 3)");
     }
 

@@ -1,7 +1,7 @@
 //! The settings of pmemlog_ctl_get(3), pmemblk_ctl_get(3) and their relatives: the four that belong to no pool.
 
 use crate::failure::Failure;
-use lode_pmdk::{CTL_FILE_LEN_MAX, ctl_queries, ctl_text_of_file, ctl_words};
+use lode_pmdk::{CTL_FILE_LEN_MAX, CtlQuery, ctl_queries, ctl_text_of_file, ctl_words};
 use std::ffi::{OsStr, OsString, c_int};
 use std::fs;
 use std::io::Read;
@@ -69,20 +69,37 @@ impl Setting {
     }
 }
 
-/// Sets what the variables `PREFIX_CONF` and `PREFIX_CONF_FILE` say.
+/// Sets what the variables `PREFIX_CONF` and `PREFIX_CONF_FILE` say. Names and values that are not known are left out, as PMDK does.
 ///
 /// # Errors
 /// Fails if one of them can't be parsed. What stands before that place is set.
 pub fn load_variables(prefix: &str, variable: &dyn Fn(&str) -> Option<OsString>) -> Result<(), Failure> {
+    read_variables(prefix, variable, &mut |query| {
+        if let (Some(is_set), Ok(setting)) = (query.switch(), Setting::named(query.name)) {
+            setting.set(is_set.into());
+        }
+        Ok(())
+    })
+}
+
+/// Calls `apply` with each query of the variables `PREFIX_CONF` and `PREFIX_CONF_FILE`.
+///
+/// # Errors
+/// Fails if one of them can't be parsed, or `apply` refuses a query. What stands before that place is applied.
+pub fn read_variables(
+    prefix: &str,
+    variable: &dyn Fn(&str) -> Option<OsString>,
+    apply: Apply<'_>,
+) -> Result<(), Failure> {
     let name = format!("{prefix}_CONF");
     if let Some(text) = variable(&name) {
-        load(text.as_bytes()).map_err(|text| {
+        load(text.as_bytes(), apply).map_err(|text| {
             Failure::invalid(format!("unable to parse config stored in {name} environment variable; {text}"))
         })?;
     }
     let name = format!("{prefix}_CONF_FILE");
     if let Some(path) = variable(&name).filter(|path| !path.is_empty()) {
-        load_file(&path).map_err(|text| {
+        load_file(&path, apply).map_err(|text| {
             let path = path.to_string_lossy();
             Failure::invalid(format!(
                 "unable to parse config stored in {path} file (from {name} environment variable); {text}"
@@ -92,26 +109,23 @@ pub fn load_variables(prefix: &str, variable: &dyn Fn(&str) -> Option<OsString>)
     Ok(())
 }
 
-/// Sets what a file says, whose white space and comments have no meaning.
-fn load_file(path: &OsStr) -> Result<(), String> {
+/// Applies a query, or says why it can't be.
+type Apply<'a> = &'a mut dyn FnMut(&CtlQuery<'_>) -> Result<(), String>;
+
+/// Applies what a file says, whose white space and comments have no meaning.
+fn load_file(path: &OsStr, apply: Apply<'_>) -> Result<(), String> {
     let mut bytes = Vec::new();
     let file = fs::File::open(path).map_err(|error| error.to_string())?;
     file.take(CTL_FILE_LEN_MAX + 1).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
     if bytes.len() as u64 > CTL_FILE_LEN_MAX {
         return Err(format!("it is longer than {CTL_FILE_LEN_MAX} bytes"));
     }
-    load(&ctl_text_of_file(&bytes))
+    load(&ctl_text_of_file(&bytes), apply)
 }
 
-/// Sets what a text of the form `NAME=VALUE;...` says. Names and values that are not known are left out, as PMDK does.
-fn load(text: &[u8]) -> Result<(), String> {
-    for query in ctl_queries(text) {
-        let query = query.map_err(|error| error.to_string())?;
-        if let (Some(is_set), Ok(setting)) = (query.switch(), Setting::named(query.name)) {
-            setting.set(is_set.into());
-        }
-    }
-    Ok(())
+/// Applies what a text of the form `NAME=VALUE;...` says.
+fn load(text: &[u8], apply: Apply<'_>) -> Result<(), String> {
+    ctl_queries(text).try_for_each(|query| apply(&query.map_err(|error| error.to_string())?))
 }
 
 /// Held by the tests that change settings, which are those of the process.

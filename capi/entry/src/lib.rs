@@ -5,6 +5,7 @@
 //!   exports of libpmem, of libpmem2
 //!        |
 //!   process: cancellation, errno, variables     Message of the thread     Table: a lock for forks and signal handlers
+//!   AddressTable: ranges of addresses, found without a lock
 //!   environment -> lode_pmem::ByAddress         copy_path: flags              allocator: memory from the program's functions
 //!   pool_file -> lode_pmdk::PoolParts -> lode_pmem::ProgramMedium             ctl: settings without a pool
 //! ```
@@ -12,6 +13,7 @@
 //! It does: the work of a call that is the same in each library, so that all behave alike. It does not: export a symbol, or know a
 //! library. Each library holds a copy, with statics of its own.
 
+mod address_table;
 mod allocator;
 mod ascii_number;
 mod calls;
@@ -25,6 +27,7 @@ mod pool_file;
 mod process;
 mod table;
 
+pub use address_table::{AddressRange, AddressTable};
 pub use allocator::{Free, Malloc, set_functions, take_refusal};
 pub use ascii_number::{leading_hexadecimal, leading_number};
 pub use calls::{
@@ -32,9 +35,10 @@ pub use calls::{
     on_load, path, set_message,
 };
 pub use copy_path::{ends_durable, path_of};
-pub use ctl::{Setting, load_variables};
+pub use ctl::{Setting, load_variables, read_variables};
 pub use environment::{Variable, flushing_instructions, forced_is_pmem, instructions};
 pub use failure::Failure;
+pub use lode_pmdk::{CtlQuery, ctl_words};
 pub use pool_failure::errno_of_pool;
 pub use pool_file::{NewPool, PoolFiles, PoolMemory};
 pub use process::{errno, set_errno, uncancelled, variable, words_of};

@@ -4,10 +4,10 @@ use crate::environment::mapping_hint;
 use crate::failure::Failure;
 use crate::ranges::{Direct, Ranges};
 use crate::request::{self, Request};
-use crate::{deep, logging};
+use crate::{deep, logging, owners};
 use lode_capi_entry::{
-    Table, ends_durable, flushing_instructions, forced_is_pmem, message, path_of, set_errno, uncancelled,
-    variable,
+    AddressRange, Table, ends_durable, flushing_instructions, forced_is_pmem, message, path_of, set_errno,
+    uncancelled, variable,
 };
 use lode_pmem::{
     ByAddress, CopyPath, Cpu, Durability, DurabilityEvidence, ProgramMapping, Sysfs, program_pages,
@@ -33,6 +33,8 @@ const NOT_FORCED: u8 = 2;
 const UNASKED: u8 = 3;
 /// Ranges that the kernel maps directly.
 static RANGES: Table<Ranges> = Table::new(Ranges::new());
+/// PMEM_F_MEM_NOFLUSH.
+const NOFLUSH: c_uint = 1 << 5;
 /// Number of ranges that were ever inserted: without any, no question takes the lock.
 static INSERTED: AtomicUsize = AtomicUsize::new(0);
 /// The program's log function; null for none.
@@ -59,13 +61,15 @@ extern "C" fn on_load() {
     let _ = uncancelled(|| catch_unwind(load));
 }
 
-/// Takes the lock, so that a child finds the table whole.
+/// Takes the locks, so that a child finds the tables whole.
 extern "C" fn before_fork() {
     RANGES.before_fork();
+    owners::before_fork();
 }
 
-/// Releases the lock, in the parent and in the child.
+/// Releases the locks, in the parent and in the child.
 extern "C" fn after_fork() {
+    owners::after_fork();
     RANGES.after_fork();
 }
 
@@ -103,6 +107,57 @@ fn log(level: c_int, text: &str) {
     unsafe { function(level, ptr::null(), 0, ptr::null(), text.as_ptr()) };
 }
 
+/// The function of an owner, which makes bytes of its range durable: its argument, the first byte, their number.
+type Persist = unsafe extern "C" fn(*mut c_void, *const c_void, usize);
+
+/// Makes stores to a range the owner's: from now on each call of this library that would flush a part of it calls `persist` with
+/// `context` instead. Returns 0, or EBUSY in a signal handler that interrupted the same call.
+///
+/// # Safety
+/// Any thread may call the function until the range is unregistered. `start` is not null, and the range shares no byte with another one.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lode_pmem_register(
+    start: *const c_void,
+    len: usize,
+    persist: Persist,
+    context: *mut c_void,
+) -> c_int {
+    let number = persist as *const c_void as usize as u64;
+    let range = AddressRange { start: start.addr(), len, number, word: context.expose_provenance() };
+    if owners::insert(range) { 0 } else { libc::EBUSY }
+}
+
+/// Ends what [`lode_pmem_register`] began.
+#[unsafe(no_mangle)]
+pub extern "C" fn lode_pmem_unregister(start: *const c_void) {
+    owners::remove(start.addr());
+}
+
+/// Makes what has owners durable, and flushes the other bytes.
+#[cold]
+fn flush_owned(addr: *const c_void, len: usize) {
+    owners::divide(addr.addr(), len, persist_by_owner, |start, len| {
+        // SAFETY: - the program that called promised that the range is mapped.
+        unsafe { chosen().flush(ptr::with_exposed_provenance(start), len) };
+    });
+}
+
+/// Makes what has owners durable. The copy that stored the bytes has seen to the others.
+#[cold]
+fn persist_owned(addr: *const c_void, len: usize) {
+    owners::divide(addr.addr(), len, persist_by_owner, |_, _| {});
+}
+
+/// Lets the owner of a range make a part of it durable.
+fn persist_by_owner(range: &AddressRange, start: usize, len: usize) {
+    let function = ptr::with_exposed_provenance_mut::<c_void>(range.number as usize);
+    // SAFETY: - `lode_pmem_register` alone stores the number, of a function of this type.
+    let persist = unsafe { mem::transmute::<*mut c_void, Persist>(function) };
+    let context = ptr::with_exposed_provenance_mut(range.word);
+    // SAFETY: - the owner promised that any thread may call it.
+    unsafe { persist(context, ptr::with_exposed_provenance(start), len) };
+}
+
 /// See pmem_flush(3).
 ///
 /// # Durability
@@ -112,6 +167,9 @@ fn log(level: c_int, text: &str) {
 /// The range is mapped.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmem_flush(addr: *const c_void, len: usize) {
+    if owners::any() {
+        return flush_owned(addr, len);
+    }
     // SAFETY: - the caller's promise.
     unsafe { chosen().flush(addr.cast(), len) };
 }
@@ -133,8 +191,12 @@ pub extern "C" fn pmem_drain() {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmem_persist(addr: *const c_void, len: usize) {
     let chosen = chosen();
-    // SAFETY: - the caller's promise.
-    unsafe { chosen.flush(addr.cast(), len) };
+    if owners::any() {
+        flush_owned(addr, len);
+    } else {
+        // SAFETY: - the caller's promise.
+        unsafe { chosen.flush(addr.cast(), len) };
+    }
     // ORDER: all that this thread flushed and copied is durable before the call returns.
     chosen.drain();
 }
@@ -145,6 +207,9 @@ pub unsafe extern "C" fn pmem_persist(addr: *const c_void, len: usize) {
 /// The range is mapped.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmem_deep_flush(addr: *const c_void, len: usize) {
+    if owners::any() {
+        flush_owned(addr, len);
+    }
     // SAFETY: - the caller's promise.
     unsafe { chosen().deep_flush(addr.cast(), len) };
 }
@@ -178,7 +243,12 @@ pub unsafe extern "C" fn pmem_deep_persist(addr: *const c_void, len: usize) -> c
 /// See pmem_msync(3).
 #[unsafe(no_mangle)]
 pub extern "C" fn pmem_msync(addr: *const c_void, len: usize) -> c_int {
-    guarded(-1, || deep::msync(addr.addr(), len).map(|()| 0))
+    guarded(-1, || {
+        if owners::any() {
+            flush_owned(addr, len);
+        }
+        deep::msync(addr.addr(), len).map(|()| 0)
+    })
 }
 
 /// See pmem_has_auto_flush(3).
@@ -369,6 +439,9 @@ macro_rules! copies {
                 // SAFETY: - as above.
                 unsafe { chosen().copy(pmemdest.cast(), src.cast(), len, path_of(flags)) };
             }
+            if owners::any() && flags & NOFLUSH == 0 {
+                persist_owned(pmemdest, len);
+            }
             pmemdest
         }
 
@@ -387,6 +460,9 @@ macro_rules! copies {
         ) -> *mut c_void {
             // SAFETY: - the caller's promise.
             unsafe { chosen().copy(pmemdest.cast(), src.cast(), len, CopyPath::ByLength) };
+            if owners::any() {
+                persist_owned(pmemdest, len);
+            }
             pmemdest
         }
 
@@ -405,6 +481,9 @@ macro_rules! copies {
         ) -> *mut c_void {
             // SAFETY: - the caller's promise.
             unsafe { chosen().copy_and_drain(pmemdest.cast(), src.cast(), len, CopyPath::ByLength) };
+            if owners::any() {
+                persist_owned(pmemdest, len);
+            }
             pmemdest
         }
     )+};
@@ -436,6 +515,9 @@ pub unsafe extern "C" fn pmem_memset(
         // SAFETY: - as above.
         unsafe { chosen().fill(pmemdest.cast(), c as u8, len, path_of(flags)) };
     }
+    if owners::any() && flags & NOFLUSH == 0 {
+        persist_owned(pmemdest, len);
+    }
     pmemdest
 }
 
@@ -450,6 +532,9 @@ pub unsafe extern "C" fn pmem_memset(
 pub unsafe extern "C" fn pmem_memset_nodrain(pmemdest: *mut c_void, c: c_int, len: usize) -> *mut c_void {
     // SAFETY: - the caller's promise.
     unsafe { chosen().fill(pmemdest.cast(), c as u8, len, CopyPath::ByLength) };
+    if owners::any() {
+        persist_owned(pmemdest, len);
+    }
     pmemdest
 }
 
@@ -464,6 +549,9 @@ pub unsafe extern "C" fn pmem_memset_nodrain(pmemdest: *mut c_void, c: c_int, le
 pub unsafe extern "C" fn pmem_memset_persist(pmemdest: *mut c_void, c: c_int, len: usize) -> *mut c_void {
     // SAFETY: - the caller's promise.
     unsafe { chosen().fill_and_drain(pmemdest.cast(), c as u8, len, CopyPath::ByLength) };
+    if owners::any() {
+        persist_owned(pmemdest, len);
+    }
     pmemdest
 }
 

@@ -6,6 +6,7 @@
 //!   exports: C arguments become checked ones      |
 //!        |                                        request -> ranges: what this library mapped where
 //!   lode_pmem::ByAddress                          lode_pmem::ProgramMapping
+//!   owners: ranges whose stores another library makes durable
 //! ```
 //!
 //! It does: answer each call with the results and the errno of the manual pages, keep a message for each thread, and read
@@ -27,5 +28,6 @@ mod environment;
 pub mod exports;
 mod failure;
 mod logging;
+mod owners;
 mod ranges;
 mod request;

@@ -262,7 +262,7 @@ pub unsafe extern "C" fn pmempool_transform(
 /// See libpmempool(7).
 #[unsafe(no_mangle)]
 pub extern "C" fn pmempool_check_version(major_required: c_uint, minor_required: c_uint) -> *const c_char {
-    check_version_against("libpmempool", MINOR, major_required, minor_required)
+    check_version_against("libpmempool", (1, MINOR), major_required, minor_required)
 }
 
 /// See libpmempool(7).

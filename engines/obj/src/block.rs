@@ -25,7 +25,7 @@ pub struct Blocks<'v, M> {
     within: Option<(u32, u32)>,
 }
 
-impl<M: Medium> ObjView<M> {
+impl<M> ObjView<M> {
     /// Returns the number of zones.
     pub fn zone_count(&self) -> u64 {
         PmdkHeap::zone_count(self.heap_size())
@@ -43,6 +43,17 @@ impl<M: Medium> ObjView<M> {
         self.zone_at(zone).plus(PmdkHeap::ZONE_HEADERS + u64::from(chunk) * PmdkHeap::CHUNK)
     }
 
+    /// Returns the zone and the chunk of an offset; `None` if it lies in none.
+    pub(crate) fn zone_of(&self, at: PoolOffset) -> Option<(u64, u32)> {
+        let inside = at.get().checked_sub(self.zone_at(0).get())?;
+        let zone = inside / PmdkHeap::ZONE_MAX;
+        let chunk = (inside % PmdkHeap::ZONE_MAX).checked_sub(PmdkHeap::ZONE_HEADERS)? / PmdkHeap::CHUNK;
+        let chunk = u32::try_from(chunk).ok()?;
+        (zone < self.zone_count()).then_some((zone, chunk))
+    }
+}
+
+impl<M: Medium> ObjView<M> {
     /// Reads the header of a zone. `None` if the zone was never used.
     ///
     /// # Errors
@@ -80,6 +91,12 @@ impl<M: Medium> ObjView<M> {
     /// A load for each block.
     pub fn blocks(&self) -> Blocks<'_, M> {
         Blocks { view: self, zone: 0, within: None }
+    }
+
+    /// Returns the blocks after one, as [`blocks`](ObjView::blocks) does.
+    pub(crate) fn blocks_after(&self, block: &Block, chunk_count: u32) -> Blocks<'_, M> {
+        let next = block.chunk.saturating_add(block.header.size);
+        Blocks { view: self, zone: block.zone, within: Some((chunk_count, next)) }
     }
 
     /// Returns the places in a run.

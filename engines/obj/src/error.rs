@@ -1,7 +1,9 @@
 //! The errors of object pools.
 
-use lode_layout::{InvalidField, PoolOffset};
+use lode_layout::{InvalidField, ObjWords, PmdkHeaderError, PoolOffset};
 use lode_pmem::{Fault, SyncError};
+use lode_redo::LogError;
+use lode_redo::cover::CoverError;
 use std::fmt;
 
 /// The reason why an operation on an object pool failed.
@@ -14,9 +16,106 @@ pub enum ObjError {
     /// Memory that was needed is lost.
     #[error(transparent)]
     Memory(#[from] Fault),
+    /// The header of the pool can't be used.
+    #[error(transparent)]
+    Header(PmdkHeaderError),
+    /// The lanes do not lie where PMDK puts them, so a log can't take their place.
+    #[error(
+        "the pool has {lane_count} lanes at {lanes:#x} before the heap at {heap:#x}, where Lodestone can't keep its log; \
+         PMDK makes them at 0x2000, and as many as fit before the heap"
+    )]
+    Lanes {
+        /// Offset of the first lane.
+        lanes: u64,
+        /// Number of lanes.
+        lane_count: u64,
+        /// Offset of the heap.
+        heap: u64,
+    },
+    /// No chunk fits into the pool.
+    #[error("{size} bytes are too few for an object pool; make it 8 MiB or more")]
+    TooSmall {
+        /// Bytes of the pool.
+        size: u64,
+    },
+    /// The log, or the memory that it covers, refused the operation.
+    #[error(transparent)]
+    Cover(#[from] CoverError),
+    /// So many transactions have spilled old bytes that there is no word for another one.
+    #[error("{max} transactions are larger than their share of the log, and there is no room for another one; end one of them",
+        max = ObjWords::SPILLS)]
+    TooManySpills,
+    /// A range does not lie in the heap.
+    #[error("{len} bytes at {at} are not in the heap of the pool")]
+    OutsideHeap {
+        /// Offset of the first byte.
+        at: PoolOffset,
+        /// Length in bytes.
+        len: u64,
+    },
+    /// The kernel gave no random bytes, which every log needs.
+    #[error("getrandom: {}", std::io::Error::from_raw_os_error(*errno))]
+    Random {
+        /// The error number of the system call.
+        errno: i32,
+    },
     /// The kernel refused a sync. Part of the operation may be durable; the same operation completes it.
     #[error("the operation is in doubt: {0}; open the pool again")]
     InDoubt(#[from] SyncError),
+    /// An object can't have so many bytes.
+    #[error("an object of {size} bytes is too large; the most are {max}")]
+    TooLarge {
+        /// Bytes that were asked for.
+        size: u64,
+        /// The most bytes.
+        max: u64,
+    },
+    /// An object has at least one byte.
+    #[error("an object of no bytes can't be allocated; ask for one byte or more")]
+    Empty,
+    /// The pool has no space for an object.
+    #[error(
+        "the pool has no space for {size} bytes, and its largest free block takes {largest}; free objects, or use a larger \
+         pool"
+    )]
+    Full {
+        /// Bytes that were asked for.
+        size: u64,
+        /// Bytes of an object that takes the largest free block.
+        largest: u64,
+    },
+    /// No allocation class has the identifier.
+    #[error("there is no allocation class {id}; make it first: classes are not kept in the pool")]
+    NoClass {
+        /// The identifier.
+        id: u8,
+    },
+    /// Objects of the size do not fit an allocation class.
+    #[error("allocation class {id} is not suitable for {size} bytes; use another class")]
+    UnfitClass {
+        /// The identifier of the class.
+        id: u8,
+        /// Bytes that were asked for.
+        size: u64,
+    },
+    /// No arena has the number.
+    #[error("there is no arena {number}; make it first")]
+    NoArena {
+        /// The number.
+        number: u32,
+    },
+    /// No more arenas can be made.
+    #[error("all {max} arenas are in use; use one of them")]
+    TooManyArenas {
+        /// The most arenas.
+        max: u32,
+    },
+    /// A reservation is not one of this pool, or has been published or cancelled.
+    #[error("the reservation at {at} is none of this run of the pool, or was published or cancelled before")]
+    ForeignReservation {
+        /// The offset that it has.
+        at: PoolOffset,
+    },
 }
 
 /// A structure of an object pool that breaks a rule.
@@ -64,6 +163,10 @@ pub enum Structure {
     Object,
     /// The root object.
     Root,
+    /// The words of an open pool.
+    Words,
+    /// Old bytes of an open transaction, in free chunks.
+    Spill,
     /// A log of a lane, or an extension of it.
     Log {
         /// Index of the lane.
@@ -118,6 +221,9 @@ pub enum DamageReason {
     /// The object is free.
     #[error("the object is free")]
     Free,
+    /// The object is reserved, or another publication is freeing it.
+    #[error("the object is reserved, or being freed")]
+    InTransit,
     /// An extension of a log lies outside of the heap.
     #[error("the extension of the log at {next} is not in the heap")]
     ExtensionOutside {
@@ -151,7 +257,7 @@ pub enum DamageReason {
 impl ObjError {
     /// Returns true if the pool is damaged.
     pub fn is_damage(&self) -> bool {
-        !matches!(self, ObjError::InDoubt(_))
+        matches!(self, ObjError::Damaged(_) | ObjError::Memory(_))
     }
 
     pub(crate) fn damaged(structure: Structure, at: PoolOffset) -> impl Fn(InvalidField) -> ObjError {
@@ -160,6 +266,12 @@ impl ObjError {
 
     pub(crate) fn of(structure: Structure, at: PoolOffset, reason: DamageReason) -> ObjError {
         ObjError::Damaged(Damage { structure, at, reason })
+    }
+}
+
+impl From<LogError> for ObjError {
+    fn from(error: LogError) -> ObjError {
+        ObjError::Cover(error.into())
     }
 }
 
@@ -174,6 +286,8 @@ impl fmt::Display for Structure {
             Structure::Run { zone, chunk } => write!(f, "the run in chunk {chunk} of zone {zone}"),
             Structure::Object => f.write_str("the object"),
             Structure::Root => f.write_str("the root object"),
+            Structure::Words => f.write_str("the words of the open pool"),
+            Structure::Spill => f.write_str("the spilled bytes of a transaction"),
             Structure::Log { lane, kind } => write!(f, "the {kind} log of lane {lane}"),
         }
     }

@@ -19,22 +19,29 @@
 //! object takes one or more of these. Formats and rules are `lode-layout`'s (`pmdk_obj.md` and the pages beside it).
 #![forbid(unsafe_code)]
 
+mod action;
+mod begin;
 mod block;
 pub mod bugs;
 mod check;
 mod error;
+mod heap;
 mod log;
 mod object;
+mod pool;
 mod recover;
 mod redo;
 mod repair;
+mod request;
 mod statistics;
 mod view;
 
 pub use block::{Block, Blocks};
 pub use check::{Finding, check};
 pub use error::{Damage, DamageReason, LogKind, ObjError, Structure};
+pub use heap::{ClassDescription, ClassError};
 pub use object::{Object, Objects, Place};
+pub use pool::{Action, Pool, Request, Reservation, Transaction};
 pub use recover::{Recovery, begin_run, recover};
 pub use repair::{Repair, plan_repair, repair};
 pub use statistics::{RunStatistics, Statistics};

@@ -54,6 +54,17 @@ impl<M: Medium> ObjView<M> {
         Objects { view: self, blocks: self.blocks(), within: None }
     }
 
+    /// Returns the objects after one, as [`objects`](ObjView::objects) does.
+    pub(crate) fn objects_after(&self, object: &Object) -> Result<Objects<'_, M>, ObjError> {
+        let Place { block, units } = object.place;
+        let chunk_count = self.zone(block.zone)?.map_or(0, |zone| zone.chunk_count);
+        let within = match units {
+            Some((unit, count)) => Some((block, self.run(&block)?, unit + count)),
+            None => None,
+        };
+        Ok(Objects { view: self, blocks: self.blocks_after(&block, chunk_count), within })
+    }
+
     /// Returns the object whose data begins at `at`.
     ///
     /// # Errors
@@ -97,16 +108,7 @@ impl<M: Medium> ObjView<M> {
         }
     }
 
-    /// Returns the zone and the chunk of an offset; `None` if it lies in none.
-    fn zone_of(&self, at: PoolOffset) -> Option<(u64, u32)> {
-        let inside = at.get().checked_sub(self.zone_at(0).get())?;
-        let zone = inside / PmdkHeap::ZONE_MAX;
-        let chunk = (inside % PmdkHeap::ZONE_MAX).checked_sub(PmdkHeap::ZONE_HEADERS)? / PmdkHeap::CHUNK;
-        let chunk = u32::try_from(chunk).ok()?;
-        (zone < self.zone_count()).then_some((zone, chunk))
-    }
-
-    fn object_header(
+    pub(crate) fn object_header(
         &self,
         kind: PmdkObjectHeaderKind,
         at: PoolOffset,

@@ -26,16 +26,19 @@ use crate::bugs;
 use crate::error::{LogKind, ObjError};
 use crate::log::{Log, LogEntry, LogPart};
 use crate::object::Object;
+use crate::pool::{Pool, is_in_use};
 use crate::redo::WordChange;
 use crate::view::ObjView;
 use lode_layout::{
     PmdkChunk, PmdkChunkKind, PmdkHeap, PmdkObjState, PmdkUlog, PmdkWordChange, PmdkZone, PoolOffset, WORD,
 };
-use lode_pmem::Medium;
+use lode_pmem::{FaultScope, Medium};
 
 /// The steps of a recovery, counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Recovery {
+    /// True if a crash of Lodestone left the pool. The other counts are those of PMDK's recovery.
+    pub was_in_use: bool,
     /// Redo logs that were replayed.
     pub redone: u64,
     /// Transactions that were rolled back.
@@ -48,10 +51,12 @@ pub struct Recovery {
     pub grown_zones: u64,
 }
 
-/// Recovers the pool on `medium` as PMDK's next open would. Does nothing to a pool that was closed.
+/// Recovers the pool on `medium` as the next open would, and leaves it closed. A pool that is not in use gets PMDK's recovery, which
+/// does nothing to one that was closed. One in use, which a crash of Lodestone left, gets that of its log, and is closed: PMDK opens it
+/// then.
 ///
 /// # Errors
-/// [`ObjError::Damaged`] if a log, or what it leads to, is damaged. No step began then, except for those before the one whose
+/// Those of [`Pool::open`] and [`Pool::close`] for a pool in use. Otherwise [`ObjError::Damaged`] if a log, or what it leads to, is damaged. No step began then, except for those before the one whose
 /// logs are damaged. [`ObjError::InDoubt`] if a sync failed. The same call completes what was begun.
 ///
 /// # Durability
@@ -60,6 +65,23 @@ pub struct Recovery {
 /// # Cost
 /// Reads all lanes, and the headers of all blocks. Two drains for a redo log in force, two for an undo log, three for an extension.
 pub fn recover<M: Medium>(medium: &M) -> Result<Recovery, ObjError> {
+    if is_in_use(medium)? {
+        Pool::open(medium)?.close()?;
+        return Ok(Recovery { was_in_use: true, ..Recovery::default() });
+    }
+    recover_lanes(medium)
+}
+
+/// Recovers a pool that PMDK had last.
+pub(crate) fn recover_lanes<M: Medium>(medium: &M) -> Result<Recovery, ObjError> {
+    let scope = FaultScope::open();
+    let recovered = recover_lanes_in(medium);
+    // A store to lost memory is no store: the next recovery makes it again, or meets the same.
+    scope.close()?;
+    recovered
+}
+
+fn recover_lanes_in<M: Medium>(medium: &M) -> Result<Recovery, ObjError> {
     let mut done = Recovery::default();
     let view = ObjView::open(medium)?;
     view.redo(&mut done)?;
@@ -82,8 +104,11 @@ pub fn recover<M: Medium>(medium: &M) -> Result<Recovery, ObjError> {
 /// One drain.
 pub fn begin_run<M: Medium>(medium: &M) -> Result<u64, ObjError> {
     let next = ObjView::open(medium)?.state().next_run();
-    medium.store8(PmdkObjState::RUN_ID_OFF, next);
-    medium.flush(PmdkObjState::RUN_ID_OFF, WORD);
+    let stored = FaultScope::run(|| {
+        medium.store8(PmdkObjState::RUN_ID_OFF, next);
+        medium.flush(PmdkObjState::RUN_ID_OFF, WORD);
+    });
+    stored?;
     // ORDER: the number before any lock that the run takes. Stop here: the run before has it, and its locks are free.
     medium.drain()?;
     Ok(next)

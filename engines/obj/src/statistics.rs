@@ -89,6 +89,37 @@ impl<M: Medium> ObjView<M> {
         Ok(found)
     }
 
+    /// Counts the bytes of objects: of all, and of those in runs; and the bytes of runs. Damaged parts are left out.
+    ///
+    /// # Errors
+    /// [`ObjError::Memory`].
+    ///
+    /// # Cost
+    /// Reads the headers of blocks and the bitmaps, and no object.
+    pub(crate) fn usage(&self) -> Result<(u64, u64, u64), ObjError> {
+        let (mut whole_chunks, mut in_runs, mut runs) = (0, 0, 0);
+        for block in self.blocks() {
+            let counted = block.and_then(|block| {
+                let bytes = u64::from(block.header.size) * PmdkHeap::CHUNK;
+                match block.header.kind {
+                    PmdkChunkKind::Used => whole_chunks += bytes,
+                    PmdkChunkKind::Run => {
+                        runs += bytes;
+                        let run = self.run(&block)?;
+                        for word in 0..run.bitmap_words {
+                            let used = self.word(self.bitmap_word_at(&block, word))? & run.block_bits(word);
+                            in_runs += u64::from(used.count_ones()) * run.block_size;
+                        }
+                    }
+                    _ => {}
+                }
+                Ok(())
+            });
+            counted.or_else(skip_damage)?;
+        }
+        Ok((whole_chunks + in_runs, in_runs, runs))
+    }
+
     fn count_objects(&self, found: &mut Statistics) -> Result<(), ObjError> {
         for object in self.objects() {
             let object = match object {

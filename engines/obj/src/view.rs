@@ -3,6 +3,7 @@
 use crate::error::{DamageReason, ObjError, Structure};
 use lode_layout::{PmdkHeap, PmdkObj, PmdkObjState, PmdkUlog, PoolOffset, WORD};
 use lode_pmem::Medium;
+use std::sync::Arc;
 
 /// An object pool whose descriptor, state and heap header are sound. All else is checked when it is read.
 ///
@@ -10,7 +11,13 @@ use lode_pmem::Medium;
 #[derive(Debug)]
 pub struct ObjView<M> {
     medium: M,
-    descriptor: PmdkObj,
+    parts: ViewParts,
+}
+
+/// The parts of a view that are not its medium.
+#[derive(Clone, Debug)]
+pub(crate) struct ViewParts {
+    descriptor: Arc<PmdkObj>,
     state: PmdkObjState,
     /// Bytes of the heap.
     heap_size: u64,
@@ -39,48 +46,8 @@ impl<M: Medium> ObjView<M> {
         PmdkHeap::check(&read(&medium, heap)?).map_err(ObjError::damaged(Structure::Heap, heap))?;
         // A pool that was never opened since it was made.
         let heap_size = if state.heap_size == 0 { heap_max } else { state.heap_size };
-        Ok(ObjView { medium, descriptor, state, heap_size })
-    }
-
-    /// Returns the medium.
-    pub fn medium(&self) -> &M {
-        &self.medium
-    }
-
-    /// Returns the descriptor.
-    pub fn descriptor(&self) -> &PmdkObj {
-        &self.descriptor
-    }
-
-    /// Returns the state as it was when the pool was read.
-    pub fn state(&self) -> &PmdkObjState {
-        &self.state
-    }
-
-    /// Returns the bytes of the heap.
-    pub fn heap_size(&self) -> u64 {
-        self.heap_size
-    }
-
-    /// Returns the offset of the first byte after the heap.
-    pub fn heap_end(&self) -> u64 {
-        self.descriptor.heap + self.heap_size
-    }
-
-    /// Returns true if the range lies in the heap.
-    pub fn is_in_heap(&self, at: PoolOffset, len: u64) -> bool {
-        at.get() >= self.descriptor.heap
-            && at.get().checked_add(len).is_some_and(|end| end <= self.heap_end())
-    }
-
-    /// Returns true if a log may change the range: it lies in the heap, in a lane, or is the word of the root or of its size.
-    pub(crate) fn is_target(&self, at: PoolOffset, len: u64) -> bool {
-        let PmdkObj { lanes, lane_count, .. } = self.descriptor;
-        let lanes_end = lanes + lane_count * PmdkUlog::LANE_LEN;
-        let is_root = at == PmdkObjState::ROOT_OFF || at == PmdkObjState::ROOT_SIZE_OFF;
-        self.is_in_heap(at, len)
-            || (at.get() >= lanes && at.get().checked_add(len).is_some_and(|end| end <= lanes_end))
-            || (is_root && len == WORD)
+        let descriptor = Arc::new(descriptor);
+        Ok(ObjView { medium, parts: ViewParts { descriptor, state, heap_size } })
     }
 
     pub(crate) fn word(&self, at: PoolOffset) -> Result<u64, ObjError> {
@@ -96,6 +63,58 @@ impl<M: Medium> ObjView<M> {
         let mut bytes = vec![0; len as usize];
         self.medium.memory().reading(|memory| memory.read(at, &mut bytes))?;
         Ok(bytes)
+    }
+}
+
+impl<M> ObjView<M> {
+    /// Returns a view of a pool that was read before.
+    pub(crate) fn of(medium: M, parts: &ViewParts) -> ObjView<M> {
+        ObjView { medium, parts: parts.clone() }
+    }
+
+    pub(crate) fn parts(&self) -> &ViewParts {
+        &self.parts
+    }
+
+    /// Returns the medium.
+    pub fn medium(&self) -> &M {
+        &self.medium
+    }
+
+    /// Returns the descriptor.
+    pub fn descriptor(&self) -> &PmdkObj {
+        &self.parts.descriptor
+    }
+
+    /// Returns the state as it was when the pool was read.
+    pub fn state(&self) -> &PmdkObjState {
+        &self.parts.state
+    }
+
+    /// Returns the bytes of the heap.
+    pub fn heap_size(&self) -> u64 {
+        self.parts.heap_size
+    }
+
+    /// Returns the offset of the first byte after the heap.
+    pub fn heap_end(&self) -> u64 {
+        self.parts.descriptor.heap + self.parts.heap_size
+    }
+
+    /// Returns true if the range lies in the heap.
+    pub fn is_in_heap(&self, at: PoolOffset, len: u64) -> bool {
+        at.get() >= self.parts.descriptor.heap
+            && at.get().checked_add(len).is_some_and(|end| end <= self.heap_end())
+    }
+
+    /// Returns true if a log may change the range: it lies in the heap, in a lane, or is the word of the root or of its size.
+    pub(crate) fn is_target(&self, at: PoolOffset, len: u64) -> bool {
+        let PmdkObj { lanes, lane_count, .. } = *self.parts.descriptor;
+        let lanes_end = lanes + lane_count * PmdkUlog::LANE_LEN;
+        let is_root = at == PmdkObjState::ROOT_OFF || at == PmdkObjState::ROOT_SIZE_OFF;
+        self.is_in_heap(at, len)
+            || (at.get() >= lanes && at.get().checked_add(len).is_some_and(|end| end <= lanes_end))
+            || (is_root && len == WORD)
     }
 }
 

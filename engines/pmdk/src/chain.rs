@@ -62,7 +62,7 @@ pub(crate) fn check_headers(
             if neighbours(uuids, nth) != (header.prev_part, header.next_part) {
                 return refused(ChainFault::Part);
             }
-            if header.features != first.features {
+            if header.features.when_closed() != first.features.when_closed() {
                 return refused(ChainFault::Features);
             }
             if first.features.has_single_header() != has_single_header {

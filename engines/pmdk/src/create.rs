@@ -22,14 +22,14 @@ use crate::error::PmdkError;
 use crate::file_kind::FileKind;
 use crate::locked_part::LockedPart;
 use crate::plan::{CreateOptions, check_features, plan, prepare};
-use crate::pool_parts::{PoolParts, to_map};
+use crate::pool_parts::{PoolParts, check_replicas, to_map};
 use crate::pool_set::{Part, PoolSet};
 use crate::seen::Seen;
 use crate::set_size::PART_SIZE_MIN;
 use crate::shutdown_state::{self, States};
 use crate::staged_part::{StagedPart, persist_names};
 use crate::stops;
-use lode_layout::{PmdkFeatures, PmdkPartHeader, PmdkShutdown, PmdkShutdownRecord};
+use lode_layout::{PmdkFeatures, PmdkKind, PmdkPartHeader, PmdkShutdown, PmdkShutdownRecord};
 use lode_pmem::MappedPart;
 use std::path::Path;
 use std::sync::Arc;
@@ -69,6 +69,9 @@ impl NewParts {
     pub fn stage(path: &Path, size: Option<u64>, options: &CreateOptions) -> Result<NewParts, PmdkError> {
         check_features(path, options.features)?;
         let (mut set, lock) = plan(path, size, options)?;
+        if options.kind == PmdkKind::Objects {
+            check_replicas(&set, options.kind, options.program)?;
+        }
         if set.is_set {
             prepare(&mut set, options.program)?;
         }

@@ -103,9 +103,7 @@ impl PoolParts {
             true => Vec::new(),
             false => check_shutdowns(&headers, &locks, options)?,
         };
-        if set.replicas.len() > 1 && options.kind != PmdkKind::Objects {
-            return Err(PmdkError::set(path)(SetError::Replicas));
-        }
+        check_replicas(&set, options.kind, options.program)?;
         // As with PMDK, a feature in any part counts.
         let mut features = headers.iter().flatten().map(|(_, header)| header.features);
         let is_read_only = features.any(PmdkFeatures::is_read_only) || options.access == PmdkAccess::ReadOnly;
@@ -261,6 +259,21 @@ fn check_bad_blocks(set: &PoolSet, locks: &[Vec<Arc<LockedPart>>], sysfs: &Sysfs
         }
     }
     Ok(())
+}
+
+/// Refuses replicas where they would not be kept equal: PMDK has them for pools of objects alone, and a program's own mapping has the
+/// master alone.
+pub(crate) fn check_replicas(
+    set: &PoolSet,
+    kind: PmdkKind,
+    program: Option<ByAddress>,
+) -> Result<(), PmdkError> {
+    let refused = match (kind, program) {
+        (PmdkKind::Objects, None) => return Ok(()),
+        (PmdkKind::Objects, Some(_)) => SetError::ReplicasOfProgram,
+        _ => SetError::Replicas,
+    };
+    if set.replicas.len() > 1 { Err(PmdkError::set(&set.path)(refused)) } else { Ok(()) }
 }
 
 /// Returns the shutdown states to store, one a replica that keeps one.

@@ -2,9 +2,9 @@
 
 use crate::format_table::FormatTable;
 use crate::{
-    blocks, checkpoint_slot, header, log_descriptor, log_frame, log_state, pmdk_blk, pmdk_header, pmdk_heap,
-    pmdk_log, pmdk_obj, pmdk_obj_state, pmdk_object, pmdk_run, pmdk_ulog, raw_volume, record, span,
-    tree_entry, tree_leaf, tree_node, type_table_header, typed_root,
+    blocks, checkpoint_slot, header, log_descriptor, log_frame, log_state, obj_spill, obj_words, pmdk_blk,
+    pmdk_header, pmdk_heap, pmdk_log, pmdk_obj, pmdk_obj_state, pmdk_object, pmdk_run, pmdk_ulog, raw_volume,
+    record, span, tree_entry, tree_leaf, tree_node, type_table_header, typed_root,
 };
 
 /// Every format that has a table.
@@ -35,6 +35,9 @@ pub const FORMAT_TABLES: &[FormatTable] = &[
     pmdk_run::TABLE,
     pmdk_object::TABLE_COMPACT,
     pmdk_object::TABLE_LEGACY,
+    obj_words::TABLE,
+    obj_spill::TABLE,
+    obj_spill::TABLE_ENTRY,
     blocks::TABLE,
     log_descriptor::TABLE,
     log_state::TABLE,

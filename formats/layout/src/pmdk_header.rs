@@ -20,6 +20,8 @@ pub(crate) const SINGLE_HEADER: u32 = 1;
 pub(crate) const SHORT_CHECKSUM: u32 = 2;
 /// The feature bit of the shutdown state.
 pub(crate) const SHUTDOWN_STATE: u32 = 4;
+/// The feature bit of an object pool that Lodestone has open.
+pub(crate) const IN_USE: u32 = 1 << 31;
 /// The feature bit of those who look for bad blocks at open.
 pub(crate) const CHECK_BAD_BLOCKS: u32 = 1;
 /// Alignments of the types of C on every 64-bit machine that is known here.
@@ -312,6 +314,14 @@ impl PmdkHeaderBytes {
     pub(crate) fn check_checksum(&self) -> Result<(), PmdkHeaderError> {
         let (want, found) = (self.checksum(), self.checksum.get());
         if want == found { Ok(()) } else { Err(PmdkHeaderError::Checksum { want, found }) }
+    }
+
+    /// Returns the header with the mark of a pool in use added, or taken away.
+    pub(crate) fn with_mark_turned(&self) -> PmdkHeaderBytes {
+        let mut turned = PmdkHeaderBytes::new_zeroed();
+        turned.as_mut_bytes().copy_from_slice(self.as_bytes());
+        turned.incompat = (self.incompat.get() ^ IN_USE).into();
+        turned
     }
 
     pub(crate) fn check_version(&self, kind: PmdkKind) -> Result<(), PmdkHeaderError> {

@@ -60,6 +60,9 @@ impl PmdkObjState {
     /// Offset of the word `heap_size`.
     pub const HEAP_SIZE_OFF: PoolOffset =
         PmdkObjState::OFF.plus(offset_of!(PmdkObjStateBytes, heap_size) as u64);
+    /// Offset of the word `allocated`.
+    pub const ALLOCATED_OFF: PoolOffset =
+        PmdkObjState::OFF.plus(offset_of!(PmdkObjStateBytes, allocated) as u64);
 
     /// Decodes the state of a pool with `heap_max` bytes from its heap to its end.
     ///

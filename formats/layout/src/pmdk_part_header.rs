@@ -3,7 +3,7 @@
 //! `pmdk_header.md` has the table. `PmdkHeader` is the same for pools of a single file.
 
 use crate::pmdk_header::{
-    CHECK_BAD_BLOCKS, LEN, PmdkHeaderBytes, PmdkHeaderError, PmdkKind, PmdkShutdown, SHORT_CHECKSUM,
+    CHECK_BAD_BLOCKS, IN_USE, LEN, PmdkHeaderBytes, PmdkHeaderError, PmdkKind, PmdkShutdown, SHORT_CHECKSUM,
     SHUTDOWN_STATE, SINGLE_HEADER,
 };
 use core::mem::offset_of;
@@ -30,7 +30,9 @@ impl PmdkFeatures {
     pub const SHORT_CHECKSUM: u32 = SHORT_CHECKSUM;
     /// The bit of `incompat` of the shutdown state.
     pub const SHUTDOWN_STATE: u32 = SHUTDOWN_STATE;
-    /// All bits of `incompat` that this code knows.
+    /// The bit of `incompat` of an object pool that Lodestone has open, or that a crash of it left: PMDK refuses the pool.
+    pub const IN_USE: u32 = IN_USE;
+    /// All bits of `incompat` that a pool may have when it is closed.
     pub const KNOWN_INCOMPAT: u32 = SINGLE_HEADER | SHORT_CHECKSUM | SHUTDOWN_STATE;
 
     /// The features of the pools that Debian's PMDK makes.
@@ -67,6 +69,16 @@ impl PmdkFeatures {
     /// Returns true if the header has a shutdown state.
     pub const fn has_shutdown_state(self) -> bool {
         self.incompat & SHUTDOWN_STATE != 0
+    }
+
+    /// Returns true if Lodestone has the object pool open, or a crash of it left the pool.
+    pub const fn is_in_use(self) -> bool {
+        self.incompat & PmdkFeatures::IN_USE != 0
+    }
+
+    /// Returns the features that the pool has when it is closed.
+    pub const fn when_closed(self) -> PmdkFeatures {
+        PmdkFeatures { incompat: self.incompat & !PmdkFeatures::IN_USE, ..self }
     }
 
     /// Returns true if the pool may only be read: it has features that a writer must know, and none is known.
@@ -149,24 +161,30 @@ impl PmdkPartHeader {
     ///
     /// # Errors
     /// Reports the first failed check in PMDK's order: signature, format, features, checksum, machine. Unknown features
-    /// of readers are no error: [`PmdkFeatures::is_read_only`].
+    /// of readers are no error: [`PmdkFeatures::is_read_only`]. An object pool that is marked as in use is no error either; a
+    /// checksum that fits with the mark turned counts as a mark, since the change of it is half done.
     pub fn decode(bytes: &[u8]) -> Result<PmdkPartHeader, PmdkHeaderError> {
         let (raw, _) = PmdkHeaderBytes::ref_from_prefix(bytes)
             .map_err(|_| PmdkHeaderError::TooShort { len: bytes.len() as u64 })?;
         let kind = raw.kind()?;
         raw.check_version(kind)?;
-        let incompat = raw.incompat.get() & !PmdkFeatures::KNOWN_INCOMPAT;
+        let is_in_use = kind == PmdkKind::Objects && raw.has(PmdkFeatures::IN_USE);
+        let known = PmdkFeatures::KNOWN_INCOMPAT | if is_in_use { PmdkFeatures::IN_USE } else { 0 };
+        let incompat = raw.incompat.get() & !known;
         if incompat != 0 {
             return Err(PmdkHeaderError::Features { incompat, ro_compat: 0 });
         }
-        raw.check_checksum()?;
+        let is_half_marked = kind == PmdkKind::Objects && raw.with_mark_turned().check_checksum().is_ok();
+        if !is_half_marked {
+            raw.check_checksum()?;
+        }
         raw.check_machine().map_err(PmdkHeaderError::Field)?;
         let shutdown = PmdkShutdownRecord::of(raw);
         Ok(PmdkPartHeader {
             kind,
             features: PmdkFeatures {
                 compat: raw.compat.get(),
-                incompat: raw.incompat.get(),
+                incompat: raw.incompat.get() | if is_half_marked { PmdkFeatures::IN_USE } else { 0 },
                 ro_compat: raw.ro_compat.get(),
             },
             poolset_uuid: Uuid::from_bytes(raw.poolset_uuid),
@@ -275,14 +293,30 @@ mod test {
         assert_eq!(part.encode(), single.encode());
     }
 
+    #[test]
+    fn marks_are_told_when_half_done() {
+        let closed = sample().encode();
+        let features = PmdkFeatures { incompat: 6 | PmdkFeatures::IN_USE, ..PmdkFeatures::DEFAULT };
+        let in_use = PmdkPartHeader { features, ..sample() };
+        assert_eq!(PmdkPartHeader::decode(&in_use.encode()), Ok(in_use));
+        assert_eq!((features.when_closed(), features.unknown().incompat), (PmdkFeatures::DEFAULT, 1 << 31));
+        for (word, from) in [(0x10, in_use.encode()), (0xff8, in_use.encode())] {
+            let mut half = closed;
+            half[word..word + 8].copy_from_slice(&from[word..word + 8]);
+            assert_eq!(PmdkPartHeader::decode(&half), Ok(in_use), "{word:#x}");
+        }
+        let log = PmdkPartHeader { kind: PmdkKind::Log, ..in_use };
+        assert!(matches!(PmdkPartHeader::decode(&log.encode()), Err(PmdkHeaderError::Features { .. })));
+    }
+
     /// PMDK tells unknown features before a wrong checksum, so that a newer pool is not called damaged.
     #[test]
     fn checks_follow_the_order_of_pmdk() {
         let mut bytes = sample().encode();
         bytes[0x18] ^= 1;
         assert!(matches!(PmdkPartHeader::decode(&bytes), Err(PmdkHeaderError::Checksum { .. })));
-        bytes[0x13] |= 0x80;
-        let features = PmdkHeaderError::Features { incompat: 1 << 31, ro_compat: 0 };
+        bytes[0x13] |= 0x40;
+        let features = PmdkHeaderError::Features { incompat: 1 << 30, ro_compat: 0 };
         assert_eq!(PmdkPartHeader::decode(&bytes), Err(features));
         bytes[0x8] = 5;
         assert_eq!(PmdkPartHeader::decode(&bytes), Err(PmdkHeaderError::Version { major: 5, known: 6 }));

@@ -33,6 +33,7 @@ pub mod pmdk_change;
 pub mod pmdk_check;
 pub mod pmdk_header;
 pub mod pmdk_obj;
+pub mod pmdk_obj_open;
 pub mod pmdk_set;
 pub mod raw_volume;
 pub mod record;
@@ -101,6 +102,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "pmdk_check", run: pmdk_check::run, seeds: pmdk_check::seeds },
     Target { name: "pmdk_header", run: pmdk_header::run, seeds: pmdk_header::seeds },
     Target { name: "pmdk_obj", run: pmdk_obj::run, seeds: pmdk_obj::seeds },
+    Target { name: "pmdk_obj_open", run: pmdk_obj_open::run, seeds: pmdk_obj_open::seeds },
     Target { name: "pmdk_set", run: pmdk_set::run, seeds: pmdk_set::seeds },
     Target { name: "raw_volume", run: raw_volume::run, seeds: raw_volume::seeds },
     Target { name: "record", run: record::run, seeds: record::seeds },

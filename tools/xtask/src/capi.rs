@@ -8,11 +8,12 @@ use anyhow::{Context, Result};
 use std::process::Command;
 
 /// The libraries, each with the name of its crate's archive.
-const LIBRARIES: [(&str, &str); 5] = [
+const LIBRARIES: [(&str, &str); 6] = [
     ("pmem", "lode_capi_pmem"),
     ("pmem2", "lode_capi_pmem2"),
     ("pmemlog", "lode_capi_pmemlog"),
     ("pmemblk", "lode_capi_pmemblk"),
+    ("pmemobj", "lode_capi_pmemobj"),
     ("pmempool", "lode_capi_pmempool"),
 ];
 

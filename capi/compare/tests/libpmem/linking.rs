@@ -6,6 +6,9 @@ use std::path::Path;
 /// The calls that 2.1 added to the node of 1.x.
 const ADDED: [&str; 3] = ["pmem_log_get_threshold", "pmem_log_set_function", "pmem_log_set_threshold"];
 
+/// The functions that libpmemobj.so.1 calls.
+const OF_LODESTONE: [&str; 2] = ["lode_pmem_register", "lode_pmem_unregister"];
+
 #[test]
 fn symbols_are_debians_and_those_of_2_1() {
     let ours = symbols(&Library::PMEM.ours().join("libpmem.so.1"));
@@ -16,6 +19,10 @@ fn symbols_are_debians_and_those_of_2_1() {
     let mut theirs = symbols(&debians);
     for name in ADDED {
         let symbol = (name.to_owned(), "@@LIBPMEM_1.0".to_owned());
+        assert_eq!(theirs.exported.insert(symbol, "func"), None, "{name}");
+    }
+    for name in OF_LODESTONE {
+        let symbol = (name.to_owned(), "@@LODE_1".to_owned());
         assert_eq!(theirs.exported.insert(symbol, "func"), None, "{name}");
     }
     assert_eq!(ours.exported, theirs.exported);

@@ -1,6 +1,8 @@
 //! A power cut inside of the recovery, and inside of the recovery after it, changes nothing of its result.
 
 mod fixture;
+mod heap;
+mod subject;
 
 use fixture::{LANES, Pool, SIZE, UNDO_OFF, WORDS, left_by_a_crash};
 use lode_layout::{PmdkUlog, PoolOffset};

@@ -8,8 +8,14 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The libraries that Lodestone has.
-const SONAMES: [&str; 5] =
-    ["libpmem.so.1", "libpmem2.so.1", "libpmemlog.so.1", "libpmemblk.so.1", "libpmempool.so.1"];
+const SONAMES: [&str; 6] = [
+    "libpmem.so.1",
+    "libpmem2.so.1",
+    "libpmemlog.so.1",
+    "libpmemblk.so.1",
+    "libpmemobj.so.1",
+    "libpmempool.so.1",
+];
 
 /// The folder of our libraries.
 #[derive(Debug)]

@@ -25,7 +25,7 @@ use std::process::Command;
 pub(crate) const ABOUT: &str = "\
 Run a program that was written for PMDK on Lodestone's libraries.
 
-The program is not changed and not compiled anew: the loader takes libpmem.so.1, libpmem2.so.1, libpmemlog.so.1, libpmemblk.so.1 and libpmempool.so.1 \
+The program is not changed and not compiled anew: the loader takes libpmem.so.1, libpmem2.so.1, libpmemlog.so.1, libpmemblk.so.1, libpmemobj.so.1 and libpmempool.so.1 \
 of Lodestone in place of the system's, also for plugins that the program loads later. LD_LIBRARY_PATH=FOLDER PROGRAM does the same, with the folder that --show prints. The libraries \
 are searched in capi/lib beside lode, in ../lib/lodestone, and in target/capi/lib of the sources, where `make capi` puts them.
 

@@ -21,7 +21,7 @@ use crate::global_options::GlobalOptions;
 use crate::output::Output;
 use bytesize::ByteSize;
 use clap::{Args, Subcommand};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The commands of `lode pool`.
 #[derive(Debug, Subcommand)]
@@ -63,6 +63,14 @@ pub(crate) enum PoolCommand {
     /// lead to their run, bits past its end, and lost space, which is given back. `lode pool check` names these findings before.
     #[command(after_long_help = of_both(pmdk::REPAIR_FIELDS, repair::FIELDS))]
     Repair(PoolArgs),
+    /// Recover a pool of libpmemobj that a crash left, and leave it closed
+    ///
+    /// A pool that a program on Lodestone's libpmemobj had open in a crash is refused by PMDK until its log is recovered. The next open
+    /// by Lodestone does that, and so does this command, after which PMDK opens the pool. A pool that a crash of PMDK left is recovered as
+    /// PMDK's next open does it. The exit code is 0 when there was nothing to do, too. Pools of Lodestone need no such command: each
+    /// open recovers them.
+    #[command(after_long_help = fields::help(pmdk::RECOVER_FIELDS))]
+    Recover(PoolArgs),
     /// Print how full a pool is, by kind and size of its objects, also of one that another process has open
     ///
     /// The trees of the layout store are listed, each with its name, as `lode kv` takes it with --tree and --escaped, its number
@@ -136,6 +144,10 @@ pub(crate) fn run(command: &PoolCommand, options: &GlobalOptions) -> Result<Outp
             Some(pool) => pmdk::repair(&pool, options.durability),
             None => repair::run(&args.path, options.durability),
         },
+        PoolCommand::Recover(args) => match pmdk::find("recovering a pool", &args.path)? {
+            Some(pool) => pmdk::recover(&pool, options.durability),
+            None => Err(Failure::new("recovering a pool", not_pmdk(&args.path))),
+        },
         PoolCommand::Stats(args) => match pmdk::find("reading a pool", &args.path)? {
             Some(pool) => pmdk::stats(&pool),
             None => stats::run(&args.path),
@@ -147,6 +159,14 @@ pub(crate) fn run(command: &PoolCommand, options: &GlobalOptions) -> Result<Outp
         PoolCommand::Shrink(args) => shrink::run(args, options.durability),
         PoolCommand::Grow(grow) => grow::run(grow, options.durability),
     }
+}
+
+/// Returns why a path can't be recovered by a command of its own.
+fn not_pmdk(path: &Path) -> String {
+    format!(
+        "{}: no pool of PMDK; a pool of Lodestone is recovered by the next program that opens it",
+        path.display()
+    )
 }
 
 /// Formats a number of bytes in human-readable form.

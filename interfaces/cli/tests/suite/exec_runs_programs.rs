@@ -20,8 +20,7 @@ impl Installed {
     fn new() -> Installed {
         let installed = Installed::without_libraries();
         fs::create_dir_all(installed.path("bin/capi/lib")).unwrap();
-        for library in [Library::PMEM, Library::PMEM2, Library::PMEMLOG, Library::PMEMBLK, Library::PMEMPOOL]
-        {
+        for library in Library::ALL {
             let name = library.soname();
             symlink(library.ours().join(&name), installed.library(&name)).unwrap();
         }
@@ -122,6 +121,19 @@ fn libraries_of_pools_change_too() {
         let out = installed.run(&["--durability", "line"], &[program.path()]).success();
         assert!(out.contains("check 1\n") && out.ends_with("message\n"), "{out}");
     }
+}
+
+/// The library of objects changes together with libpmem, which it takes two functions of.
+#[test]
+fn libpmemobj_changes_too() {
+    let Some(program) = Program::compile("pmemobj_example", Library::PMEMOBJ) else { return };
+    let installed = Installed::new();
+    let out = installed.run(&["--show"], &[program.path()]).success();
+    for soname in ["libpmem.so.1", "libpmemobj.so.1"] {
+        let wanted = format!(" -> {}\n", installed.library(soname).display());
+        assert!(out.contains(&format!("{soname}: /")) && out.contains(&wanted), "{out}");
+    }
+    installed.run(&["--durability", "line"], &[program.path()]).success();
 }
 
 /// The library that checks and repairs pools changes, too.

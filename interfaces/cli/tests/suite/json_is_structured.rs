@@ -3,6 +3,7 @@
 
 use crate::cxl_listings_match_cxl::MACHINE;
 use crate::modules_are_locked::has_keyring;
+use crate::object_pools_are_recovered::make_crashed;
 use crate::program::{RunResult, command, json_fields, text};
 use crate::typed_pools_are_printed::make_shop;
 use lode_platform::machine::Machine;
@@ -13,7 +14,7 @@ use std::fs;
 use std::path::Path;
 
 /// A run of each command, in this order, on one machine and one folder: `@name` is a file in it.
-const RUNS: [&str; 116] = [
+const RUNS: [&str; 117] = [
     "platform init @machine.toml",
     "platform template",
     "platform e820 @map --plan 1G",
@@ -119,6 +120,7 @@ const RUNS: [&str; 116] = [
     "pool types @typed",
     "pool dump @typed --typed",
     "pool migrate @typed --status",
+    "pool recover @objects",
     "volume create @volume --size 16MiB --format atomic",
     "volume info @volume",
     "volume grow @volume --size 17MiB",
@@ -221,6 +223,7 @@ fn all_commands_print_structured_json() {
     fs::write(file("machine.toml"), live + reserved).unwrap();
     fs::write(file("firmware"), firmware_image([2, 3, 0, 0, 1])).unwrap();
     make_shop(&file("typed"));
+    make_crashed(&file("objects"));
     let leaves = leaf_commands();
     let mut ran = BTreeSet::new();
     fs::create_dir(file("keys")).unwrap();

@@ -4,12 +4,14 @@ mod check;
 mod dump;
 mod info;
 mod objects;
+mod recover;
 mod repair;
 mod stats;
 
 pub(crate) use check::check;
 pub(crate) use dump::dump;
 pub(crate) use info::{FIELDS, info};
+pub(crate) use recover::{FIELDS as RECOVER_FIELDS, recover};
 pub(crate) use repair::{FIELDS as REPAIR_FIELDS, repair};
 pub(crate) use stats::{FIELDS as STATS_FIELDS, stats};
 

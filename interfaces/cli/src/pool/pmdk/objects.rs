@@ -42,7 +42,7 @@ pub(super) fn recovered(what: &str, pool: &PmdkPool) -> Result<(Arc<PoolMedium>,
     let opened = open_view(what, pool)?.map_err(|error| Failure::damage(what, error))?;
     let medium = Arc::clone(opened.medium());
     let is_unclean = match recover(&medium) {
-        Ok(done) => done.redone + done.undone > 0,
+        Ok(done) => done.was_in_use || done.redone + done.undone > 0,
         // The check names the damage.
         Err(ObjError::Damaged(_)) => false,
         Err(error) => return Err(Failure::damage(what, error)),

@@ -1,0 +1,11 @@
+//! libpmemobj.so.1 beside Debian's: the same programs, and the same answers.
+#![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
+
+mod answers;
+mod drawn;
+mod example_programs;
+mod examples;
+mod linking;
+mod object_graph;
+mod settings;
+mod transactions;

@@ -1,0 +1,62 @@
+//! Transactions, locks and persists: what the calls answer in each stage, and what they leave in the pool, on both libraries.
+
+use lode_capi_compare::{Library, Program};
+
+const LIBRARY: Library = Library::PMEMOBJ;
+const VARIABLES: [(&str, &str); 1] = [("PMEM_IS_PMEM_FORCE", "1")];
+
+/// Returns what a program prints on our library, or on Debian's.
+fn printed(program: &Program, is_ours: bool, arguments: &[&str]) -> String {
+    let output = program.run(is_ours, arguments, &VARIABLES);
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// Compares what a program prints on both libraries, by cases.
+fn assert_same_cases(name: &str) {
+    let Some(program) = Program::compile(name, LIBRARY) else { return };
+    let [theirs, ours] = [false, true].map(|is_ours| printed(&program, is_ours, &[]));
+    let (mut theirs, mut ours) = (theirs.split("== "), ours.split("== "));
+    loop {
+        match (theirs.next(), ours.next()) {
+            (None, None) => return,
+            (theirs, ours) => assert_eq!(ours, theirs, "{name}"),
+        }
+    }
+}
+
+#[test]
+fn stages_are_pmdks() {
+    assert_same_cases("pmemobj_stages");
+}
+
+#[test]
+fn transactions_leave_what_pmdks_do() {
+    assert_same_cases("pmemobj_transactions");
+}
+
+/// A log covers the bytes, so a persist that went past the pool's log would be lost: those of libpmem as well.
+#[test]
+fn persists_survive_a_kill() {
+    let Some(program) = Program::compile("pmemobj_kills", LIBRARY) else { return };
+    for is_ours in [false, true] {
+        let wanted = " 2 2 3 4 3 5 6 3 7 8 9 10 1\n 1 1 0\n";
+        assert_eq!(printed(&program, is_ours, &["kills"]), wanted, "ours: {is_ours}");
+    }
+}
+
+/// A child of a fork shares stores and persists. Its parent's transaction is not its own.
+#[test]
+fn pool_belongs_to_the_process_that_opened_it() {
+    let Some(program) = Program::compile("pmemobj_kills", LIBRARY) else { return };
+    let wanted =
+        "begin 22 stage 3\nclose 22\nof the child 3\nadd 22\ncommit 22 stage 3\ncommit 0\nafter all 5 3\n";
+    assert_eq!(printed(&program, true, &["forks"]), wanted);
+}
+
+/// Threads open and close pools beside each other, and find each its own.
+#[test]
+fn pools_come_and_go_in_threads() {
+    let Some(program) = Program::compile("pmemobj_threads", LIBRARY) else { return };
+    assert_eq!(printed(&program, true, &[]), "done\n");
+}

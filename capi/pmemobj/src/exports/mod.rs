@@ -1,0 +1,107 @@
+//! The exported functions: C arguments become checked ones.
+
+pub mod actions;
+pub mod control;
+mod leaving;
+pub mod lists;
+pub mod locks;
+pub mod memory;
+pub mod objects;
+pub mod pool;
+pub mod transaction;
+
+use crate::ctl::load_globals;
+use crate::oid::Oid;
+use crate::pool::{OpenPool, after_fork_in_child};
+use crate::pools;
+use lode_capi_entry::{
+    Failure, PoolFiles, flushing_instructions, forced_is_pmem, message, on_load, variable,
+};
+use lode_layout::PmdkKind;
+use lode_pmem::Sysfs;
+use std::ffi::c_void;
+use std::sync::OnceLock;
+
+/// The function that makes a new object whole: pool, address of the object, the program's argument. Any result but 0 gives the object up.
+type Constructor = unsafe extern "C-unwind" fn(*mut c_void, *mut c_void, *mut c_void) -> std::ffi::c_int;
+
+/// The kind of the pools, and the answers of the environment when the library was loaded.
+static FILES: OnceLock<PoolFiles> = OnceLock::new();
+
+#[used]
+#[unsafe(link_section = ".init_array")]
+static ON_LOAD: extern "C" fn() = load;
+
+/// Reads the environment, as libpmemobj(7) and libpmem(7) say, when the library is loaded.
+extern "C" fn load() {
+    on_load("PMEMOBJ", || {
+        // The library has a copy of Rust's library to itself, so no program loses its messages. The tests keep theirs.
+        #[cfg(not(test))]
+        std::panic::set_hook(Box::new(|_| {}));
+        files();
+        if let Err(failure) = load_globals(&variable) {
+            message::set(&failure.text);
+        }
+        // SAFETY: - the callbacks take and release a lock, in the thread that forks, and in the child's only one.
+        unsafe { libc::pthread_atfork(Some(before_fork), Some(after_fork), Some(in_child)) };
+    });
+}
+
+/// Takes the lock, so that a child finds the table whole.
+extern "C" fn before_fork() {
+    pools::before_fork();
+}
+
+/// Releases the lock in the parent.
+extern "C" fn after_fork() {
+    pools::after_fork();
+}
+
+/// Releases the lock in the child, and tells it that it is one.
+extern "C" fn in_child() {
+    pools::after_fork();
+    after_fork_in_child();
+}
+
+/// Returns what the library found in its environment. A call that comes before `load`, from the start of a static program,
+/// finds it itself.
+fn files() -> &'static PoolFiles {
+    FILES.get_or_init(|| PoolFiles {
+        kind: PmdkKind::Objects,
+        instructions: flushing_instructions(&variable, &Sysfs::default()),
+        forced: forced_is_pmem(&variable),
+    })
+}
+
+/// Returns the pool of a handle.
+///
+/// # Errors
+/// EINVAL for null, and for an address that is no open pool's.
+///
+/// # Safety
+/// Nothing closes the pool while the reference is in use.
+#[inline]
+unsafe fn pool_of<'a>(handle: *const c_void) -> Result<&'a OpenPool, Failure> {
+    // SAFETY: - the caller's promise.
+    unsafe { pools::at(handle.addr()) }.ok_or_else(|| {
+        Failure::invalid("the pool is not open; pass the address that open or create returned")
+    })
+}
+
+/// Returns the pool of an object.
+///
+/// # Errors
+/// EINVAL if no open pool has the number of the OID.
+///
+/// # Safety
+/// Nothing closes the pool while the reference is in use.
+#[inline]
+unsafe fn pool_of_object<'a>(oid: Oid) -> Result<&'a OpenPool, Failure> {
+    let unknown = || {
+        let number = oid.pool_uuid_lo;
+        Failure::invalid(format!("no open pool has the object's number {number:#x}; open its pool first"))
+    };
+    let base = pools::numbered(oid.pool_uuid_lo).ok_or_else(unknown)?;
+    // SAFETY: - the caller's promise.
+    unsafe { pools::at(base) }.ok_or_else(unknown)
+}

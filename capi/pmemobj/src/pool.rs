@@ -1,0 +1,258 @@
+//! An open pool: the engine, and what only C programs need.
+
+use crate::failure::{failure, is_undone};
+use crate::fatal::fatal;
+use crate::oid::Oid;
+use crate::settings::PoolSettings;
+use lode_capi_entry::{Failure, PoolFiles, PoolMemory, take_refusal};
+use lode_layout::{PmdkObj, PoolOffset};
+use lode_obj::{Finding, ObjView, Pool, Transaction};
+use lode_pmem::Medium;
+use std::ffi::c_void;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+
+/// The generation of this process: a child of a fork has another one than its parent.
+static GENERATION: AtomicU32 = AtomicU32::new(0);
+
+/// An open pool.
+#[derive(Debug)]
+pub(crate) struct OpenPool {
+    pub(crate) engine: Pool<PoolMemory>,
+    /// Address of the first byte, which is the program's handle.
+    pub(crate) base: usize,
+    /// Bytes of the pool.
+    pub(crate) len: u64,
+    /// The number that OIDs of its objects have.
+    pub(crate) uuid_lo: u64,
+    /// The offsets of the heap.
+    pub(crate) heap: Range<u64>,
+    pub(crate) settings: PoolSettings,
+    /// The generation of the process that opened it.
+    generation: u32,
+    user_data: AtomicPtr<c_void>,
+}
+
+/// Says that this process is a child of a fork: the pools belong to its parent.
+pub(crate) fn after_fork_in_child() {
+    // ORDER: the child has one thread.
+    GENERATION.fetch_add(1, Ordering::Relaxed);
+}
+
+impl OpenPool {
+    /// Makes a pool at `path`, as [`PoolFiles::create`] says, with this name of its layout.
+    pub(crate) fn create(
+        files: &PoolFiles,
+        path: &Path,
+        layout: &[u8],
+        len: u64,
+        mode: u32,
+    ) -> Result<OpenPool, Failure> {
+        let new = files.create(path, len, mode)?;
+        Pool::format(&new.medium, layout).map_err(|error| failure(&error, ""))?;
+        OpenPool::of(new.publish()?)
+    }
+
+    /// Opens the pool at `path`, whose layout has this name if one is given.
+    pub(crate) fn open(files: &PoolFiles, path: &Path, layout: Option<&[u8]>) -> Result<OpenPool, Failure> {
+        let memory = files.open(path)?;
+        check_descriptor(&memory, layout)?;
+        let pool = OpenPool::of(memory)?;
+        if take_refusal() { Err(Failure::no_memory()) } else { Ok(pool) }
+    }
+
+    fn of(memory: PoolMemory) -> Result<OpenPool, Failure> {
+        let uuid_lo = uuid_lo(memory.header().poolset_uuid.as_bytes());
+        let len = memory.memory().len();
+        let start = memory.memory().locate(PoolOffset::new(0), len);
+        let start = start.map_err(|fault| failure(&fault.into(), ""))?;
+        let engine = Pool::open(memory).map_err(|error| failure(&error, ""))?;
+        let view = ObjView::open(engine.medium()).map_err(|error| failure(&error, ""))?;
+        let heap = view.descriptor().heap..view.heap_end();
+        // ORDER: a number of its own, which orders nothing.
+        let generation = GENERATION.load(Ordering::Relaxed);
+        let base = start.as_ptr().expose_provenance();
+        let settings = PoolSettings::new();
+        let user_data = AtomicPtr::default();
+        Ok(OpenPool { engine, base, len, uuid_lo, heap, settings, generation, user_data })
+    }
+
+    /// Fails in a child of a fork: transactions, allocations and the end of the pool belong to the process that opened it.
+    pub(crate) fn check_owner(&self, call: &str) -> Result<(), Failure> {
+        if self.is_own() {
+            return Ok(());
+        }
+        Err(Failure::invalid(format!(
+            "{call}: the pool belongs to the process that opened it; open it in this process when that has closed it"
+        )))
+    }
+
+    /// Returns true if the pool at `path` is sound. Changes nothing.
+    ///
+    /// # Errors
+    /// Those of an open.
+    pub(crate) fn check(files: &PoolFiles, path: &Path, layout: Option<&[u8]>) -> Result<bool, Failure> {
+        let memory = files.open_to_check(path)?;
+        check_descriptor(&memory, layout)?;
+        Ok(!lode_obj::check(&memory).iter().any(Finding::is_damage))
+    }
+
+    /// Closes the pool, so that PMDK opens it.
+    ///
+    /// # Durability
+    /// On return.
+    pub(crate) fn close(self) -> Result<(), Failure> {
+        self.engine.close().map_err(|error| failure(&error, "pmemobj_close"))
+    }
+
+    /// Begins a transaction.
+    #[inline]
+    pub(crate) fn begin(&self) -> Result<Transaction, Failure> {
+        self.engine.begin().map_err(|error| failure(&error, "pmemobj_tx_begin"))
+    }
+
+    /// Commits a transaction. After a failure it is aborted, but for the bytes of the ranges `kept`. Ends the process if the outcome is in doubt, which only the next open
+    /// decides.
+    ///
+    /// # Durability
+    /// On return.
+    #[inline]
+    pub(crate) fn commit(&self, transaction: Transaction, kept: &[Range<u64>]) -> Result<(), Failure> {
+        self.check_owner("pmemobj_tx_commit")?;
+        let Err(error) = self.engine.commit_keeping(transaction, kept) else { return Ok(()) };
+        if !is_undone(&error) {
+            fatal(&format!("a commit is in doubt: {error}; open the pool again"));
+        }
+        Err(failure(&error, "pmemobj_tx_commit"))
+    }
+
+    /// Aborts a transaction, but for the bytes of the ranges `kept`. Ends the process if the old bytes can't be put back.
+    /// Does nothing in a child of a fork, where the transaction is its parent's.
+    pub(crate) fn abort(&self, transaction: Transaction, kept: &[Range<u64>]) {
+        if !self.is_own() {
+            return;
+        }
+        if let Err(error) = self.engine.abort_keeping(transaction, kept) {
+            fatal(&format!("an abort could not put the old bytes back: {error}; open the pool again"));
+        }
+    }
+
+    /// Returns true if this process opened the pool.
+    pub(crate) fn is_own(&self) -> bool {
+        // ORDER: a number of its own, which orders nothing.
+        self.generation == GENERATION.load(Ordering::Relaxed)
+    }
+
+    /// Returns the offset of an address in the pool; `None` for any other.
+    pub(crate) fn offset_of(&self, address: *const c_void) -> Option<PoolOffset> {
+        let off = address.addr().checked_sub(self.base)? as u64;
+        (off < self.len).then(|| PoolOffset::new(off))
+    }
+
+    /// Returns the address of an offset. Offsets outside of the pool have addresses outside of it.
+    pub(crate) fn address_of(&self, at: PoolOffset) -> *mut c_void {
+        std::ptr::with_exposed_provenance_mut::<c_void>(self.base).wrapping_byte_add(at.get() as usize)
+    }
+
+    /// Returns the name of the object whose data begins at an offset.
+    pub(crate) fn oid(&self, at: PoolOffset) -> Oid {
+        Oid { pool_uuid_lo: self.uuid_lo, off: at.get() }
+    }
+
+    /// Returns the address that the program has set.
+    pub(crate) fn user_data(&self) -> *mut c_void {
+        // ORDER: pairs with `set_user_data`.
+        self.user_data.load(Ordering::Acquire)
+    }
+
+    /// Sets the address that `user_data` returns.
+    pub(crate) fn set_user_data(&self, data: *mut c_void) {
+        // ORDER: what the program stored at the address is visible with it.
+        self.user_data.store(data, Ordering::Release);
+    }
+}
+
+/// Returns the number of a pool with this UUID: its halves, one over the other.
+fn uuid_lo(uuid: &[u8; 16]) -> u64 {
+    let (halves, _) = uuid.as_chunks::<8>();
+    halves.iter().fold(0, |number, half| number ^ u64::from_be_bytes(*half))
+}
+
+/// Checks the descriptor in PMDK's words, and compares the name of the pool's layout if one is given.
+fn check_descriptor(memory: &PoolMemory, layout: Option<&[u8]>) -> Result<(), Failure> {
+    let mut bytes = [0; PmdkObj::LEN];
+    let read = memory.memory().reading(|memory| memory.read(PoolOffset::new(PmdkObj::OFF), &mut bytes));
+    read.map_err(|fault| failure(&fault.into(), ""))?;
+    let found = PmdkObj::decode(&bytes).map_err(|error| match error.field {
+        "checksum" => Failure::invalid("invalid checksum of pool descriptor").and(&error.to_string()),
+        _ => Failure::invalid(format!("the descriptor of the pool: {error}")),
+    })?;
+    let Some(wanted) = layout.filter(|wanted| *wanted != found.layout) else { return Ok(()) };
+    let [wanted, found] = [wanted, &found.layout].map(String::from_utf8_lossy);
+    Err(Failure::invalid(format!("wrong layout (\"{wanted}\"), pool created with layout \"{found}\"")))
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+    use lode_layout::PmdkKind;
+    use lode_pmem::{ByAddress, Cpu};
+    use std::fs::File;
+    use std::os::unix::fs::FileExt;
+
+    #[test]
+    fn refusals_have_pmdks_words() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("pool");
+        let instructions = ByAddress::new(Cpu::oldest());
+        let files = PoolFiles { kind: PmdkKind::Objects, instructions, forced: Some(true) };
+        let pool = OpenPool::create(&files, &path, b"name", 8 << 20, 0o600).unwrap();
+        assert_eq!(OpenPool::open(&files, &path, None).unwrap_err().errno, libc::EAGAIN);
+        assert_eq!(
+            (pool.offset_of(pool.address_of(PoolOffset::new(8))), pool.len),
+            (Some(PoolOffset::new(8)), 8 << 20)
+        );
+        assert_eq!(pool.offset_of(pool.address_of(PoolOffset::new(pool.len))), None);
+        pool.close().unwrap();
+        assert_eq!(OpenPool::check(&files, &path, Some(b"name")), Ok(true));
+        let file = File::options().write(true).open(&path).unwrap();
+        for (layout, damaged, words) in [
+            (Some(&b"nam"[..]), 0, "wrong layout (\"nam\"), pool created with layout \"name\""),
+            (Some(b""), 0, "wrong layout (\"\"), pool created with layout \"name\""),
+            (Some(b"name"), 0x30_2000, "heap: invalid header's checksum; "),
+            (None, 0x1400, "invalid checksum of pool descriptor; "),
+            (Some(b"nam"), 0x1400, "invalid checksum of pool descriptor; "),
+        ] {
+            if damaged != 0 {
+                file.write_all_at(&[7; 64], damaged).unwrap();
+            }
+            let failure = OpenPool::open(&files, &path, layout).map(OpenPool::close).unwrap_err();
+            assert_eq!(failure.errno, libc::EINVAL);
+            assert!(failure.text.starts_with(words), "{failure:?}");
+            let checked = OpenPool::check(&files, &path, layout);
+            if damaged == 0x30_2000 {
+                assert_eq!(checked, Ok(false));
+            } else {
+                assert!(checked.unwrap_err().text.starts_with(words));
+            }
+        }
+    }
+
+    #[test]
+    fn child_of_a_fork_is_no_owner() {
+        let folder = tempfile::tempdir().unwrap();
+        let instructions = ByAddress::new(Cpu::oldest());
+        let files = PoolFiles { kind: PmdkKind::Objects, instructions, forced: Some(true) };
+        let pool = OpenPool::create(&files, &folder.path().join("pool"), b"", 8 << 20, 0o600).unwrap();
+        assert_eq!(pool.check_owner("x"), Ok(()));
+        let other = OpenPool { generation: pool.generation.wrapping_add(1), ..pool };
+        assert_eq!(other.check_owner("x").unwrap_err().errno, libc::EINVAL);
+    }
+
+    #[test]
+    fn number_is_one_half_over_the_other() {
+        let uuid = *b"\x01\x02\x03\x04\x05\x06\x07\x08\xf0\0\0\0\0\0\0\x0f";
+        assert_eq!(uuid_lo(&uuid), 0xf102_0304_0506_0707);
+    }
+}

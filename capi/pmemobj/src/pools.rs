@@ -1,0 +1,69 @@
+//! The table of open pools: from the program's handle, an address or an OID to the pool.
+
+use crate::pool::OpenPool;
+use lode_capi_entry::{AddressRange, AddressTable, Failure};
+use std::ptr;
+
+/// The open pools of the process. `number` is that of their OIDs, `word` the address of the [`OpenPool`].
+static POOLS: AddressTable = AddressTable::new();
+
+/// Adds a pool, which stays where it is until [`remove`]. Returns the program's handle.
+///
+/// # Errors
+/// EINVAL in a signal handler that interrupted the same call.
+pub(crate) fn insert(pool: Box<OpenPool>) -> Result<usize, Failure> {
+    let (start, len, number) = (pool.base, pool.len as usize, pool.uuid_lo);
+    let pool = Box::into_raw(pool);
+    if POOLS.insert(AddressRange { start, len, number, word: pool.expose_provenance() }) {
+        return Ok(start);
+    }
+    // SAFETY: - the pointer is of the box above, and nothing else has it.
+    drop(unsafe { Box::from_raw(pool) });
+    Err(Failure::invalid(
+        "a signal handler can't open a pool in the middle of another opening; open it later",
+    ))
+}
+
+/// Takes the pool with this handle out of the table. `None` if there is none.
+///
+/// # Safety
+/// No reference to the pool is in use.
+pub(crate) unsafe fn remove(handle: usize) -> Option<Box<OpenPool>> {
+    let range = POOLS.remove(handle)?;
+    // SAFETY: - `insert` took the word from a box, and this call alone has taken it out of the table.
+    //         - the caller promises that there is no reference.
+    Some(unsafe { Box::from_raw(ptr::with_exposed_provenance_mut(range.word)) })
+}
+
+/// Returns the pool with this handle.
+///
+/// # Safety
+/// Nothing closes the pool while the reference is in use.
+#[inline]
+pub(crate) unsafe fn at<'a>(handle: usize) -> Option<&'a OpenPool> {
+    let range = POOLS.starting_at(handle)?;
+    // SAFETY: - `insert` took the word from a box, which the caller promises to be there.
+    Some(unsafe { &*ptr::with_exposed_provenance::<OpenPool>(range.word) })
+}
+
+/// Returns the handle of the pool whose OIDs have this number.
+#[inline]
+pub(crate) fn numbered(uuid_lo: u64) -> Option<usize> {
+    POOLS.numbered(uuid_lo).map(|range| range.start)
+}
+
+/// Returns the handle and the number of the pool in which an address lies.
+#[inline]
+pub(crate) fn holding(address: usize) -> Option<(usize, u64)> {
+    POOLS.holding(address).map(|range| (range.start, range.number))
+}
+
+/// Takes the table's lock, so that a child finds it whole.
+pub(crate) fn before_fork() {
+    POOLS.before_fork();
+}
+
+/// Releases the lock, in the parent and in the child.
+pub(crate) fn after_fork() {
+    POOLS.after_fork();
+}

@@ -1,0 +1,214 @@
+//! Arenas: each has a run of each class, from which its threads take blocks.
+//!
+//! A thread that has none yet gets the arena with the fewest threads, of those that may be given by themselves. It keeps it until its
+//! end, or until the program gives it another one.
+
+use super::slots::{BlockPlace, pack, unpack};
+use crate::error::ObjError;
+use lode_pmem::Counter;
+use lode_pmem::sync::{AtomicBool, AtomicU64, Ordering, SpinMutex};
+use std::cell::{Cell, RefCell};
+use std::sync::{Arc, OnceLock};
+
+/// The most arenas, as PMDK has them.
+const ARENAS_MAX: u32 = 1024;
+/// Classes that an arena may have a run of.
+const CLASSES: usize = 255;
+
+/// Numbers of heaps in this process.
+static HEAPS: Counter = Counter::new(1);
+
+/// An arena.
+#[derive(Debug)]
+pub(crate) struct Arena {
+    pub(crate) number: u32,
+    is_automatic: AtomicBool,
+    /// Number of threads that have it.
+    threads: Arc<AtomicU64>,
+    /// The place of the run of each class.
+    active: Box<[AtomicU64]>,
+    /// Held while it gets another run.
+    pub(super) refill: SpinMutex<()>,
+}
+
+/// The arenas of an open pool.
+#[derive(Debug)]
+pub(crate) struct Arenas {
+    heap: u64,
+    arenas: Box<[OnceLock<Arena>]>,
+    count: AtomicU64,
+    automatic: u32,
+}
+
+/// The arena of this thread in a heap.
+struct Seat {
+    heap: u64,
+    arena: u32,
+    threads: Arc<AtomicU64>,
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        // ORDER: none: a count by which new threads are spread.
+        self.threads.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+std::thread_local! {
+    /// The heap that this thread used last, and its arena there.
+    static LAST: Cell<(u64, u32)> = const { Cell::new((0, 0)) };
+    static SEATS: RefCell<Vec<Seat>> = const { RefCell::new(Vec::new()) };
+}
+
+impl Arena {
+    fn new(number: u32, is_automatic: bool) -> Arena {
+        Arena {
+            number,
+            is_automatic: AtomicBool::new(is_automatic),
+            threads: Arc::default(),
+            active: (0..CLASSES).map(|_| AtomicU64::new(0)).collect(),
+            refill: SpinMutex::new(()),
+        }
+    }
+
+    /// Returns the run of a class.
+    #[inline]
+    pub(super) fn active(&self, class: u8) -> Option<BlockPlace> {
+        // ORDER: none: the run's slot is locked before its content is used, and says whether this arena has it.
+        self.active.get(usize::from(class)).and_then(|active| unpack(active.load(Ordering::Relaxed)))
+    }
+
+    /// Replaces the run of a class, and returns the one before.
+    pub(super) fn replace_active(&self, class: u8, place: Option<BlockPlace>) -> Option<BlockPlace> {
+        let word = place.map_or(0, pack);
+        // ORDER: none: as in `active`. Each run is returned once.
+        self.active.get(usize::from(class)).and_then(|active| unpack(active.swap(word, Ordering::Relaxed)))
+    }
+
+    /// Returns the places of all its runs.
+    pub(super) fn all_active(&self) -> impl Iterator<Item = BlockPlace> {
+        (0..CLASSES as u8).filter_map(|class| self.active(class))
+    }
+
+    pub(crate) fn is_automatic(&self) -> bool {
+        // ORDER: none: a wish of the program.
+        self.is_automatic.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_automatic(&self, is_automatic: bool) {
+        // ORDER: as in `is_automatic`.
+        self.is_automatic.store(is_automatic, Ordering::Relaxed);
+    }
+}
+
+impl Arenas {
+    /// Returns as many arenas as the machine has CPUs.
+    pub(super) fn new() -> Arenas {
+        let cpus = std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u32);
+        let automatic = cpus.min(ARENAS_MAX);
+        let arenas: Box<[OnceLock<Arena>]> = (0..ARENAS_MAX).map(|_| OnceLock::new()).collect();
+        for (arena, number) in arenas.iter().zip(1..=automatic) {
+            arena.get_or_init(|| Arena::new(number, true));
+        }
+        Arenas { heap: HEAPS.add(1), arenas, count: AtomicU64::new(automatic.into()), automatic }
+    }
+
+    /// Returns an arena by its number, from 1 on.
+    #[inline]
+    pub(crate) fn get(&self, number: u32) -> Result<&Arena, ObjError> {
+        let index = number.checked_sub(1).map(|index| index as usize);
+        index
+            .and_then(|index| self.arenas.get(index))
+            .and_then(OnceLock::get)
+            .ok_or(ObjError::NoArena { number })
+    }
+
+    /// Returns all arenas.
+    pub(super) fn all(&self) -> impl Iterator<Item = &Arena> {
+        self.arenas.iter().map_while(OnceLock::get)
+    }
+
+    /// Returns the number of automatic arenas, of all, and the maximum.
+    pub(crate) fn counts(&self) -> (u32, u32, u32) {
+        // ORDER: none: a count.
+        (self.automatic, self.count.load(Ordering::Relaxed).min(ARENAS_MAX.into()) as u32, ARENAS_MAX)
+    }
+
+    /// Makes an arena that no thread gets by itself.
+    pub(crate) fn add(&self) -> Result<u32, ObjError> {
+        // ORDER: none: each call draws a number of its own, and the `OnceLock` orders the arena.
+        let index = self.count.fetch_add(1, Ordering::Relaxed);
+        let free = usize::try_from(index).ok().and_then(|index| self.arenas.get(index));
+        let Some(free) = free else {
+            // ORDER: as above.
+            self.count.fetch_sub(1, Ordering::Relaxed);
+            return Err(ObjError::TooManyArenas { max: ARENAS_MAX });
+        };
+        Ok(free.get_or_init(|| Arena::new(index as u32 + 1, false)).number)
+    }
+
+    /// Returns the arena of this thread, which gets one if it has none.
+    #[inline]
+    pub(crate) fn of_thread(&self) -> Result<&Arena, ObjError> {
+        let (heap, number) = LAST.try_with(Cell::get).unwrap_or_default();
+        if heap == self.heap { self.get(number) } else { self.seat() }
+    }
+
+    #[cold]
+    fn seat(&self) -> Result<&Arena, ObjError> {
+        let of_seat = |seats: &RefCell<Vec<Seat>>| {
+            seats.borrow().iter().find(|seat| seat.heap == self.heap).map(|seat| seat.arena)
+        };
+        if let Ok(Some(number)) = SEATS.try_with(of_seat) {
+            let _ = LAST.try_with(|last| last.set((self.heap, number)));
+            return self.get(number);
+        }
+        // ORDER: none: a count by which threads are spread.
+        let threads = |arena: &&Arena| arena.threads.load(Ordering::Relaxed);
+        let arena = self.all().filter(|arena| arena.is_automatic()).min_by_key(threads);
+        let arena = arena.map_or_else(|| self.get(1), Ok)?;
+        self.set_of_thread(arena.number)?;
+        Ok(arena)
+    }
+
+    /// Gives this thread an arena.
+    pub(crate) fn set_of_thread(&self, number: u32) -> Result<(), ObjError> {
+        let threads = Arc::clone(&self.get(number)?.threads);
+        // ORDER: none: a count by which threads are spread.
+        threads.fetch_add(1, Ordering::Relaxed);
+        let seat = Seat { heap: self.heap, arena: number, threads };
+        // A thread that is ending has no seats left.
+        let _ = SEATS.try_with(|seats| {
+            let mut seats = seats.borrow_mut();
+            // Those of closed pools, whose arenas are gone.
+            seats.retain(|seat| seat.heap != self.heap && Arc::strong_count(&seat.threads) > 1);
+            seats.push(seat);
+        });
+        let _ = LAST.try_with(|last| last.set((self.heap, number)));
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+
+    #[test]
+    fn threads_get_the_arena_with_the_fewest() {
+        let arenas = Arenas::new();
+        let (automatic, _, _) = arenas.counts();
+        let number = arenas.of_thread().expect("an arena").number;
+        assert_eq!(arenas.of_thread().expect("an arena").number, number);
+        let other = std::thread::scope(|scope| {
+            scope.spawn(|| arenas.of_thread().map(|arena| arena.number)).join().expect("no panic")
+        });
+        assert_eq!(other == Ok(number), automatic == 1, "{other:?}");
+        let made = arenas.add().expect("room");
+        assert_eq!(made, automatic + 1);
+        arenas.set_of_thread(made).expect("it is there");
+        assert_eq!(arenas.of_thread().expect("an arena").number, made);
+        assert!(arenas.get(0).is_err() && arenas.get(made + 1).is_err());
+        while arenas.add().is_ok() {}
+        assert_eq!(arenas.counts(), (automatic, ARENAS_MAX, ARENAS_MAX));
+    }
+}

@@ -1,0 +1,229 @@
+//! Open pools: transactions of any size, crashes without a power cut, closes, and what is left after each.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use lode_layout::{PmdkHeader, PmdkKind, PmdkPartHeader, PoolOffset};
+use lode_obj::{Action, ObjView, Pool, Request, check, recover};
+use lode_pmem::{Mapping, Medium};
+use lode_testing::memory;
+use std::sync::Arc;
+use uuid::Uuid;
+
+const SIZE: u64 = 16 << 20;
+
+/// Returns a new pool.
+fn new_pool(size: u64) -> Arc<Mapping> {
+    let medium = Arc::new(memory::persistent(size));
+    let header = PmdkHeader::new(PmdkKind::Objects, Uuid::from_u128(7), Uuid::from_u128(8), 9);
+    medium.store(PoolOffset::NULL, &header.encode());
+    Pool::format(&medium, b"test").unwrap();
+    medium
+}
+
+fn open(medium: &Arc<Mapping>) -> Pool<Arc<Mapping>> {
+    Pool::open(Arc::clone(medium)).unwrap()
+}
+
+fn is_in_use(medium: &Mapping) -> bool {
+    PmdkPartHeader::decode(&memory::bytes(medium)).unwrap().features.is_in_use()
+}
+
+fn read(medium: &Mapping, at: PoolOffset, len: usize) -> Vec<u8> {
+    let mut bytes = vec![0; len];
+    medium.memory().reading(|memory| memory.read(at, &mut bytes)).unwrap();
+    bytes
+}
+
+fn object(pool: &Pool<Arc<Mapping>>, size: u64) -> PoolOffset {
+    let request = Request { size, type_number: 3, is_zeroed: true, ..Request::default() };
+    let mut tx = pool.begin().unwrap();
+    let reservation = pool.allocate(&mut tx, &request).unwrap();
+    pool.commit(tx).unwrap();
+    reservation.at
+}
+
+#[test]
+fn pools_are_pmdks_after_the_close() {
+    let medium = new_pool(SIZE);
+    let pool = open(&medium);
+    assert!(is_in_use(&medium));
+    let root = pool.root_of::<lode_obj::ObjError>(100, |_| Ok(())).unwrap();
+    let at = object(&pool, 40);
+    assert_eq!(pool.object(at).unwrap().type_number, 3);
+    let mut tx = pool.begin().unwrap();
+    pool.add_range(&mut tx, at, 8).unwrap();
+    medium.store8(at, 77);
+    pool.commit(tx).unwrap();
+    let run = pool.run_id();
+    pool.close().unwrap();
+    assert!(!is_in_use(&medium));
+    assert_eq!(check(&medium), []);
+    let view = ObjView::open(&*medium).unwrap();
+    assert_eq!(view.state().root, root);
+    let counted = view.statistics().unwrap();
+    assert_eq!(
+        (counted.objects, counted.internal_objects, counted.allocated.0),
+        (1, 1, view.state().allocated)
+    );
+    let pool = open(&medium);
+    assert_eq!(pool.run_id(), run + 2);
+    assert_eq!((pool.root().unwrap(), pool.object_after(None).unwrap()), (Some((root, 100)), Some(at)));
+    assert_eq!(read(&medium, at, 8), 77u64.to_le_bytes());
+}
+
+/// A kill: nothing is lost with the process, and nothing is at home that was not.
+#[test]
+fn pools_come_back_after_kills() {
+    let medium = new_pool(SIZE);
+    let at = {
+        let pool = open(&medium);
+        let at = object(&pool, 4000);
+        let mut tx = pool.begin().unwrap();
+        pool.add_range(&mut tx, at, 100).unwrap();
+        medium.store(at, &[7; 100]);
+        pool.commit(tx).unwrap();
+        let mut tx = pool.begin().unwrap();
+        pool.add_range(&mut tx, at.plus(50), 100).unwrap();
+        medium.store(at.plus(50), &[9; 100]);
+        pool.allocate(&mut tx, &Request { size: 10, ..Request::default() }).unwrap();
+        std::mem::forget(tx);
+        at
+    };
+    assert!(is_in_use(&medium));
+    assert!(recover(&*medium).unwrap().was_in_use);
+    assert!(!is_in_use(&medium));
+    assert_eq!(check(&medium), []);
+    assert_eq!(read(&medium, at, 200), [[7; 100], [0; 100]].concat());
+    assert_eq!(ObjView::open(&*medium).unwrap().statistics().unwrap().objects, 1);
+    assert!(!recover(&*medium).unwrap().was_in_use);
+}
+
+/// The end of a transaction.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum End {
+    Commit,
+    Abort,
+    Kill,
+    Close,
+}
+
+#[test]
+fn transactions_may_be_larger_than_the_log() {
+    for end in [End::Commit, End::Abort, End::Kill, End::Close] {
+        for step in [3 << 20, 200_000, 1000] {
+            let medium = new_pool(SIZE);
+            let pool = open(&medium);
+            let len = 3 << 20;
+            let at = object(&pool, len);
+            let old: Vec<u8> = (0..len).map(|index| (index / 100) as u8).collect();
+            medium.store(at, &old);
+            pool.persist(at, len).unwrap();
+            let mut tx = pool.begin().unwrap();
+            for from in (0..len).step_by(step) {
+                pool.add_range(&mut tx, at.plus(from), (step as u64).min(len - from)).unwrap();
+                medium.store(at.plus(from), &vec![0xEE; (step as u64).min(len - from) as usize]);
+                // What was added is not kept anew.
+                pool.add_range(&mut tx, at.plus(from / 2), 50).unwrap();
+            }
+            // Others commit meanwhile.
+            let other = object(&pool, 100);
+            match end {
+                End::Commit => pool.commit(tx).unwrap(),
+                End::Abort => pool.abort(tx).unwrap(),
+                End::Kill | End::Close => std::mem::forget(tx),
+            }
+            if end == End::Kill {
+                drop(pool);
+                recover(&*medium).unwrap();
+            } else {
+                pool.close().unwrap();
+            }
+            let expected = if end == End::Commit { vec![0xEE; len as usize] } else { old };
+            assert!(read(&medium, at, len as usize) == expected, "{end:?}, {step}");
+            assert_eq!(check(&medium), [], "{end:?}, {step}");
+            let pool = open(&medium);
+            assert_eq!(pool.object(other).unwrap().usable_size, 112, "{end:?}, {step}");
+        }
+    }
+}
+
+#[test]
+fn transactions_may_allocate_more_than_a_record_names() {
+    let medium = new_pool(SIZE);
+    let pool = open(&medium);
+    let mut tx = pool.begin().unwrap();
+    let mut objects = Vec::new();
+    for index in 0..20_000 {
+        let request = Request { size: 64, type_number: index, ..Request::default() };
+        let at = pool.allocate(&mut tx, &request).unwrap().at;
+        medium.store8(at, index);
+        objects.push(at);
+    }
+    pool.commit(tx).unwrap();
+    let mut tx = pool.begin().unwrap();
+    for at in &objects[5000..] {
+        pool.free(&mut tx, *at).unwrap();
+    }
+    pool.commit(tx).unwrap();
+    drop(pool);
+    recover(&*medium).unwrap();
+    assert_eq!(check(&medium), []);
+    let view = ObjView::open(&*medium).unwrap();
+    let found: Vec<_> = view.objects().map(|object| object.unwrap().at).collect();
+    let mut expected = objects[..5000].to_vec();
+    expected.sort();
+    assert!(found == expected);
+    let values = view
+        .objects()
+        .map(|object| object.unwrap())
+        .all(|object| read(&medium, object.at, 8) == object.type_number.to_le_bytes());
+    assert!(values);
+}
+
+#[test]
+fn refused_transactions_change_nothing() {
+    let medium = new_pool(SIZE);
+    let pool = open(&medium);
+    let at = object(&pool, 64);
+    let mut tx = pool.begin().unwrap();
+    assert!(pool.add_range(&mut tx, PoolOffset::new(SIZE - 4), 8).is_err());
+    assert!(pool.add_range(&mut tx, PoolOffset::new(0x4000), 8).is_err());
+    assert!(pool.free(&mut tx, at.plus(8)).is_err());
+    let store = Action::Store { at: PoolOffset::new(8), value: 1 };
+    assert!(pool.publish_in(&mut tx, &[store]).is_err());
+    pool.add_range(&mut tx, at, 8).unwrap();
+    medium.store8(at, 1);
+    pool.free(&mut tx, at).unwrap();
+    pool.free(&mut tx, at).unwrap();
+    assert!(pool.commit(tx).is_err(), "an object is freed once");
+    assert_eq!(read(&medium, at, 8), [0; 8]);
+    assert!(pool.object(at).is_ok());
+    pool.close().unwrap();
+    assert_eq!(check(&medium), []);
+}
+
+#[test]
+fn publications_may_have_many_actions() {
+    let medium = new_pool(SIZE);
+    let pool = open(&medium);
+    let at = object(&pool, 8 * 3000);
+    let mut actions = Vec::new();
+    let mut reservations = Vec::new();
+    for index in 0..3000 {
+        let reservation = pool.reserve(&Request { size: 40, type_number: 5, ..Request::default() }).unwrap();
+        reservations.push(reservation);
+        actions.push(Action::Store { at: at.plus(8 * index), value: reservation.at.get() });
+        actions.push(Action::Allocate(reservation));
+    }
+    let wrong = [&actions[..], &[Action::Free(at.plus(8))]].concat();
+    assert!(pool.publish(&wrong).is_err());
+    assert_eq!(read(&medium, at, 8), [0; 8], "nothing was published");
+    pool.publish(&actions).unwrap();
+    drop(pool);
+    recover(&*medium).unwrap();
+    assert_eq!(check(&medium), []);
+    for (index, reservation) in reservations.iter().enumerate() {
+        assert_eq!(read(&medium, at.plus(8 * index as u64), 8), reservation.at.get().to_le_bytes());
+    }
+    let view = ObjView::open(&*medium).unwrap();
+    assert_eq!(view.statistics().unwrap().objects, 3001);
+}

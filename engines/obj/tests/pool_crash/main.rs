@@ -1,0 +1,55 @@
+//! A power cut leaves what transactions, publications and persists had made durable in an open pool, and no lost space.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod small_pool;
+mod subject;
+
+use lode_sim::{Machine, Setup, explore, explore_poison, scaled_images};
+use lode_testing::seed;
+use subject::PoolSubject;
+
+#[test]
+fn open_pools_survive_power_cuts() {
+    for machine in Machine::ALL {
+        for threads in 1..=3 {
+            for starts_closed in [false, true] {
+                let subject = PoolSubject::new(machine.durability, starts_closed);
+                let images = scaled_images(40);
+                let setup = Setup { seed: seed(1), images, ..Setup::shared(machine, threads, 24) };
+                let report = explore(&subject, &setup);
+                println!("{subject:?}, {machine}, {threads} threads: {report}");
+                assert!(report.violation.is_none(), "{}", report.violation.unwrap());
+            }
+        }
+    }
+}
+
+/// A line of a header, of the log, of an object or of a spill is lost while threads use the pool.
+#[test]
+fn lost_line_is_reported_and_loses_nothing_else() {
+    for machine in Machine::ALL {
+        for threads in 1..=3 {
+            let subject = PoolSubject::new(machine.durability, true);
+            let images = scaled_images(10);
+            let setup = Setup { machine, threads, operations: 8, images, ..Setup::default() };
+            let report = explore_poison(&subject, &setup);
+            println!("{machine}, {threads} threads: {report}");
+            assert!(report.violation.is_none(), "{}", report.violation.unwrap());
+        }
+    }
+}
+
+/// The explorer finds every seeded bug. Built with `--cfg lode_bugs`.
+#[cfg(lode_bugs)]
+#[test]
+fn every_seeded_bug_is_found() {
+    for bug in lode_obj::bugs::OF_POOL {
+        let machine = Machine::ALL[0];
+        let subject = PoolSubject::new(machine.durability, true);
+        let setup = Setup { images: 2_000, nested_one_in: 4, seed: 1000, ..Setup::shared(machine, 2, 40) };
+        match lode_sim::find_seeded_bug(bug, &subject, &setup, 40) {
+            Ok(violation) => println!("{bug}: {violation}"),
+            Err(error) => panic!("{bug}: {error}"),
+        }
+    }
+}
