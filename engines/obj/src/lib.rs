@@ -35,6 +35,7 @@ mod repair;
 mod request;
 mod statistics;
 mod view;
+mod words;
 
 pub use block::{Block, Blocks};
 pub use check::{Finding, check};

@@ -29,6 +29,7 @@ use crate::object::Object;
 use crate::pool::{Pool, is_in_use};
 use crate::redo::WordChange;
 use crate::view::ObjView;
+use crate::words::store_words;
 use lode_layout::{
     PmdkChunk, PmdkChunkKind, PmdkHeap, PmdkObjState, PmdkUlog, PmdkWordChange, PmdkZone, PoolOffset, WORD,
 };
@@ -104,11 +105,7 @@ fn recover_lanes_in<M: Medium>(medium: &M) -> Result<Recovery, ObjError> {
 /// One drain.
 pub fn begin_run<M: Medium>(medium: &M) -> Result<u64, ObjError> {
     let next = ObjView::open(medium)?.state().next_run();
-    let stored = FaultScope::run(|| {
-        medium.store8(PmdkObjState::RUN_ID_OFF, next);
-        medium.flush(PmdkObjState::RUN_ID_OFF, WORD);
-    });
-    stored?;
+    store_words(medium, [(PmdkObjState::RUN_ID_OFF, next)])?;
     // ORDER: the number before any lock that the run takes. Stop here: the run before has it, and its locks are free.
     medium.drain()?;
     Ok(next)

@@ -13,8 +13,9 @@
 use crate::block::Block;
 use crate::error::ObjError;
 use crate::view::ObjView;
-use lode_layout::{BLOCK, PmdkChunk, PmdkChunkKind, PmdkHeap, PmdkZone, PoolOffset, WORD, align_up};
-use lode_pmem::{FaultScope, Medium};
+use crate::words::store_words;
+use lode_layout::{BLOCK, PmdkChunk, PmdkChunkKind, PmdkHeap, PmdkZone, PoolOffset, align_up};
+use lode_pmem::Medium;
 use lode_redo::LogArea;
 
 /// Divisor of the free chunks that gives the log's.
@@ -91,7 +92,7 @@ impl LogSpace {
         view.medium().drain()?;
         if view.zone(self.zone)?.is_none() {
             let at = view.zone_at(self.zone);
-            store_word(view.medium(), at, PmdkZone { chunk_count: block.header.size }.encode())?;
+            store_words(view.medium(), [(at, PmdkZone { chunk_count: block.header.size }.encode())])?;
         } else {
             store_block(view, self.zone, block.chunk, first)?;
         }
@@ -149,16 +150,7 @@ fn store_block<M: Medium>(
 ) -> Result<(), ObjError> {
     let last = chunk + header.size - 1;
     let footer = PmdkChunk { kind: PmdkChunkKind::Footer, ..header };
-    for (chunk, header) in [(last, footer), (chunk, header)] {
-        store_word(view.medium(), view.chunk_header_at(zone, chunk), header.encode())?;
-    }
-    Ok(())
-}
-
-fn store_word<M: Medium>(medium: &M, at: PoolOffset, word: u64) -> Result<(), ObjError> {
-    let stored = FaultScope::run(|| {
-        medium.store8(at, word);
-        medium.flush(at, WORD);
-    });
-    Ok(stored?)
+    let headers = [(last, footer), (chunk, header)];
+    let words = headers.map(|(chunk, header)| (view.chunk_header_at(zone, chunk), header.encode()));
+    store_words(view.medium(), words)
 }

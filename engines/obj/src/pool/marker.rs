@@ -1,8 +1,9 @@
 //! The mark in the header of a pool that Lodestone has open.
 
 use crate::error::ObjError;
+use crate::words::store_words;
 use lode_layout::{PmdkFeatures, PmdkPartHeader, PoolOffset, StoredPmdkHeader, WORD, store_pmdk_checksum};
-use lode_pmem::{FaultScope, Medium};
+use lode_pmem::Medium;
 
 /// Offset of the word with the features that no one may ignore.
 const FEATURES: u64 = StoredPmdkHeader::FEATURES_OFF as u64 / WORD * WORD + WORD;
@@ -37,15 +38,11 @@ pub(super) fn store<M: Medium>(medium: &M, is_in_use: bool) -> Result<(), ObjErr
     stored.set_features(PmdkFeatures { incompat: features.incompat | mark, ..features });
     let mut bytes = *stored.bytes();
     store_pmdk_checksum(&mut bytes);
-    let stored = FaultScope::run(|| {
-        for at in [FEATURES, StoredPmdkHeader::CHECKSUM_OFF as u64] {
-            let (words, _) = bytes[at as usize..].as_chunks();
-            let word = words.first().copied().map_or(0, u64::from_le_bytes);
-            medium.store8(PoolOffset::new(at), word);
-            medium.flush(PoolOffset::new(at), WORD);
-        }
+    let words = [FEATURES, StoredPmdkHeader::CHECKSUM_OFF as u64].map(|at| {
+        let (words, _) = bytes[at as usize..].as_chunks();
+        (PoolOffset::new(at), words.first().copied().map_or(0, u64::from_le_bytes))
     });
-    stored?;
+    store_words(medium, words)?;
     // ORDER: the mark before the log takes the lanes' place, or after it has left it. Stop here: the pool counts as marked.
     Ok(medium.drain()?)
 }

@@ -18,11 +18,12 @@ use crate::error::{ObjError, Structure};
 use crate::heap::Heap;
 use crate::recover::{begin_run, recover_lanes};
 use crate::view::ObjView;
+use crate::words::{random, store_words};
 use lode_layout::{BLOCK, Geometry, ObjWords, PmdkHeap, PmdkObj, PmdkObjState, PoolOffset, WORD};
 use lode_pmem::sync::SpinMutex;
 use lode_pmem::{FaultScope, Medium};
 use lode_redo::cover::Cover;
-use lode_redo::{Log, LogArea, random_log_epoch, slots};
+use lode_redo::{Log, LogArea, slots};
 use std::sync::Arc;
 
 /// Number of transactions that may be open at a time: as many as PMDK's lanes.
@@ -98,11 +99,9 @@ impl<M: Medium> Pool<M> {
         } else if is_log_unbegun(&medium, &uuid)? {
             begin_log(&medium, &uuid, lanes, words)?;
         }
-        let log_epoch =
-            random_log_epoch().map_err(|error| ObjError::Random { errno: error.raw_os_error() })?;
         let area = stored_area(&view, words, &uuid)?;
         let (cover, _) =
-            Cover::recover(Arc::clone(&medium), area, words.start(), uuid, log_epoch, TRANSACTIONS)?;
+            Cover::recover(Arc::clone(&medium), area, words.start(), uuid, random()?, TRANSACTIONS)?;
         spill::put_all_back(&view, words, &uuid)?;
         let run_id = begin_run(&medium)?;
         let view = ObjView::open(&*medium)?;
@@ -130,19 +129,12 @@ impl<M: Medium> Pool<M> {
         cover.close()?;
         // An open transaction that was forgotten has its spilled bytes there still.
         spill::put_all_back(&view, words, &uuid)?;
-        let root = [words.root(), words.root_size()].map(|at| view.word(at));
         let state = [
-            (PmdkObjState::ROOT_OFF, root[0]?),
-            (PmdkObjState::ROOT_SIZE_OFF, root[1]?),
+            (PmdkObjState::ROOT_OFF, view.word(words.root())?),
+            (PmdkObjState::ROOT_SIZE_OFF, view.word(words.root_size())?),
             (PmdkObjState::ALLOCATED_OFF, heap.counts(&*medium)?.0),
         ];
-        let stored = FaultScope::run(|| {
-            for (at, value) in state {
-                medium.store8(at, value);
-                medium.flush(at, WORD);
-            }
-        });
-        stored?;
+        store_words(&medium, state)?;
         // ORDER: the state before the lanes take the place of the log. Stop here: the log is closed, and the words count.
         medium.drain()?;
         if bugs::MARK_OFF_FIRST.is_active() {
@@ -183,8 +175,7 @@ fn begin_log<M: Medium>(
     stored?;
     // ORDER: the words before the slot that makes them count. Stop here: no slot is sound, and they are stored again.
     medium.drain()?;
-    let log_epoch = random_log_epoch().map_err(|error| ObjError::Random { errno: error.raw_os_error() })?;
-    Ok(Log::format(medium, area, uuid, log_epoch)?)
+    Ok(Log::format(medium, area, uuid, random()?)?)
 }
 
 /// Returns the place of the log, as the words have it.

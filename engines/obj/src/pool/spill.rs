@@ -17,10 +17,10 @@ use crate::begin::begin;
 use crate::bugs;
 use crate::error::ObjError;
 use crate::view::ObjView;
-use lode_layout::{BLOCK, LINE, ObjSpill, ObjSpillEntry, ObjWords, PoolOffset, Record, WORD, align_up};
+use crate::words::{random, store_words};
+use lode_layout::{BLOCK, LINE, ObjSpill, ObjSpillEntry, ObjWords, PoolOffset, Record, align_up};
 use lode_pmem::{FaultScope, Medium, hold};
-use lode_redo::cover::Changes;
-use lode_redo::random_log_epoch;
+use lode_redo::cover::{Changes, parts_beside};
 use std::iter;
 use std::ops::Range;
 
@@ -61,18 +61,8 @@ impl Spills {
     /// Returns the parts of a range that are not in one of `ranges`, which are in order.
     pub(super) fn parts_beside(range: Range<u64>, ranges: &[Range<u64>]) -> Vec<Range<u64>> {
         let first = ranges.partition_point(|known| known.end <= range.start);
-        let mut parts = Vec::new();
-        let mut from = range.start;
-        for known in ranges[first..].iter().take_while(|known| known.start < range.end) {
-            if from < known.start {
-                parts.push(from..known.start);
-            }
-            from = known.end;
-        }
-        if from < range.end {
-            parts.push(from..range.end);
-        }
-        parts
+        let known = ranges[first..].iter().take_while(|known| known.start < range.end);
+        parts_beside(range.clone(), known.cloned()).collect()
     }
 
     /// Adds a range that touches none of the others, or joins its neighbours.
@@ -128,8 +118,7 @@ impl<M: Medium> Pool<M> {
         let space = self.take_space(wanted, least).inspect_err(|_| self.leave_word(word))?;
         let at = PoolOffset::new(align_up(space.at.get(), BLOCK));
         let len = (space.at.get() + space.usable_size - at.get()) / LINE * LINE;
-        let random = random_log_epoch().map_err(|error| ObjError::Random { errno: error.raw_os_error() });
-        let header = random.map(|[low, high]| {
+        let header = random().map(|[low, high]| {
             let mut nonce = [0; 16];
             nonce[..8].copy_from_slice(&low.to_le_bytes());
             nonce[8..].copy_from_slice(&high.to_le_bytes());
@@ -277,13 +266,7 @@ pub(super) fn put_all_back<M: Medium>(
     }
     // ORDER: the old bytes are durable before the words are cleared. Stop here: they are put back again.
     medium.drain()?;
-    let cleared = FaultScope::run(|| {
-        for (index, _) in found {
-            medium.store8(words.spill(index), 0);
-            medium.flush(words.spill(index), WORD);
-        }
-    });
-    cleared?;
+    store_words(medium, found.into_iter().map(|(index, _)| (words.spill(index), 0)))?;
     // ORDER: the words before anything is allocated in the place of a spill. Stop here: the old bytes are put back again.
     Ok(medium.drain()?)
 }

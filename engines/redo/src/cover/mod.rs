@@ -25,6 +25,7 @@ mod error;
 mod image_hooks;
 mod open_transaction;
 mod open_transactions;
+mod parts;
 mod persist;
 mod snapshots;
 mod transaction;
@@ -33,6 +34,7 @@ mod units;
 pub use commit::Changes;
 pub use error::CoverError;
 pub use open_transaction::OpenTransaction;
+pub use parts::parts_beside;
 pub use transaction::Transaction;
 
 use crate::{Log, LogArea, LogError, Recovery, bugs};

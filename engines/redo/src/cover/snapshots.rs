@@ -1,6 +1,7 @@
 //! The old bytes of the ranges of an open transaction.
 
 use super::HEAD_WORDS;
+use super::parts::parts_beside;
 use lode_layout::{PoolOffset, Record, WORD};
 use lode_pmem::Readable;
 use std::ops::Range;
@@ -144,14 +145,8 @@ impl Snapshots {
 
     /// Returns the parts of a range that no snapshot has. The ranges are sorted.
     fn parts_beside(&self, range: Range<u64>) -> impl Iterator<Item = Range<u64>> {
-        let ends = self.overlapping(range.clone()).map(|snapshot| snapshot.start..snapshot.end);
-        let last = range.end..range.end;
-        let between = ends.chain([last]).scan(range.start, |from, known| {
-            let part = *from..known.start;
-            *from = known.end.max(*from);
-            Some(part)
-        });
-        between.filter(|part| part.start < part.end)
+        let known = self.overlapping(range.clone()).map(|snapshot| snapshot.start..snapshot.end);
+        parts_beside(range, known)
     }
 
     /// Returns the way in which a range of these units lies among the others. Sorts them if that is not seen at once.

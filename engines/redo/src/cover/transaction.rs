@@ -1,11 +1,11 @@
 //! A transaction over memory that its program stores to in place.
 
 use super::open_transaction::OpenTransaction;
+use super::parts::parts_beside;
 use super::{Cover, CoverError};
 use crate::{LogError, bugs};
 use lode_layout::PoolOffset;
 use lode_pmem::{FaultScope, Medium};
-use std::iter;
 use std::ops::Range;
 
 /// An open transaction, and the memory that it changes. Dropped without an end, it is aborted.
@@ -112,18 +112,13 @@ pub(super) fn put_back<M: Medium>(
 
 /// Returns the parts of the bytes at `at` that are in none of the ranges, which are in their order.
 fn beside(at: PoolOffset, bytes: &[u8], ranges: &[Range<u64>]) -> Vec<(PoolOffset, Vec<u8>)> {
-    let (start, end) = (at.get(), at.get() + bytes.len() as u64);
-    let inside = ranges.iter().filter(|range| range.start < end && range.end > start);
-    let mut parts = Vec::new();
-    let mut from = start;
-    for to in inside.cloned().chain(iter::once(end..end)) {
-        if from < to.start {
-            let part = &bytes[(from - start) as usize..(to.start - start) as usize];
-            parts.push((PoolOffset::new(from), part.to_vec()));
-        }
-        from = to.end;
-    }
-    parts
+    let start = at.get();
+    let parts = parts_beside(start..start + bytes.len() as u64, ranges.iter().cloned());
+    let bytes_of = |part: Range<u64>| {
+        let bytes = &bytes[(part.start - start) as usize..(part.end - start) as usize];
+        (PoolOffset::new(part.start), bytes.to_vec())
+    };
+    parts.map(bytes_of).collect()
 }
 
 fn note(dirty: Option<&mut crate::DirtyLines>, ranges: &[(PoolOffset, Vec<u8>)]) {
