@@ -195,14 +195,15 @@ pub(crate) fn set(pool: Option<&OpenPool>, name: Name, value: Value) -> Result<V
 
 fn set_of_pool(pool: &OpenPool, name: Name, value: Value) -> Result<Value, Failure> {
     let settings = &pool.settings;
-    match (name, value) {
-        (Name::StatsEnabled, Value::Int(new)) if !(0..=3).contains(&new) => {
+    if let (Some(setting), Value::Int(new)) = (int_of(settings, name), value) {
+        if name == Name::StatsEnabled && !(0..=3).contains(&new) {
             return Err(Failure::invalid(format!("{new} is none of POBJ_STATS_*; set 0 to 3")));
         }
-        (_, Value::Int(new)) if let Some(setting) = int_of(settings, name) => {
-            // ORDER: a number of its own, which orders nothing.
-            setting.store(new, Ordering::Relaxed);
-        }
+        // ORDER: a number of its own, which orders nothing.
+        setting.store(new, Ordering::Relaxed);
+        return Ok(value);
+    }
+    match (name, value) {
         (Name::CacheSize, Value::Long(new)) => {
             if !u64::try_from(new).is_ok_and(|new| new <= ALLOC_SIZE_MAX) {
                 return Err(Failure::invalid("invalid cache size, must be between 0 and max alloc size"));
