@@ -14,7 +14,8 @@ use crate::logs::Logs;
 use crate::pool::OpenPool;
 use lode_capi_entry::Failure;
 use lode_obj::Transaction;
-use std::cell::{Cell, RefCell};
+use lode_pmem::ThreadWord;
+use std::cell::RefCell;
 use std::ffi::c_void;
 use std::mem::{self, ManuallyDrop};
 use std::ops::Range;
@@ -36,16 +37,7 @@ pub(crate) type JumpBuffer = [u8; JMP_BUF_LEN];
 thread_local! {
     /// Without a destructor, so that the library can be unloaded, and a thread end, at any time. A thread that ends in a transaction
     /// leaves it open, as with PMDK.
-    static THREAD: Thread = const {
-        Thread { stage: Cell::new(Stage::None), session: RefCell::new(ManuallyDrop::new(Session::new())) }
-    };
-}
-
-/// The session of a thread.
-struct Thread {
-    /// The stage of the session, for the call that programs ask most.
-    stage: Cell<Stage>,
-    session: RefCell<ManuallyDrop<Session>>,
+    static SESSION: RefCell<ManuallyDrop<Session>> = const { RefCell::new(ManuallyDrop::new(Session::new())) };
 }
 
 /// TX_STAGE_* of the headers.
@@ -137,18 +129,19 @@ pub(crate) struct Session {
 /// Uses the session of the calling thread.
 #[inline]
 pub(crate) fn with<T>(call: impl FnOnce(&mut Session) -> T) -> T {
-    THREAD.with(|thread| {
-        let mut session = thread.session.borrow_mut();
+    SESSION.with(|session| {
+        let mut session = session.borrow_mut();
         let result = call(&mut session);
-        thread.stage.set(session.stage);
+        ThreadWord::Stage.set(session.stage as u64);
         result
     })
 }
 
 /// Returns the stage of the calling thread.
 #[inline]
-pub(crate) fn stage() -> Stage {
-    THREAD.with(|thread| thread.stage.get())
+pub(crate) fn stage() -> i32 {
+    // For the call that programs make most.
+    ThreadWord::Stage.get() as i32
 }
 
 /// Rolls the calling thread's transaction back if it is in the pool with this handle, which is about to be closed.

@@ -3,9 +3,8 @@
 use crate::dirty::DirtyLines;
 use lode_layout::PoolOffset;
 use lode_pmem::biased::{Bias, Biased, BiasedGuard, Owner};
-use lode_pmem::sync::{AtomicBool, AtomicUsize, Ordering, SpinMutex, asymmetric, thread_local};
-use lode_pmem::{Counter, Medium};
-use std::cell::Cell;
+use lode_pmem::sync::{AtomicBool, AtomicUsize, Ordering, SpinMutex, asymmetric};
+use lode_pmem::{Counter, Medium, ThreadWord};
 
 /// A ring, and the place of its next record.
 #[derive(Clone, Copy, Debug)]
@@ -79,9 +78,10 @@ pub(crate) struct Lanes {
     next: Counter,
 }
 
-thread_local! {
-    /// The lane that this thread held last, in any log.
-    static HINT: Cell<usize> = const { Cell::new(usize::MAX) };
+/// Returns the lane that this thread held last, in any log; `usize::MAX` if it held none.
+#[inline]
+fn hint() -> usize {
+    (ThreadWord::Lane.get() as usize).wrapping_sub(1)
 }
 
 impl Lanes {
@@ -113,7 +113,7 @@ impl Lanes {
     /// none.
     #[inline]
     pub(crate) fn claim<M: Medium>(&self, medium: &M) -> (usize, BiasedGuard<'_, LaneState>) {
-        let hint = HINT.with(Cell::get);
+        let hint = hint();
         if let Some(lane) = self.lanes.get(hint)
             && hint < self.len()
         {
@@ -128,23 +128,32 @@ impl Lanes {
         self.claim_any(medium)
     }
 
+    /// Biases the first lane to this thread alone, since no other thread has used a log that was opened just now.
+    pub(crate) fn bias_to_opener<M: Medium>(&self, medium: &M) {
+        let mut lanes = self.claim_all(medium);
+        let used: Vec<bool> = (0..lanes.len()).map(|index| index == 0).collect();
+        lanes[0].holder = Owner::current();
+        bias_used(&mut lanes, &used);
+    }
+
     /// Holds the lane of this thread if its bias is exclusive: no other thread holds a lane meanwhile.
     #[inline]
     pub(crate) fn enter_exclusive(&self) -> Option<BiasedGuard<'_, LaneState>> {
-        let lane = self.lanes.get(HINT.with(Cell::get))?;
+        // A thread that has held none may have opened the log.
+        let lane = self.lanes.get(hint()).unwrap_or(&self.lanes[0]);
         lane.state.enter().filter(BiasedGuard::is_exclusive)
     }
 
     #[cold]
     fn claim_any<M: Medium>(&self, medium: &M) -> (usize, BiasedGuard<'_, LaneState>) {
-        let start = match HINT.with(Cell::get) {
+        let start = match hint() {
             usize::MAX => self.next.add(1) as usize,
             hint => hint,
         };
         for round in 0.. {
             if let Some((index, mut state)) = self.find(start, medium) {
                 state.holder = Owner::current();
-                HINT.with(|hint| hint.set(index));
+                ThreadWord::Lane.set(index as u64 + 1);
                 return (index, state);
             }
             medium.relax(round);

@@ -214,6 +214,13 @@ impl<M: Medium> Log<M> {
         with(dirty)
     }
 
+    /// Spares the thread that opened the log its locked instructions, as long as no other thread uses it.
+    pub(crate) fn bias_to_opener(&self) {
+        if self.group.is_none() {
+            self.lanes.bias_to_opener(&self.medium);
+        }
+    }
+
     /// Calls `with` while this thread alone can hold a lane. Returns `None` if other threads can.
     #[inline]
     pub(crate) fn with_exclusive_lane<R>(&self, with: impl FnOnce() -> R) -> Option<R> {

@@ -140,7 +140,7 @@ pub struct Record {
 impl Record {
     /// Creates a record without entries.
     pub fn new() -> Record {
-        Record { words: vec![0; 32 * RECORD_LINE_WORDS], len: RECORD_HEADER_WORDS }
+        Record { words: vec![0; 2 * RECORD_LINE_WORDS], len: RECORD_HEADER_WORDS }
     }
 
     /// Removes all entries.

@@ -6,6 +6,7 @@
 //! fault in place of the result. Loads need such a scope: only a scope lends the [`Readable`](crate::Readable) that
 //! has them.
 
+use crate::ThreadWord;
 use lode_layout::PoolOffset;
 use std::cell::Cell;
 
@@ -72,6 +73,7 @@ impl Fault {
     #[cold]
     #[inline(never)]
     fn take_pending() -> Option<Fault> {
+        ThreadWord::Fault.set(0);
         PENDING.take()
     }
 
@@ -84,7 +86,7 @@ impl Fault {
     /// Returns true if [`take`](Fault::take) would return a fault.
     #[inline]
     pub(crate) fn is_pending() -> bool {
-        PENDING.with(|pending| pending.get().is_some())
+        ThreadWord::Fault.get() != 0
     }
 
     /// Records `self` as a fault of the calling thread's innermost scope, unless that has an earlier one. For media, and
@@ -96,5 +98,6 @@ impl Fault {
                 pending.set(Some(self));
             }
         });
+        ThreadWord::Fault.set(1);
     }
 }

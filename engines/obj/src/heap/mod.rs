@@ -254,6 +254,16 @@ impl Heap {
         if object.at == at { Ok(object) } else { Err(none) }
     }
 
+    /// Fails as [`object`](Heap::object) does.
+    pub(crate) fn check_object<M: Medium>(&self, medium: &M, at: PoolOffset) -> Result<(), ObjError> {
+        let in_run = self.with_object(medium, at, |run, _, (unit, _)| run.state(unit))?;
+        match in_run {
+            Some(Some((true, _))) => Ok(()),
+            Some(_) => Err(ObjError::of(Structure::Object, at, DamageReason::Free)),
+            None => self.object(medium, at).map(drop),
+        }
+    }
+
     /// Returns the first object of the program in the order of offsets, after the one at `at` if it is given.
     pub(crate) fn object_after<M: Medium>(
         &self,

@@ -32,6 +32,8 @@ pub(crate) struct Publication<'h> {
 #[derive(Debug, Default)]
 struct Parts {
     objects: Vec<(PoolOffset, u64)>,
+    /// Number of `objects` that are whole: headers of new objects with their content.
+    whole: usize,
     words: Vec<(PoolOffset, u64)>,
     entries: Record,
     /// Blocks of runs, and true if they become an object.
@@ -211,9 +213,16 @@ impl Publication<'_> {
         self.parts().entries.push_word(at, value);
     }
 
-    /// Adds the content of a new object.
+    /// Adds the content of a new object. The order is mostly that of the headers, so it joins the next of them.
     pub(crate) fn push_object(&mut self, at: PoolOffset, len: u64) {
-        self.parts().objects.push((at, len));
+        let Parts { objects, whole, .. } = self.parts();
+        match objects.get_mut(*whole) {
+            Some((start, header)) if start.plus(*header) == at => {
+                *header += len;
+                *whole += 1;
+            }
+            _ => objects.push((at, len)),
+        }
     }
 
     /// Says that the record is durable: freed space can be given away.
@@ -257,6 +266,7 @@ impl Drop for Publication<'_> {
             Heap::unmerge(&mut free, merged);
         }
         parts.objects.clear();
+        parts.whole = 0;
         parts.words.clear();
         parts.entries.clear();
         parts.merged.clear();

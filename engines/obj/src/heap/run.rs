@@ -57,11 +57,19 @@ fn find(taken: u64, count: u32) -> Option<u32> {
 
 /// Returns the length of the longest piece of zero bits of a word.
 fn longest(taken: u64) -> u32 {
-    let mut free = !taken;
-    let mut len = 0;
-    while free != 0 {
-        free &= free >> 1;
-        len += 1;
+    // For each power of two, the bits at which so many zero bits begin.
+    let mut starts = [!taken; 7];
+    for power in 1..starts.len() {
+        let half = starts[power - 1];
+        starts[power] = half & half >> (1 << (power - 1));
+    }
+    let (mut found, mut len) = (u64::MAX, 0);
+    for power in (0..starts.len()).rev() {
+        let longer = found & starts[power].checked_shr(len).unwrap_or(0);
+        if longer != 0 {
+            found = longer;
+            len += 1 << power;
+        }
     }
     len
 }

@@ -28,7 +28,7 @@ use crate::heap::Heap;
 use lode_layout::{ObjWords, PoolOffset};
 use lode_pmem::Medium;
 use lode_pmem::sync::SpinMutex;
-use lode_redo::cover::Cover;
+use lode_redo::cover::{Cover, CoverError};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -77,7 +77,7 @@ impl<M: Medium> Pool<M> {
     /// # Cost
     /// One drain; another one if the log covers a part of the range.
     pub fn persist(&self, at: PoolOffset, len: u64) -> Result<(), ObjError> {
-        self.of_program(at, len, |at, len| Ok(self.cover.persist(at, len)?))
+        self.of_program(at, len, |at, len| self.cover.persist(at, len))
     }
 
     /// Calls `with` for the parts of a range that are the program's.
@@ -86,13 +86,17 @@ impl<M: Medium> Pool<M> {
         &self,
         at: PoolOffset,
         len: u64,
-        with: impl Fn(PoolOffset, u64) -> Result<(), ObjError>,
+        with: impl Fn(PoolOffset, u64) -> Result<(), CoverError>,
     ) -> Result<(), ObjError> {
         let (from, to) = (at.get(), at.get().saturating_add(len));
         let heap = self.words.start().get() + ObjWords::LEN;
         let log = &self.log_range;
         if from >= heap && (to <= log.start || from >= log.end) {
-            return with(at, len);
+            // An absent error is not copied: a load of its bytes, which nothing has stored, waits for the drain.
+            return match with(at, len) {
+                Ok(()) => Ok(()),
+                Err(error) => Err(error.into()),
+            };
         }
         for (from, to) in [(from.max(heap), to.min(log.start)), (from.max(heap).max(log.end), to)] {
             if from < to {
@@ -113,7 +117,7 @@ impl<M: Medium> Pool<M> {
     /// # Cost
     /// As [`persist`](Pool::persist), without the flush.
     pub fn persist_flushed(&self, at: PoolOffset, len: u64) -> Result<(), ObjError> {
-        self.of_program(at, len, |at, len| Ok(self.cover.persist_flushed(at, len)?))
+        self.of_program(at, len, |at, len| self.cover.persist_flushed(at, len))
     }
 
     /// Makes all changes so far durable at home. The log is short after that, so an open after a crash is fast.

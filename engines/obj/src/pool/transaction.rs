@@ -62,10 +62,11 @@ impl<M: Medium> Pool<M> {
     /// drains for each MiB.
     pub fn add_range(&self, tx: &mut Transaction, at: PoolOffset, len: u64) -> Result<(), ObjError> {
         self.check_in_heap(at, len)?;
-        if tx.unsnapshotted.is_empty() && tx.spills.is_empty() {
-            return self.keep(tx, at.get()..at.get() + len);
+        let range = at.get()..at.get() + len;
+        if is_beside(&range, &tx.unsnapshotted) && is_beside(&range, tx.spills.ranges()) {
+            return self.keep(tx, range);
         }
-        let beside_objects = Spills::parts_beside(at.get()..at.get() + len, &tx.unsnapshotted);
+        let beside_objects = Spills::parts_beside(range, &tx.unsnapshotted);
         let of_part = |part| Spills::parts_beside(part, tx.spills.ranges());
         let parts: Vec<_> = beside_objects.into_iter().flat_map(of_part).collect();
         parts.into_iter().try_for_each(|part| self.keep(tx, part))
@@ -135,7 +136,7 @@ impl<M: Medium> Pool<M> {
             self.heap.cancel(&reservation);
             return Ok(true);
         }
-        self.object(at)?;
+        self.heap.check_object(self.cover.medium(), at)?;
         tx.actions.push(Action::Free(at));
         Ok(false)
     }
@@ -202,7 +203,7 @@ impl<M: Medium> Pool<M> {
         if let Err(error) = self.store_words(&mut tx) {
             return self.refuse(tx, continued, refusal, error);
         }
-        let mut record = Record::new();
+        let mut record = None;
         let mut publication = match self.prepare(&tx, continued.as_mut(), &mut record) {
             Ok(publication) => publication,
             Err(error) => return self.refuse(tx, continued, refusal, error),
@@ -211,9 +212,9 @@ impl<M: Medium> Pool<M> {
             publication.push_object(PoolOffset::new(range.start), range.end - range.start);
         }
         let ranges: Vec<_> = continued.iter().map(|continued| continued.range).collect();
-        let changes = match tx.spills.is_empty() && ranges.is_empty() {
-            true => publication.changes(),
-            false => Changes { entries: record.body(), continued: &ranges, ..publication.changes() },
+        let changes = match &record {
+            None => publication.changes(),
+            Some(record) => Changes { entries: record.body(), continued: &ranges, ..publication.changes() },
         };
         let Transaction { open, spills, actions, .. } = tx;
         match self.cover.commit_keeping(open, changes, refusal.kept) {
@@ -237,13 +238,13 @@ impl<M: Medium> Pool<M> {
         }
     }
 
-    /// Prepares a commit: the new bytes of spilled ranges are durable, and the record has the entries if they are not those of the
+    /// Prepares a commit: the new bytes of spilled ranges are durable, and `entries` has the entries if they are not those of the
     /// publication alone.
     fn prepare(
         &self,
         tx: &Transaction,
         continued: Option<&mut Continued>,
-        record: &mut Record,
+        entries: &mut Option<Record>,
     ) -> Result<Publication<'_>, ObjError> {
         // ORDER: the new bytes are durable before the record that clears the words of the spills. Stop here: the old ones count.
         for range in tx.spills.ranges().iter().filter(|_| !bugs::SPILLED_NOT_PERSISTED.is_active()) {
@@ -253,6 +254,7 @@ impl<M: Medium> Pool<M> {
         if tx.spills.is_empty() && continued.is_none() {
             return Ok(publication);
         }
+        let record = entries.get_or_insert_default();
         record.push_entries(publication.changes().entries);
         tx.spills.push_clearing(self.words, record);
         if let Some(continued) = continued {
@@ -335,6 +337,13 @@ impl<M: Medium> Pool<M> {
         let is_inside = at.get() >= start && at.get().checked_add(len).is_some_and(|last| last <= end);
         if is_inside { Ok(()) } else { Err(ObjError::OutsideHeap { at, len }) }
     }
+}
+
+/// Returns true if the range has no part of those in `ranges`, which are in order.
+#[inline]
+fn is_beside(range: &Range<u64>, ranges: &[Range<u64>]) -> bool {
+    let first = ranges.partition_point(|known| known.end <= range.start);
+    ranges.get(first).is_none_or(|known| range.end <= known.start)
 }
 
 impl Transaction {

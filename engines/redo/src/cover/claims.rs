@@ -3,7 +3,7 @@
 use super::Cover;
 use crate::LogError;
 use crate::bugs;
-use lode_layout::{LINE, Record};
+use lode_layout::{LINE, PoolOffset, Record};
 use lode_pmem::{FaultScope, Medium, Readable};
 use std::ops::Range;
 
@@ -14,23 +14,19 @@ pub(super) struct Claims<'c, M: Medium> {
     scope: &'c FaultScope,
     /// The place of the transaction for which they are claimed.
     place: Option<usize>,
-    units: Vec<u64>,
+    units: &'c mut Vec<u64>,
 }
 
 impl<'c, M: Medium> Claims<'c, M> {
-    /// Returns no claims for the transaction at `place`. `units` is empty.
+    /// Returns no claims for the transaction at `place`. `units` is emptied, and then lists those that are claimed.
     pub(super) fn new(
         cover: &'c Cover<M>,
         scope: &'c FaultScope,
         place: Option<usize>,
-        units: Vec<u64>,
+        units: &'c mut Vec<u64>,
     ) -> Self {
+        units.clear();
         Claims { cover, scope, place, units }
-    }
-
-    /// Returns the list of the units, for its memory.
-    pub(super) fn into_buffer(self) -> Vec<u64> {
-        self.units
     }
 
     /// Returns the memory, for the content of the record.
@@ -91,30 +87,50 @@ impl<'c, M: Medium> Claims<'c, M> {
             return;
         }
         let covered = &self.cover.covered;
-        covered.units.cover(&self.units, exclusive);
+        covered.units.cover(self.units, exclusive);
         // ORDER: noted while the lane is held, so that the next checkpoint finds them.
         match self.place {
             Some(place) => {
-                covered.open.snapshots(place, self.cover.medium()).covered.extend_from_slice(&self.units);
+                covered.open.snapshots(place, self.cover.medium()).covered.extend_from_slice(self.units);
             }
-            None => covered.units.note_covered(&self.units),
+            None => covered.units.note_covered(self.units),
         }
     }
 }
 
 impl<M: Medium> Cover<M> {
-    /// Returns an error if units can't be read, before a record needs their content.
-    pub(super) fn check_readable(&self, units: Range<u64>) -> Result<(), LogError> {
+    /// Returns an error if ranges can't be read, before a record needs their content: all of their units, unless the log covers them.
+    pub(super) fn check_readable(
+        &self,
+        ranges: impl Iterator<Item = (PoolOffset, u64)>,
+    ) -> Result<(), LogError> {
+        let states = &self.covered.units;
         let read = |memory: &Readable| {
-            for unit in units {
-                let (at, len) = self.covered.units.place(unit, 1);
-                // A line is lost as a whole.
-                for line in 0..len / LINE {
-                    let _ = memory.load8(at.plus(line * LINE));
-                }
-                memory.read(at.plus(len - len % LINE), &mut [0; LINE as usize][..(len % LINE) as usize]);
+            for (at, len) in ranges {
+                let units = states.of(at, len);
+                let (at, len) = match states.are_covered(units.clone()) {
+                    true => (at, len),
+                    false => states.place(units.start, units.end - units.start),
+                };
+                load_lines(memory, at, len);
             }
         };
         Ok(self.medium().memory().reading(read)?)
+    }
+
+    /// Returns an error if units can't be read, before a record needs their content.
+    pub(super) fn check_units(&self, units: Range<u64>) -> Result<(), LogError> {
+        let (at, len) = self.covered.units.place(units.start, units.end - units.start);
+        Ok(self.medium().memory().reading(|memory| load_lines(memory, at, len))?)
+    }
+}
+
+/// Loads a byte of each line of a range: a line is lost as a whole.
+#[inline]
+fn load_lines(memory: &Readable, at: PoolOffset, len: u64) {
+    let mut line = at.line() * LINE;
+    while line < at.get() + len {
+        let _ = memory.load1(PoolOffset::new(line));
+        line += LINE;
     }
 }

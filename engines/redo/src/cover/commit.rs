@@ -9,9 +9,10 @@ use crate::{CommitHooks, ContinuedRange, DirtyLines, LogError, bugs};
 use lode_layout::{PoolOffset, RECORD_HEADER_WORDS, RECORD_LINE_WORDS, Record, WORD};
 use lode_pmem::biased::BiasedGuard;
 use lode_pmem::{FaultScope, Medium};
+use std::borrow::Cow;
 
-/// Length in bytes up to which a new object's content goes into the record of its transaction.
-const LOGGED_OBJECT_MAX: u64 = 1024;
+/// Length in bytes up to which a new object's content goes into the record of its transaction: 1 KiB, and a header.
+const LOGGED_OBJECT_MAX: u64 = 1024 + 16;
 
 /// The rest that a commit makes durable, beside the ranges of its transaction.
 #[derive(Clone, Copy, Debug, Default)]
@@ -27,6 +28,15 @@ pub struct Changes<'a> {
     pub continued: &'a [ContinuedRange],
 }
 
+impl Changes<'_> {
+    /// Returns the ranges of objects and words.
+    #[inline]
+    fn beside_ranges(&self) -> impl Iterator<Item = (PoolOffset, u64)> + Clone {
+        let words = self.words.iter().map(|(at, _)| (*at, WORD));
+        self.objects.iter().copied().chain(words)
+    }
+}
+
 impl<M: Medium> Transaction<'_, M> {
     /// Makes what the program has stored in its ranges durable, and `changes`.
     ///
@@ -40,10 +50,10 @@ impl<M: Medium> Transaction<'_, M> {
     /// # Cost
     /// One drain; none if there is nothing to make durable. Another one for each object of more than 1 KiB.
     pub fn commit(mut self, changes: Changes<'_>) -> Result<(), CoverError> {
-        let words = changes.words.iter().map(|(at, _)| (*at, WORD));
-        for (at, len) in changes.objects.iter().copied().chain(words) {
-            self.cover.check_range(at, len)?;
-            self.cover.check_readable(self.cover.covered.units.of(at, len))?;
+        let beside_ranges = changes.beside_ranges();
+        if beside_ranges.clone().next().is_some() {
+            beside_ranges.clone().try_for_each(|(at, len)| self.cover.check_range(at, len))?;
+            self.cover.check_readable(beside_ranges)?;
         }
         let of_word = HEAD_WORDS + self.cover.covered.units.unit_len() / WORD + HEAD_WORDS;
         let fixed = RECORD_HEADER_WORDS + changes.entries.len();
@@ -59,16 +69,21 @@ impl<M: Medium> Transaction<'_, M> {
         }
         let scope = FaultScope::open();
         let place = self.open.place;
-        let (mut record, claimed) =
-            self.cover.covered.open.snapshots(place, self.cover.medium()).take_buffers();
-        let claims = Claims::new(self.cover, &scope, Some(place), claimed);
-        let mut logged = Vec::new();
-        for (at, len) in changes.objects {
+        let mut buffers = self.cover.covered.open.snapshots(place, self.cover.medium()).take_buffers();
+        let claims = Claims::new(self.cover, &scope, Some(place), &mut buffers.units);
+        let mut fits = |(at, len): &(PoolOffset, u64)| {
             let units = self.cover.covered.units.of(*at, *len);
             let of_object = len.div_ceil(WORD) + HEAD_WORDS + claims.image_words(units.end - units.start);
-            if *len <= LOGGED_OBJECT_MAX && words + of_object <= room {
-                words += of_object;
-                logged.push((*at, *len));
+            let fits = *len <= LOGGED_OBJECT_MAX && words + of_object <= room;
+            words += if fits { of_object } else { 0 };
+            fits
+        };
+        let first = changes.objects.iter().take_while(|object| fits(object)).count();
+        // Mostly all of them.
+        let mut logged = Cow::Borrowed(&changes.objects[..first]);
+        for (at, len) in &changes.objects[first..] {
+            if fits(&(*at, *len)) {
+                logged.to_mut().push((*at, *len));
             } else if bugs::LARGE_OBJECT_FLUSHED.is_active() {
                 self.cover.medium().flush(*at, *len);
             } else {
@@ -80,10 +95,9 @@ impl<M: Medium> Transaction<'_, M> {
         let continued = changes.continued;
         let changes = Changes { objects: &logged, ..changes };
         let mut hooks = Composer { cover, place, claims, changes, words, at_home_end: 0 };
-        let committed = cover.log.commit_in(&scope, &mut record, continued, &mut hooks);
-        let claimed = hooks.claims.into_buffer();
+        let committed = cover.log.commit_in(&scope, &mut buffers.record, continued, &mut hooks);
         let faultless = scope.close();
-        cover.covered.open.snapshots(place, cover.medium()).spare(record, claimed);
+        cover.covered.open.snapshots(place, cover.medium()).spare(buffers);
         // After an error the record may be durable, so nothing is put back. The next open decides.
         self.has_ended();
         if committed?.is_none() {
@@ -150,8 +164,7 @@ impl<M: Medium> CommitHooks for Composer<'_, M> {
     fn compose(&mut self, record: &mut Record) {
         record.clear();
         let states = &self.cover.covered.units;
-        let words = self.changes.words.iter().map(|(at, _)| (*at, WORD));
-        for (at, len) in self.changes.objects.iter().copied().chain(words) {
+        for (at, len) in self.changes.beside_ranges() {
             let units = states.of(at, len);
             if !bugs::OBJECT_NOT_CLAIMED.is_active() {
                 self.claims.push_images(
@@ -160,7 +173,12 @@ impl<M: Medium> CommitHooks for Composer<'_, M> {
                 );
             }
         }
-        self.begin_commit().ranges().for_each(|(at, len)| self.push(record, at, len));
+        let snapshots = match self.cover.log.is_grouped() {
+            true => self.begin_commit(),
+            false => self.cover.covered.open.snapshots(self.place, self.cover.medium()),
+        };
+        snapshots.ranges().for_each(|(at, len)| self.push(record, at, len));
+        drop(snapshots);
         for (at, len) in self.changes.objects {
             record.push_at_home_with(*at, *len, |bytes| self.claims.memory().read(*at, bytes));
         }

@@ -117,6 +117,7 @@ impl<M: Medium> Cover<M> {
             held: AtomicU64::new(0),
         });
         log.hook_checkpoints(Box::new(EpochHooks::new(Arc::clone(&covered))));
+        log.bias_to_opener();
         let room = log.reserved_len() / 2;
         let of_idle = IDLE_UNITS * (unit + HEAD_WORDS * WORD);
         let idle_allowance = of_idle.min(room / 2 / transactions.max(1) as u64);

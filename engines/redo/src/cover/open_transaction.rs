@@ -111,15 +111,14 @@ impl<M: Medium> Cover<M> {
             return Ok(());
         }
         let logged = self.with_neighbours(units.clone());
-        self.check_readable(logged.clone())?;
-        let (mut record, claimed) = self.covered.open.snapshots(place, self.medium()).take_buffers();
+        self.check_units(logged.clone())?;
+        let mut buffers = self.covered.open.snapshots(place, self.medium()).take_buffers();
         let scope = FaultScope::open();
-        let claims = Claims::new(self, &scope, Some(place), claimed);
+        let claims = Claims::new(self, &scope, Some(place), &mut buffers.units);
         let mut hooks = ImageHooks { claims, units: logged };
-        let logged = self.log.commit_in(&scope, &mut record, &[], &mut hooks);
-        let claimed = hooks.claims.into_buffer();
+        let logged = self.log.commit_in(&scope, &mut buffers.record, &[], &mut hooks);
         let closed = scope.close();
-        self.covered.open.snapshots(place, self.medium()).spare(record, claimed);
+        self.covered.open.snapshots(place, self.medium()).spare(buffers);
         if logged?.is_none() {
             return Err(LogError::Poisoned.into());
         }

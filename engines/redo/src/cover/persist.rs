@@ -86,6 +86,9 @@ impl<M: Medium> Cover<M> {
             // ORDER: the question comes after the store and its flush: either it sees the claim of a unit, or the image that the
             // claim leads to sees the store.
             fence(Ordering::SeqCst);
+            if self.are_free(self.covered.units.of(at, len)) {
+                return Ok(());
+            }
         }
         let logged = if logs_all { Logged::All } else { Logged::NotFree };
         for (at, len) in self.parts(at, len) {
@@ -100,23 +103,28 @@ impl<M: Medium> Cover<M> {
         // ORDER: no other thread has a claim while this one has the exclusive lane. One that claims a unit later passes the heavy fence
         // before, so that its image sees the store.
         let units = self.covered.units.of(at, len);
-        let are_free = || units.clone().all(|unit| self.covered.units.state(unit) == UnitState::Free);
-        self.log.with_exclusive_lane(are_free).unwrap_or(false)
+        self.log.with_exclusive_lane(|| self.covered.units.are_free(units)).unwrap_or(false)
+    }
+
+    #[inline]
+    fn are_free(&self, units: Range<u64>) -> bool {
+        match bugs::OLD_TAKEN_FOR_FREE.is_active() {
+            true => units.clone().all(|unit| is_free(&self.covered.units.state(unit))),
+            false => self.covered.units.are_free(units),
+        }
     }
 
     /// Logs bytes of a range. Returns true if a record has them.
     fn log_bytes(&self, at: PoolOffset, len: u64, logged: Logged) -> Result<bool, CoverError> {
         let units = self.covered.units.of(at, len);
         let state = |unit: u64| self.covered.units.state(unit);
-        if logged == Logged::NotFree && units.clone().all(|unit| is_free(&state(unit))) {
-            return Ok(false);
-        }
         let asked = if bugs::STATE_NOT_ASKED_AGAIN.is_active() { units.clone() } else { 0..0 };
         let early = asked.map(state).collect();
-        self.check_readable(units.clone())?;
+        self.check_readable([(at, len)].into_iter())?;
         let scope = FaultScope::open();
         let range = at.get()..at.get() + len;
-        let claims = Claims::new(self, &scope, None, Vec::new());
+        let mut claimed = Vec::new();
+        let claims = Claims::new(self, &scope, None, &mut claimed);
         let mut hooks = PersistHooks {
             cover: self,
             claims,
@@ -173,20 +181,19 @@ impl<M: Medium> PersistHooks<'_, M> {
         at.get().max(self.range.start)..(at.get() + len).min(self.range.end)
     }
 
-    /// Returns the bytes to log: those of the range, with the old ones of open transactions.
-    fn bytes(&mut self, part: &Range<u64>) -> Vec<u8> {
-        let mut bytes = vec![0; (part.end - part.start) as usize];
+    /// Stores the bytes to log, those from `start` on, with the old ones of open transactions.
+    fn fill(&mut self, start: u64, bytes: &mut [u8]) {
         let (log, medium, open) = (&self.cover.log, self.cover.medium(), &self.cover.covered.open);
         for round in 0.. {
             let ended = open.ended();
-            self.claims.memory().read(PoolOffset::new(part.start), &mut bytes);
+            self.claims.memory().read(PoolOffset::new(start), bytes);
             if bugs::END_NOT_NOTICED.is_active() && !log.is_grouped() {
                 medium.relax(0);
             }
             // ORDER: the old bytes are asked for after the content is read: a transaction that adds the range meanwhile has kept
             // this content. One that ends meanwhile is found by the count, and one that commits is waited for.
             let is_settled = bugs::PERSIST_OF_OPEN_BYTES.is_active()
-                || open.overlay(medium, part.start, &mut bytes, log.is_grouped());
+                || open.overlay(medium, start, bytes, log.is_grouped());
             let none_ended = open.ended() == ended || bugs::END_NOT_NOTICED.is_active();
             if is_settled && none_ended {
                 break;
@@ -198,7 +205,29 @@ impl<M: Medium> PersistHooks<'_, M> {
             }
             medium.relax(round);
         }
-        bytes
+    }
+
+    /// Returns true if the bytes of a unit are to be logged.
+    fn is_logged(&self, unit: u64) -> bool {
+        self.logged != Logged::NotFree || !is_free(&self.state(unit))
+    }
+
+    /// Returns true if the unit is to be logged whole as well.
+    fn wants_image(&self, unit: u64) -> bool {
+        match self.state(unit) {
+            UnitState::Free => self.logged == Logged::All,
+            UnitState::Old => !bugs::OLD_WITHOUT_IMAGE.is_active(),
+            UnitState::Claimed | UnitState::Covered => false,
+        }
+    }
+
+    /// Returns the next units from `unit` on that are to be logged together.
+    fn next_run(&self, unit: u64) -> Option<Range<u64>> {
+        let in_step = (STEP / self.cover.covered.units.unit_len()).max(1);
+        let start = (unit..self.units.end).find(|unit| self.is_logged(*unit))?;
+        let max = (start + in_step).min(self.units.end);
+        let end = (start..max).find(|unit| !self.is_logged(*unit)).unwrap_or(max);
+        Some(start..end)
     }
 }
 
@@ -221,8 +250,9 @@ impl<M: Medium> CommitHooks for PersistHooks<'_, M> {
             Logged::Covered => units.all(|unit| self.state(unit) == UnitState::Covered),
         };
         if bugs::CONTENT_BEFORE_NUMBER.is_active() && !self.cover.log.is_grouped() {
-            let range = self.range.clone();
-            self.early_bytes = self.bytes(&range);
+            let mut bytes = vec![0; (self.range.end - self.range.start) as usize];
+            self.fill(self.range.start, &mut bytes);
+            self.early_bytes = bytes;
             self.cover.medium().relax(0);
         }
         is_needed && self.claims.admit()
@@ -230,26 +260,16 @@ impl<M: Medium> CommitHooks for PersistHooks<'_, M> {
 
     fn compose(&mut self, record: &mut Record) {
         record.clear();
-        let units = self.units.clone();
-        let is_logged = |unit: &u64| self.logged != Logged::NotFree || !is_free(&self.state(*unit));
-        let logged: Vec<u64> = units.filter(is_logged).collect();
-        let wants_image = |unit: &u64| match self.state(*unit) {
-            UnitState::Free => self.logged == Logged::All,
-            UnitState::Old => !bugs::OLD_WITHOUT_IMAGE.is_active(),
-            UnitState::Claimed | UnitState::Covered => false,
-        };
-        let imaged: Vec<u64> = logged.iter().copied().filter(wants_image).collect();
+        let imaged: Vec<u64> = self.units.clone().filter(|unit| self.wants_image(*unit)).collect();
         self.claims.push_images(record, imaged.into_iter());
-        let in_step = (STEP / self.cover.covered.units.unit_len()).max(1) as usize;
-        let runs = logged.chunk_by(|unit, next| unit + 1 == *next);
-        for run in runs.flat_map(|run| run.chunks(in_step)) {
-            let part = self.part_in(run[0]).start..self.part_in(run[run.len() - 1]).end;
-            let at = PoolOffset::new(part.start);
+        let mut done = self.units.start;
+        while let Some(run) = self.next_run(done) {
+            done = run.end;
+            let part = self.part_in(run.start).start..self.part_in(run.end - 1).end;
+            let (at, len) = (PoolOffset::new(part.start), part.end - part.start);
             match self.early_bytes.get((part.start - self.range.start) as usize..) {
-                Some(bytes) if !bytes.is_empty() => {
-                    record.push_at_home(at, &bytes[..(part.end - part.start) as usize]);
-                }
-                _ => record.push_at_home(at, &self.bytes(&part)),
+                Some(bytes) if !bytes.is_empty() => record.push_at_home(at, &bytes[..len as usize]),
+                _ => record.push_at_home_with(at, len, |bytes| self.fill(part.start, bytes)),
             }
         }
         self.claims.check_content(record);

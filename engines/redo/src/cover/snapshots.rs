@@ -36,6 +36,15 @@ impl Snapshot {
     }
 }
 
+/// The memory of a record, and of the list of units that it claims.
+///
+/// Boxed, so that it is handed on as a pointer: a copy of words that were stored after the fence waits for its end.
+#[derive(Debug, Default)]
+pub(super) struct Buffers {
+    pub(super) record: Record,
+    pub(super) units: Vec<u64>,
+}
+
 /// The ranges of a transaction, none of which overlap, with their old bytes.
 ///
 /// Most transactions have few, in units of their own. Their ranges stay in the order in which they were added, and a filter tells that
@@ -56,8 +65,8 @@ pub(super) struct Snapshots {
     is_committing: bool,
     /// Words that its record holds, and that are stored when the record is durable.
     pending: Vec<(PoolOffset, u64)>,
-    /// The record of the transaction that was at this place before, and its list of units, for their memory.
-    spare: Option<(Record, Vec<u64>)>,
+    /// The buffers of the transaction that was at this place before.
+    spare: Option<Box<Buffers>>,
     /// Bytes of the log that images of the units take.
     pub(super) held: u64,
     /// Bytes of the log's share that the place has.
@@ -102,15 +111,14 @@ impl Snapshots {
         }
     }
 
-    /// Returns a record, and an empty list of units.
-    pub(super) fn take_buffers(&mut self) -> (Record, Vec<u64>) {
+    /// Returns buffers, with what they held before.
+    pub(super) fn take_buffers(&mut self) -> Box<Buffers> {
         self.spare.take().unwrap_or_default()
     }
 
-    /// Keeps the memory of a record and of a list of units for the next ones.
-    pub(super) fn spare(&mut self, record: Record, mut units: Vec<u64>) {
-        units.clear();
-        self.spare = Some((record, units));
+    /// Keeps buffers for the next transaction.
+    pub(super) fn spare(&mut self, buffers: Box<Buffers>) {
+        self.spare = Some(buffers);
     }
 
     /// Forgets all ranges.

@@ -103,8 +103,34 @@ impl Units {
     }
 
     /// Returns true if the log covers all of the units in this epoch.
-    pub(super) fn are_covered(&self, mut units: Range<u64>) -> bool {
-        units.all(|unit| self.state(unit) == UnitState::Covered)
+    #[inline]
+    pub(super) fn are_covered(&self, units: Range<u64>) -> bool {
+        // ORDER: the epoch first, as in `state`.
+        let covered = self.covered_code();
+        self.all_have(units, covered)
+    }
+
+    /// Returns true if all of the units are free.
+    #[inline]
+    pub(super) fn are_free(&self, units: Range<u64>) -> bool {
+        self.all_have(units, FREE)
+    }
+
+    #[inline]
+    fn all_have(&self, units: Range<u64>, code: u64) -> bool {
+        let pattern = code * (u64::MAX / 3);
+        let mut unit = units.start;
+        while unit < units.end {
+            let (word, shift) = self.word_of(unit);
+            let count = (IN_WORD - unit % IN_WORD).min(units.end - unit);
+            let mask = u64::MAX >> (64 - 2 * count) << shift;
+            // ORDER: one order with the changes.
+            if (word.load(Ordering::SeqCst) ^ pattern) & mask != 0 {
+                return false;
+            }
+            unit += count;
+        }
+        true
     }
 
     /// Claims a unit that is free, or covered in the old epoch only. Returns true if the caller is to log its image. The caller holds
