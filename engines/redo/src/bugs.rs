@@ -192,6 +192,10 @@ pub static COMMITS_BEFORE_IMAGES: Bug =
 pub static EPOCH_NOT_BEGUN: Bug =
     Bug::new("epoch-not-begun", "recovery replaces a persisted value by one of the last opening");
 
+/// Rule 10: a log that has failed gets no record with bytes that refused transactions have left.
+pub static LOGGED_AFTER_FAILURE: Bug =
+    Bug::new("logged-after-failure", "a store of a refused transaction is there after a power cut");
+
 /// Rule 26: a record belongs to its ring, whichever lane has it.
 pub static SEALED_BY_LANE: Bug = Bug::new("sealed-by-lane", "an acknowledged transaction is lost");
 
@@ -247,7 +251,7 @@ pub static OF_PAYLOADS: [&Bug; 7] = [
 ];
 
 /// Bugs of memory that programs store to in place.
-pub static OF_COVER: [&Bug; 21] = [
+pub static OF_COVER: [&Bug; 22] = [
     &IMAGE_BEFORE_CLAIM,
     &CLAIMED_TAKEN_FOR_COVERED,
     &CONTENT_BEFORE_NUMBER,
@@ -269,4 +273,5 @@ pub static OF_COVER: [&Bug; 21] = [
     &COMMITS_BEFORE_IMAGES,
     &EPOCH_NOT_BEGUN,
     &SEALED_BY_LANE,
+    &LOGGED_AFTER_FAILURE,
 ];

@@ -1,5 +1,6 @@
 //! The records that a checkpoint appends while it holds all lanes.
 
+use crate::bugs;
 use crate::error::LogError;
 use crate::group::{Append, NewRecord};
 use crate::hooks::NewRecords;
@@ -32,6 +33,11 @@ impl<M: Medium> NewRecords<M> for CheckpointRecords<'_, M> {
     fn append(&mut self, record: &mut Record) -> Result<(), LogError> {
         if let Some(fault) = self.scope.fault() {
             return Err(fault.into());
+        }
+        // ORDER: asked after the content of the record is composed. A transaction whose commit was refused has left its stores there, and
+        // it returned when the log had failed. Stop here: the slot before it counts.
+        if !bugs::LOGGED_AFTER_FAILURE.is_active() {
+            self.log.check_not_failed()?;
         }
         let Some(group) = &self.log.group else { return self.append_to_ring(record) };
         // ORDER: acquires the checkpoint that freed the space below the tail.

@@ -5,7 +5,7 @@ use lode_layout::bug::Bug;
 use lode_pmem::Durability;
 use lode_redo::bugs;
 use lode_redo::explore::CoverSubject;
-use lode_sim::{Cpu, Machine, Setup, find_seeded_bug};
+use lode_sim::{Cpu, Machine, Setup, find_seeded_bug, find_seeded_bug_by_poison};
 
 const LINE: Machine = Machine { cpu: Cpu::X86, durability: Durability::Line };
 
@@ -24,11 +24,21 @@ fn is_found(bug: &'static Bug, threads: usize) {
     }
 }
 
+/// Finds a bug in runs that lose a line of the medium.
+fn is_found_by_poison(bug: &'static Bug, threads: usize) {
+    let setup =
+        Setup { machine: LINE, threads, operations: 12, images: 1_000, seed: 36_000, ..Setup::default() };
+    match find_seeded_bug_by_poison(bug, &CoverSubject::closed(LINE.durability), &setup, 40) {
+        Ok(violation) => println!("{bug}: {violation}"),
+        Err(error) => panic!("{bug}: {error}"),
+    }
+}
+
 macro_rules! found {
-    ($($test:ident: $bug:ident with $threads:literal;)+) => {
+    ($($test:ident: $bug:ident $with:ident $threads:literal;)+) => {
         $(#[test]
         fn $test() {
-            is_found(&bugs::$bug, $threads);
+            found!(@$with)(&bugs::$bug, $threads);
         })+
 
         #[test]
@@ -39,6 +49,8 @@ macro_rules! found {
             }
         }
     };
+    (@with) => { is_found };
+    (@by_poison_with) => { is_found_by_poison };
 }
 
 found! {
@@ -63,4 +75,5 @@ found! {
     commits_before_images: COMMITS_BEFORE_IMAGES with 1;
     epoch_not_begun: EPOCH_NOT_BEGUN with 1;
     sealed_by_lane: SEALED_BY_LANE with 2;
+    logged_after_failure: LOGGED_AFTER_FAILURE by_poison_with 2;
 }

@@ -175,6 +175,6 @@ pub use recording::Recording;
 pub use report::{Cut, Failure, ParseReplayError, Replay, Report, Violation};
 pub use schedule::RunAbort;
 #[cfg(lode_bugs)]
-pub use seeded_bugs::{UndetectedBug, find_seeded_bug};
+pub use seeded_bugs::{UndetectedBug, find_seeded_bug, find_seeded_bug_by_poison};
 pub use setup::{Setup, scaled_images};
 pub use subject::Subject;

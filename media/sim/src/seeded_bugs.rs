@@ -1,6 +1,6 @@
 //! The search for a seeded bug: the explorer must find it.
 
-use crate::{Setup, Subject, Violation, explore};
+use crate::{Setup, Subject, Violation, explore, explore_poison};
 use lode_layout::bug::Bug;
 
 /// Distance of the seeds of two explorations of one search.
@@ -37,9 +37,34 @@ pub fn find_seeded_bug(
     setup: &Setup,
     explorations: u64,
 ) -> Result<Violation, UndetectedBug> {
+    search(bug, setup, explorations, |setup| explore(subject, setup).violation)
+}
+
+/// Searches for `bug` as [`find_seeded_bug`] does, in runs that [lose a line](explore_poison).
+///
+/// # Errors
+/// As [`find_seeded_bug`].
+///
+/// # Panics
+/// As [`explore`].
+pub fn find_seeded_bug_by_poison(
+    bug: &'static Bug,
+    subject: &impl Subject,
+    setup: &Setup,
+    explorations: u64,
+) -> Result<Violation, UndetectedBug> {
+    search(bug, setup, explorations, |setup| explore_poison(subject, setup).violation)
+}
+
+fn search(
+    bug: &'static Bug,
+    setup: &Setup,
+    explorations: u64,
+    explore: impl Fn(&Setup) -> Option<Violation>,
+) -> Result<Violation, UndetectedBug> {
     let violation = bug.plant(|| {
         let mut seeds = (0..explorations).map(|number| setup.seed.wrapping_add(number * SEEDS));
-        seeds.find_map(|seed| explore(subject, &Setup { seed, shrink: false, ..*setup }).violation)
+        seeds.find_map(|seed| explore(&Setup { seed, shrink: false, ..*setup }))
     });
     let name = bug.name();
     // A violation that the wrong code did not cause proves nothing.
