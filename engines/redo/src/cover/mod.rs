@@ -20,6 +20,7 @@
 
 mod claims;
 mod commit;
+mod content;
 mod epoch;
 mod error;
 mod image_hooks;

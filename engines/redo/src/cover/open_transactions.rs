@@ -109,6 +109,13 @@ impl OpenTransactions {
         place.is_taken.store(false, Ordering::Release);
     }
 
+    /// Returns true if the snapshots of a place are held.
+    #[cfg(test)]
+    pub(super) fn is_held(&self, place: usize) -> bool {
+        let snapshots = &self.places[place].snapshots;
+        snapshots.enter().or_else(|| snapshots.try_lock()).is_none()
+    }
+
     /// Returns the snapshots of the transaction at a place. The caller makes no call of the medium that stores while it has them.
     #[inline]
     pub(super) fn snapshots<M: Medium>(&self, place: usize, medium: &M) -> BiasedGuard<'_, Snapshots> {
@@ -129,6 +136,13 @@ impl OpenTransactions {
         }
     }
 
+    /// Holds all transactions: none ends or adds a range meanwhile, and none begins at a place that was taken before.
+    pub(super) fn hold_all<M: Medium>(&self, medium: &M) -> HeldTransactions<'_> {
+        // In the order of the places: two threads that hold all do not wait for each other.
+        let held = self.used().iter().map(|place| hold(&place.snapshots, medium)).collect();
+        HeldTransactions { open: self, held }
+    }
+
     /// Replaces those of `bytes`, the content from `at` on, that an open transaction has changed or may change, by the old ones.
     /// Returns false if one that is committing has some of them: they are neither its old ones nor durable. `passes_committing`: the
     /// caller's record comes after the record of such a transaction, and is durable only with it. Its words that are still to be
@@ -140,20 +154,44 @@ impl OpenTransactions {
         bytes: &mut [u8],
         passes_committing: bool,
     ) -> bool {
-        let range: Range<u64> = at..at + bytes.len() as u64;
         let mut is_settled = true;
-        self.each(medium, |snapshots| {
-            if !snapshots.overlaps(range.clone()) {
-                return;
-            }
-            if snapshots.is_committing() && passes_committing {
-                return snapshots.overlay_pending(at, bytes);
-            }
-            is_settled &= !snapshots.is_committing() || bugs::COMMIT_NOT_AWAITED.is_active();
-            snapshots.overlay(at, bytes);
-        });
+        self.each(medium, |snapshots| is_settled &= put_in(snapshots, at, bytes, passes_committing));
         is_settled
     }
+}
+
+/// All transactions, none of which ends or adds a range.
+#[derive(Debug)]
+pub(super) struct HeldTransactions<'o> {
+    open: &'o OpenTransactions,
+    held: Vec<BiasedGuard<'o, Snapshots>>,
+}
+
+impl HeldTransactions<'_> {
+    /// Puts old bytes in, as [`overlay`](OpenTransactions::overlay) does.
+    pub(super) fn overlay(&self, at: u64, bytes: &mut [u8], passes_committing: bool) -> bool {
+        self.held
+            .iter()
+            .fold(true, |is_settled, held| put_in(held, at, bytes, passes_committing) & is_settled)
+    }
+
+    /// Returns false if a transaction has begun at a place that was never taken before.
+    pub(super) fn are_all(&self) -> bool {
+        self.open.used().len() == self.held.len()
+    }
+}
+
+/// Replaces those of `bytes` that a transaction has changed or may change, as [`overlay`](OpenTransactions::overlay) does for all.
+fn put_in(snapshots: &Snapshots, at: u64, bytes: &mut [u8], passes_committing: bool) -> bool {
+    if !snapshots.overlaps(at..at + bytes.len() as u64) {
+        return true;
+    }
+    if snapshots.is_committing() && passes_committing {
+        snapshots.overlay_pending(at, bytes);
+        return true;
+    }
+    snapshots.overlay(at, bytes);
+    !snapshots.is_committing() || bugs::COMMIT_NOT_AWAITED.is_active()
 }
 
 impl Place {

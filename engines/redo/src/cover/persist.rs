@@ -1,6 +1,7 @@
 //! Stores outside of transactions that a program makes durable.
 
 use super::claims::Claims;
+use super::content::Content;
 use super::units::UnitState;
 use super::{Cover, CoverError, HEAD_WORDS};
 use crate::{CommitHooks, LogError, bugs};
@@ -14,7 +15,7 @@ const SHARED_SYNC_MAX: u64 = 64 << 10;
 /// Length in bytes up to which a persist of covered units goes into the log alone: a flush at home would be for nothing.
 const LOGGED_ALONE_MAX: u64 = 1 << 10;
 
-/// Bytes that are read at a time: while they are, few transactions end, after each of which they are read again.
+/// Bytes that are read at a time: while they are, few transactions end or are held.
 const STEP: u64 = 4096;
 
 /// The units of a range whose bytes a persist logs.
@@ -183,19 +184,11 @@ impl<M: Medium> PersistHooks<'_, M> {
 
     /// Stores the bytes to log, those from `start` on, with the old ones of open transactions.
     fn fill(&mut self, start: u64, bytes: &mut [u8]) {
-        let (log, medium, open) = (&self.cover.log, self.cover.medium(), &self.cover.covered.open);
+        let (log, medium) = (&self.cover.log, self.cover.medium());
+        let load = |bytes: &mut [u8]| self.claims.memory().read(PoolOffset::new(start), bytes);
+        let mut content = Content::new(&self.cover.covered.open, log.is_grouped());
         for round in 0.. {
-            let ended = open.ended();
-            self.claims.memory().read(PoolOffset::new(start), bytes);
-            if bugs::END_NOT_NOTICED.is_active() && !log.is_grouped() {
-                medium.relax(0);
-            }
-            // ORDER: the old bytes are asked for after the content is read: a transaction that adds the range meanwhile has kept
-            // this content. One that ends meanwhile is found by the count, and one that commits is waited for.
-            let is_settled = bugs::PERSIST_OF_OPEN_BYTES.is_active()
-                || open.overlay(medium, start, bytes, log.is_grouped());
-            let none_ended = open.ended() == ended || bugs::END_NOT_NOTICED.is_active();
-            let is_done = is_settled && none_ended;
+            let is_done = content.load(medium, start, bytes, load);
             // ORDER: asked after the old bytes are put in. A transaction whose commit was refused keeps its ranges, and its stores lie
             // there; it returned when the log had failed. One that has added them since has its stores for old bytes.
             let asks = !is_done || !bugs::LOGGED_AFTER_FAILURE.is_active();
