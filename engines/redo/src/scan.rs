@@ -3,13 +3,13 @@
 use crate::bugs;
 use crate::error::LogError;
 use crate::log::{LogArea, RINGS_MAX, ring_checksum_seed};
+use crate::ranges::Ranges;
 use crate::ring::{BitFlip, Gap, Ring};
 use lode_layout::{
     BLOCK, CHECKPOINT_SLOTS_OFF, CheckpointSlot, Entries, Entry, Geometry, PoolOffset, RECORD_HEADER_WORDS,
     WORD, align_down, flipped_bit_of,
 };
 use lode_pmem::{Medium, Readable};
-use std::collections::BTreeMap;
 use std::iter;
 use std::ops::Range;
 
@@ -325,51 +325,4 @@ fn load(memory: &Readable, range: &Range<u64>) -> Vec<u8> {
 
 fn words_of(bytes: &[u8]) -> Vec<u64> {
     bytes.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word)).collect()
-}
-
-/// A set of bytes, as ranges that do not touch, keyed by their start.
-#[derive(Debug, Default)]
-pub(crate) struct Ranges {
-    ends: BTreeMap<u64, u64>,
-}
-
-impl Ranges {
-    pub(crate) fn add(&mut self, range: Range<u64>) {
-        let Range { mut start, mut end } = range;
-        while let Some((from, to)) = self.ends.range(..=end).next_back().map(|(from, to)| (*from, *to)) {
-            if to < start {
-                break;
-            }
-            self.ends.remove(&from);
-            (start, end) = (start.min(from), end.max(to));
-        }
-        self.ends.insert(start, end);
-    }
-
-    pub(crate) fn iter(&self) -> impl Iterator<Item = Range<u64>> {
-        self.ends.iter().map(|(start, end)| *start..*end)
-    }
-
-    fn overlaps(&self, range: &Range<u64>) -> bool {
-        self.ends.range(..range.end).next_back().is_some_and(|(_, end)| *end > range.start)
-    }
-}
-
-#[cfg(test)]
-mod test {
-    use super::*;
-
-    #[test]
-    fn ranges_merge_and_overlap() {
-        let mut ranges = Ranges::default();
-        for range in [10..20, 40..50, 20..25, 0..1, 45..60, 24..41] {
-            ranges.add(range);
-        }
-        assert_eq!(ranges.ends.into_iter().collect::<Vec<_>>(), [(0, 1), (10, 60)]);
-        let ranges = Ranges { ends: [(0, 1), (10, 60)].into() };
-        for (range, touched) in [(1..10, false), (0..1, true), (9..11, true), (59..80, true), (60..80, false)]
-        {
-            assert_eq!(ranges.overlaps(&range), touched, "{range:?}");
-        }
-    }
 }

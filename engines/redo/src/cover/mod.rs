@@ -26,16 +26,15 @@ mod error;
 mod image_hooks;
 mod open_transaction;
 mod open_transactions;
-mod parts;
 mod persist;
 mod snapshots;
 mod transaction;
 mod units;
 
+pub use crate::ranges::parts_beside;
 pub use commit::Changes;
 pub use error::CoverError;
 pub use open_transaction::OpenTransaction;
-pub use parts::parts_beside;
 pub use transaction::Transaction;
 
 use crate::{Log, LogArea, LogError, Recovery, bugs};

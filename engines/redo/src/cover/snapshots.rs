@@ -1,13 +1,17 @@
 //! The old bytes of the ranges of an open transaction.
 
 use super::HEAD_WORDS;
-use super::parts::parts_beside;
+use crate::ranges::parts_beside;
 use lode_layout::{PoolOffset, Record, WORD};
 use lode_pmem::Readable;
+use std::collections::BTreeMap;
+use std::iter;
 use std::ops::Range;
 
 /// Ranges up to which they are kept in the order in which they were added.
 const FEW: usize = 32;
+/// Ranges up to which they are a list: a new one moves those after it.
+const LISTED: usize = 128;
 /// Units up to which a range is looked up by its units.
 const FEW_UNITS: u64 = 4;
 /// Words of the filter of units.
@@ -48,15 +52,15 @@ pub(super) struct Buffers {
 /// The ranges of a transaction, none of which overlap, with their old bytes.
 ///
 /// Most transactions have few, in units of their own. Their ranges stay in the order in which they were added, and a filter tells that
-/// a unit has none yet. Others are kept in the order of their offsets.
+/// a unit has none yet. Others are kept in the order of their offsets: as a list, or as a tree if they are many.
 #[derive(Debug)]
 pub(super) struct Snapshots {
     ranges: Vec<Snapshot>,
-    /// True if the ranges, and `units`, are in the order of their offsets.
+    /// True if the ranges are in the order of their offsets.
     is_sorted: bool,
+    /// All ranges by their start, if they are many.
+    many: BTreeMap<u64, Snapshot>,
     old: Vec<u8>,
-    /// The units of the ranges, in their order, if they are sorted.
-    units: Vec<u64>,
     /// A bit for each unit of a range, by its number.
     filter: [u64; FILTER_WORDS],
     /// Bytes of a unit, as a power of two.
@@ -96,8 +100,8 @@ impl Snapshots {
         Snapshots {
             ranges: Vec::new(),
             is_sorted: false,
+            many: BTreeMap::new(),
             old: Vec::new(),
-            units: Vec::new(),
             filter: [0; FILTER_WORDS],
             unit_shift: unit_len.trailing_zeros(),
             is_committing: false,
@@ -124,9 +128,11 @@ impl Snapshots {
     /// Forgets all ranges.
     pub(super) fn clear(&mut self) {
         self.ranges.clear();
+        if self.is_sorted {
+            self.many.clear();
+        }
         self.is_sorted = false;
         self.old.clear();
-        self.units.clear();
         self.filter = [0; FILTER_WORDS];
         self.is_committing = false;
         self.pending.clear();
@@ -218,10 +224,6 @@ impl Snapshots {
         }
         self.is_sorted = true;
         self.ranges.sort_unstable_by_key(|snapshot| snapshot.start);
-        let mut units = std::mem::take(&mut self.units);
-        units.extend(self.ranges.iter().flat_map(|snapshot| self.units_of(snapshot)));
-        units.dedup();
-        self.units = units;
     }
 
     /// Returns the words of a record that the content of those parts of a range takes which no snapshot has.
@@ -229,11 +231,16 @@ impl Snapshots {
         self.parts_beside(range).map(words_of_part).sum()
     }
 
-    /// Returns the number of those units that no range has.
+    /// Returns the number of those units that no range has. The ranges are sorted.
     fn new_units(&self, units: Range<u64>) -> u64 {
-        let from = self.units.partition_point(|unit| *unit < units.start);
-        let known = self.units[from..].partition_point(|unit| *unit < units.end);
-        units.end.saturating_sub(units.start) - known as u64
+        let (mut new, mut from) = (0, units.start);
+        while from < units.end {
+            let known = self.first_after(from << self.unit_shift).map(|snapshot| self.units_of(snapshot));
+            let known = known.unwrap_or(units.end..units.end);
+            new += known.start.clamp(from, units.end) - from;
+            from = known.end;
+        }
+        new
     }
 
     /// Keeps the bytes of a range as they are now, but for those that it has already. Returns a mark of the state before.
@@ -251,44 +258,49 @@ impl Snapshots {
             return before;
         }
         if self.is_sorted {
-            self.keep_sorted(memory, range, units);
+            self.keep_sorted(memory, range);
             return before;
         }
         for unit in units {
             let (word, bit) = Snapshots::filter_bit(unit);
             self.filter[word] |= bit;
         }
-        self.keep_at(self.ranges.len(), memory, range);
+        let snapshot = self.load_old(memory, range);
+        self.ranges.push(snapshot);
         before
     }
 
-    fn keep_sorted(&mut self, memory: &Readable, range: Range<u64>, units: Range<u64>) {
-        for unit in units {
-            if let Err(index) = self.units.binary_search(&unit) {
-                self.units.insert(index, unit);
-            }
+    fn keep_sorted(&mut self, memory: &Readable, range: Range<u64>) {
+        let parts: Vec<_> = self.parts_beside(range).collect();
+        for part in parts {
+            let snapshot = self.load_old(memory, part);
+            self.insert(snapshot);
         }
-        let (mut index, mut from) = (self.first_after(range.start), range.start);
-        while from < range.end {
-            let next = self.ranges.get(index).copied().filter(|next| next.start < range.end);
-            let end = next.map_or(range.end, |next| next.start);
-            if from < end {
-                self.keep_at(index, memory, from..end);
-                index += 1;
-            }
-            from = next.map_or(range.end, |next| next.end.max(from));
-            index += 1;
+    }
+
+    /// Inserts a range into those that are sorted.
+    fn insert(&mut self, snapshot: Snapshot) {
+        if self.ranges.len() == LISTED {
+            self.many = self.ranges.drain(..).map(|listed| (listed.start, listed)).collect();
+        }
+        if self.many.is_empty() {
+            let index = self.ranges.partition_point(|listed| listed.start < snapshot.start);
+            self.ranges.insert(index, snapshot);
+        } else {
+            self.many.insert(snapshot.start, snapshot);
         }
     }
 
     /// Forgets the bytes that were kept since the mark, because they could not be read.
     pub(super) fn forget_since(&mut self, mark: usize) {
         self.ranges.retain(|snapshot| snapshot.old < mark);
+        self.many.retain(|_, snapshot| snapshot.old < mark);
         self.old.truncate(mark);
     }
 
+    /// Keeps the bytes of a range.
     #[inline]
-    fn keep_at(&mut self, index: usize, memory: &Readable, range: Range<u64>) {
+    fn load_old(&mut self, memory: &Readable, range: Range<u64>) -> Snapshot {
         let old = self.old.len();
         let at = PoolOffset::new(range.start);
         if range.end - range.start == WORD && range.start.is_multiple_of(WORD) {
@@ -297,17 +309,16 @@ impl Snapshots {
             self.old.resize(old + (range.end - range.start) as usize, 0);
             memory.read(at, &mut self.old[old..]);
         }
-        let snapshot = Snapshot { start: range.start, end: range.end, old };
-        if index == self.ranges.len() {
-            self.ranges.push(snapshot)
-        } else {
-            self.ranges.insert(index, snapshot)
-        }
+        Snapshot { start: range.start, end: range.end, old }
     }
 
-    /// Returns the index of the first range that ends after `at`, if they are sorted.
-    fn first_after(&self, at: u64) -> usize {
-        self.ranges.partition_point(|snapshot| snapshot.end <= at)
+    /// Returns the first range that ends after `at`, if they are sorted.
+    fn first_after(&self, at: u64) -> Option<&Snapshot> {
+        if self.many.is_empty() {
+            return self.ranges.get(self.ranges.partition_point(|snapshot| snapshot.end <= at));
+        }
+        let before = self.many.range(..at).next_back().filter(|(_, snapshot)| snapshot.end > at);
+        before.or_else(|| self.many.range(at..).next()).map(|(_, snapshot)| snapshot)
     }
 
     /// Returns true if a snapshot or a pending word has a byte of the range.
@@ -341,23 +352,32 @@ impl Snapshots {
 
     /// Returns the ranges: offsets and lengths.
     pub(super) fn ranges(&self) -> impl Iterator<Item = (PoolOffset, u64)> {
-        self.ranges.iter().map(|snapshot| (PoolOffset::new(snapshot.start), snapshot.len()))
+        self.all().map(|snapshot| (PoolOffset::new(snapshot.start), snapshot.len()))
     }
 
     /// Returns the ranges, with their old bytes.
     pub(super) fn old(&self) -> impl Iterator<Item = (PoolOffset, &[u8])> {
-        self.ranges.iter().map(|snapshot| {
+        self.all().map(|snapshot| {
             let old = &self.old[snapshot.old..][..snapshot.len() as usize];
             (PoolOffset::new(snapshot.start), old)
         })
     }
 
+    #[inline]
+    fn all(&self) -> impl Iterator<Item = &Snapshot> {
+        self.ranges.iter().chain(self.many.values())
+    }
+
     fn overlapping(&self, range: Range<u64>) -> impl Iterator<Item = &Snapshot> {
-        let from = if self.is_sorted { self.first_after(range.start) } else { 0 };
         let range = if range.is_empty() { 0..0 } else { range };
-        let end = if self.is_sorted { range.end } else { u64::MAX };
-        let from = self.ranges[from..].iter().take_while(move |snapshot| snapshot.start < end);
-        from.filter(move |snapshot| snapshot.overlaps(&range))
+        let (unsorted, first) = match self.is_sorted {
+            true => (&[][..], self.first_after(range.start)),
+            false => (&self.ranges[..], None),
+        };
+        let end = range.end;
+        let sorted = iter::successors(first, |snapshot| self.first_after(snapshot.end));
+        let sorted = sorted.take_while(move |snapshot| snapshot.start < end);
+        unsorted.iter().chain(sorted).filter(move |snapshot| snapshot.overlaps(&range))
     }
 }
 
@@ -439,5 +459,42 @@ mod test {
         );
         let expected: Vec<u8> = (0..480).map(|at| if at % 12 < 6 { 7 } else { 8 }).collect();
         assert_eq!(bytes(&snapshots, 480), expected);
+    }
+
+    /// A new range moves none of the others once they are many.
+    #[test]
+    fn many_ranges_are_no_list() {
+        const COUNT: u64 = 1_024;
+        let memory = Memory::anonymous(COUNT * 16).expect("memory");
+        let mut snapshots = Snapshots::new(256);
+        for number in 0..COUNT {
+            // In no order.
+            let at = number * 2_477 % COUNT * 16;
+            memory.store(PoolOffset::new(at), &[number as u8; 16]);
+            let (range, units) = (at..at + 8, at / 256..at / 256 + 1);
+            let addition = snapshots.addition(&range, &units);
+            let is_known = snapshots.ranges().any(|(known, _)| known.get() / 256 == units.start);
+            assert_eq!((addition.words, addition.new_units), (3, u64::from(!is_known)), "{number}");
+            let keep = |memory: &Readable| snapshots.keep(memory, range, units, addition);
+            memory.reading(keep).expect("memory");
+            assert!(snapshots.ranges.len() <= LISTED, "a list of {} ranges", snapshots.ranges.len());
+            assert_eq!(snapshots.all().count() as u64, number + 1);
+        }
+        assert!(snapshots.ranges().is_sorted(), "the ranges are in their order");
+        let units = COUNT * 16 / 256;
+        let whole = snapshots.addition(&(0..COUNT * 16), &(0..units + 3));
+        assert_eq!((whole.words, whole.new_units), (COUNT * 3, 3));
+        assert_eq!(
+            snapshots.overlapping(24..56).map(|snapshot| snapshot.start).collect::<Vec<_>>(),
+            [32, 48]
+        );
+        let found = bytes(&snapshots, 4_096);
+        let is_old = |at: usize| {
+            u64::from(found[at * 16])
+                == (0..COUNT).find(|number| number * 2_477 % COUNT == at as u64).unwrap_or(0) % 256
+        };
+        assert!((0..256).all(is_old), "a range has bytes of another one");
+        snapshots.clear();
+        assert_eq!((snapshots.ranges().count(), snapshots.overlaps(0..COUNT)), (0, false));
     }
 }

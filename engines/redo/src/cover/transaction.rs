@@ -1,8 +1,8 @@
 //! A transaction over memory that its program stores to in place.
 
 use super::open_transaction::OpenTransaction;
-use super::parts::parts_beside;
 use super::{Cover, CoverError};
+use crate::ranges::parts_beside;
 use crate::{LogError, bugs};
 use lode_layout::PoolOffset;
 use lode_pmem::{FaultScope, Medium};
