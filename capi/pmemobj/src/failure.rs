@@ -14,7 +14,7 @@ pub(crate) fn failure(error: &ObjError, call: &str) -> Failure {
         ObjError::Damaged(_) => libc::EINVAL,
         ObjError::Memory(_) | ObjError::InDoubt(_) => libc::EIO,
         ObjError::Full { .. } | ObjError::TooLarge { .. } | ObjError::TooManyArenas { .. } => libc::ENOMEM,
-        ObjError::TooManySpills | ObjError::Cover(CoverError::TooLarge { .. }) => libc::ENOMEM,
+        ObjError::Cover(CoverError::TooLarge { .. }) => libc::ENOMEM,
         ObjError::UnfitClass { size, .. } => {
             let words = format!("allocation class not suitable for size {size} bytes; {error}");
             return Failure::invalid(words);

@@ -1,6 +1,6 @@
 //! The errors of object pools.
 
-use lode_layout::{InvalidField, ObjWords, PmdkHeaderError, PoolOffset};
+use lode_layout::{InvalidField, PmdkHeaderError, PoolOffset};
 use lode_pmem::{Fault, SyncError};
 use lode_redo::LogError;
 use lode_redo::cover::CoverError;
@@ -41,10 +41,6 @@ pub enum ObjError {
     /// The log, or the memory that it covers, refused the operation.
     #[error(transparent)]
     Cover(#[from] CoverError),
-    /// So many transactions have spilled old bytes that there is no word for another one.
-    #[error("{max} transactions are larger than their share of the log, and there is no room for another one; end one of them",
-        max = ObjWords::SPILLS)]
-    TooManySpills,
     /// A range does not lie in the heap.
     #[error("{len} bytes at {at} are not in the heap of the pool")]
     OutsideHeap {

@@ -136,7 +136,7 @@ mod test {
 
     #[test]
     fn ranges_apart_stay_their_own() {
-        let mut ranges = of([0..10]);
+        let mut ranges = of([0..5, 5..10]);
         for range in [20..30, 10..20, 30..40] {
             ranges.add_apart(range);
         }

@@ -12,7 +12,7 @@ use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout, Unaligne
 const MAGIC: u64 = u64::from_le_bytes(*b"LdSpill\0");
 
 pub(crate) const TABLE: FormatTable =
-    format_table!("obj_spill", ObjSpillBytes, [magic, nonce, len, reserved, crc]);
+    format_table!("obj_spill", ObjSpillBytes, [magic, nonce, len, before, reserved, crc]);
 pub(crate) const TABLE_ENTRY: FormatTable =
     format_table!("obj_spill_entry", ObjSpillEntryBytes, [at, len, reserved, crc]);
 
@@ -22,7 +22,8 @@ struct ObjSpillBytes {
     magic: U64,
     nonce: [u8; 16],
     len: U64,
-    reserved: [u8; 28],
+    before: U64,
+    reserved: [u8; 20],
     crc: U32,
 }
 
@@ -42,6 +43,8 @@ pub struct ObjSpill {
     pub nonce: [u8; 16],
     /// Bytes of the spill, with the header.
     pub len: u64,
+    /// The spill of the same transaction before this one, or null.
+    pub before: PoolOffset,
 }
 
 /// The head of an entry of a spill.
@@ -64,6 +67,7 @@ impl ObjSpill {
     pub fn encode(&self, uuid: &[u8; 16]) -> [u8; ObjSpill::LEN] {
         let mut raw = ObjSpillBytes::new_zeroed();
         (raw.magic, raw.nonce, raw.len) = (MAGIC.into(), self.nonce, self.len.into());
+        raw.before = self.before.get().into();
         raw.crc = header_crc(&raw, uuid).into();
         zerocopy::transmute!(raw)
     }
@@ -84,7 +88,7 @@ impl ObjSpill {
         Want::AtLeast(ObjSpill::LEN_MIN).check("len", 0, len)?;
         Want::AtMost(len_max).check("len", 0, len)?;
         Want::MultipleOf(LINE).check("len", 0, len)?;
-        Ok(ObjSpill { nonce: raw.nonce, len })
+        Ok(ObjSpill { nonce: raw.nonce, len, before: PoolOffset::new(raw.before.get()) })
     }
 }
 
@@ -136,7 +140,8 @@ mod test {
 
     #[test]
     fn headers_round_trip() {
-        let (spill, uuid) = (ObjSpill { nonce: [3; 16], len: 4096 }, [9; 16]);
+        let (spill, uuid) =
+            (ObjSpill { nonce: [3; 16], len: 4096, before: PoolOffset::new(0x30_2000) }, [9; 16]);
         let bytes = spill.encode(&uuid);
         assert_eq!(ObjSpill::decode(bytes, &uuid, 4096), Ok(spill));
         assert_eq!(ObjSpill::decode(bytes, &uuid, 4095).unwrap_err().field, "len");

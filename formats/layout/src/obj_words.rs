@@ -6,7 +6,9 @@ use crate::format_table::FormatTable;
 use crate::{BLOCK, InvalidField, PmdkObj, PoolOffset, WORD, Want};
 use std::mem::offset_of;
 
-const SPILLS: usize = 507;
+/// Bytes of the words.
+const LEN: u64 = 3 * BLOCK;
+const SPILLS: usize = 1531;
 
 pub(crate) const TABLE: FormatTable =
     format_table!("obj_words", ObjWordsBytes, [log, log_len, log_crc, root, root_size, spills]);
@@ -21,7 +23,7 @@ struct ObjWordsBytes {
     spills: [u8; SPILLS * WORD as usize],
 }
 
-const _: () = assert!(size_of::<ObjWordsBytes>() as u64 == BLOCK);
+const _: () = assert!(size_of::<ObjWordsBytes>() as u64 == LEN);
 
 /// The place of the words in a pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,15 +33,15 @@ pub struct ObjWords {
 
 impl ObjWords {
     /// Bytes that the words take.
-    pub const LEN: u64 = BLOCK;
+    pub const LEN: u64 = LEN;
     /// Words with the place of the log.
     pub const LOG_WORDS: usize = 3;
-    /// Most spills of open transactions.
+    /// Most open transactions with spills: more than a pool has lanes, because those that are being aborted have none.
     pub const SPILLS: u64 = SPILLS as u64;
 
     /// Returns the place in a pool with this descriptor.
     pub const fn of(descriptor: &PmdkObj) -> ObjWords {
-        ObjWords { start: PoolOffset::new(descriptor.heap - BLOCK) }
+        ObjWords { start: PoolOffset::new(descriptor.heap - LEN) }
     }
 
     /// Returns the offset of the first word.
@@ -80,7 +82,7 @@ impl ObjWords {
         self.start.plus(offset_of!(ObjWordsBytes, root_size) as u64)
     }
 
-    /// Returns the offset of the word of a spill, of which there are [`SPILLS`](ObjWords::SPILLS).
+    /// Returns the offset of the word that leads to the spills of a transaction, of which there are [`SPILLS`](ObjWords::SPILLS).
     pub const fn spill(self, index: u64) -> PoolOffset {
         self.start.plus(offset_of!(ObjWordsBytes, spills) as u64 + index * WORD)
     }
@@ -117,6 +119,6 @@ mod test {
         let descriptor = PmdkObj { layout: Vec::new(), lanes: 0x2000, lane_count: 1024, heap: 0x30_2000 };
         let words = ObjWords::of(&descriptor);
         let places = [words.root(), words.root_size(), words.spill(0), words.spill(ObjWords::SPILLS - 1)];
-        assert_eq!(places.map(PoolOffset::get), [0x30_1018, 0x30_1020, 0x30_1028, 0x30_1ff8]);
+        assert_eq!(places.map(PoolOffset::get), [0x2f_f018, 0x2f_f020, 0x2f_f028, 0x30_1ff8]);
     }
 }

@@ -18,7 +18,8 @@ pub(super) fn log_area(descriptor: &PmdkObj) -> Result<LogArea, ObjError> {
     let PmdkObj { lanes, lane_count, heap, .. } = *descriptor;
     let start = Geometry::LOG.get();
     let end = lanes + lane_count * PmdkUlog::LANE_LEN;
-    let is_usual = lanes == Geometry::SLOT_0.get() && heap - end < BLOCK && heap > start + 2 * BLOCK;
+    let is_usual =
+        lanes == Geometry::SLOT_0.get() && heap - end < BLOCK && heap > start + ObjWords::LEN + BLOCK;
     if !is_usual {
         return Err(ObjError::Lanes { lanes, lane_count, heap });
     }

@@ -1,6 +1,6 @@
 //! Old bytes of a transaction that its record in the log can't hold: they go to free chunks of the heap.
 //!
-//! A spill is an undo log. An entry is durable before the program stores to its range, and the word that leads to the spill is, too.
+//! A spill is an undo log. A transaction has one word for its spills: it leads to the newest one, whose header leads to the one before. An entry is durable before the program stores to its range, and the word that leads to the spill is, too.
 //! A commit makes the new bytes durable first, and its record clears the word. An abort puts the old bytes back durably, and then
 //! clears the word. Recovery puts back what the words lead to, after the log has brought all else home.
 //!
@@ -8,6 +8,7 @@
 //! |---|---|---|
 //! | entries of a new spill | 0 | nothing: the program has not stored |
 //! | the word, more entries | the spill | puts the whole entries back; the program has not stored to the range of a torn one |
+//! | the header of a further spill | the one before | the same: no entry is there yet, or the program has not stored |
 //! | the new bytes of a commit | the spill | puts the old bytes back |
 //! | the record of the commit | 0 | nothing |
 //! | some old bytes of an abort | the spill | puts all back again |
@@ -20,8 +21,8 @@ use crate::view::ObjView;
 use crate::words::{random, store_words};
 use lode_layout::{BLOCK, LINE, ObjSpill, ObjSpillEntry, ObjWords, PoolOffset, Record, align_up};
 use lode_pmem::{FaultScope, Medium, hold};
-use lode_redo::cover::{Changes, parts_beside};
-use std::iter;
+use lode_redo::cover::{Changes, CoverError, parts_beside};
+use lode_redo::{LogError, Ranges};
 use std::ops::Range;
 
 /// Most old bytes of an entry.
@@ -32,16 +33,17 @@ const CHUNKS: u8 = 0;
 /// The old bytes that a transaction has spilled.
 #[derive(Debug, Default)]
 pub(super) struct Spills {
+    /// The spills, the oldest first.
     pieces: Vec<Piece>,
-    /// The ranges, in the order of their offsets. None touches another.
-    ranges: Vec<Range<u64>>,
+    /// Index of the word that leads to the newest one.
+    word: Option<u64>,
+    /// The ranges. None touches another.
+    ranges: Ranges,
 }
 
 /// A spill.
 #[derive(Debug)]
 struct Piece {
-    /// Index of the word that leads to it.
-    word: u64,
     space: Reservation,
     at: PoolOffset,
     header: ObjSpill,
@@ -54,32 +56,13 @@ impl Spills {
     }
 
     /// Returns the ranges.
-    pub(super) fn ranges(&self) -> &[Range<u64>] {
+    pub(super) fn ranges(&self) -> &Ranges {
         &self.ranges
     }
 
-    /// Returns the parts of a range that are not in one of `ranges`, which are in order.
-    pub(super) fn parts_beside(range: Range<u64>, ranges: &[Range<u64>]) -> Vec<Range<u64>> {
-        let first = ranges.partition_point(|known| known.end <= range.start);
-        let known = ranges[first..].iter().take_while(|known| known.start < range.end);
-        parts_beside(range.clone(), known.cloned()).collect()
-    }
-
-    /// Adds a range that touches none of the others, or joins its neighbours.
-    fn add(&mut self, range: Range<u64>) {
-        let index = self.ranges.partition_point(|known| known.end < range.start);
-        let Range { mut start, mut end } = range;
-        let mut last = index;
-        while let Some(known) = self.ranges.get(last).filter(|known| known.start <= end) {
-            (start, end) = (start.min(known.start), end.max(known.end));
-            last += 1;
-        }
-        self.ranges.splice(index..last, iter::once(start..end));
-    }
-
-    /// Adds the entries that clear the words.
+    /// Adds the entry that clears the word.
     pub(super) fn push_clearing(&self, words: ObjWords, record: &mut Record) {
-        self.pieces.iter().for_each(|piece| record.push_word(words.spill(piece.word), 0));
+        self.word.iter().for_each(|word| record.push_word(words.spill(*word), 0));
     }
 }
 
@@ -106,35 +89,24 @@ impl<M: Medium> Pool<M> {
             }
             from += len;
         }
-        // ORDER: the old bytes are durable before the words that lead to them, and before the program stores. Stop here: nothing has changed.
+        // ORDER: the old bytes are durable before the word that leads to them, and before the program stores. Stop here: nothing has changed.
         self.register(spills)?;
-        spills.add(part);
+        spills.ranges.add(part);
         Ok(())
     }
 
     /// Takes space for `wanted` bytes of a spill, or for less in a heap that is nearly full, but not below `least`. Stores its header.
     fn add_piece(&self, spills: &mut Spills, wanted: u64, least: u64) -> Result<(), ObjError> {
-        let word = self.take_word()?;
-        let space = self.take_space(wanted, least).inspect_err(|_| self.leave_word(word))?;
+        let [low, high] = random()?;
+        let space = self.take_space(wanted, least)?;
         let at = PoolOffset::new(align_up(space.at.get(), BLOCK));
         let len = (space.at.get() + space.usable_size - at.get()) / LINE * LINE;
-        let header = random().map(|[low, high]| {
-            let mut nonce = [0; 16];
-            nonce[..8].copy_from_slice(&low.to_le_bytes());
-            nonce[8..].copy_from_slice(&high.to_le_bytes());
-            ObjSpill { nonce, len }
-        });
-        let piece = Piece {
-            word,
-            space,
-            at,
-            header: header.inspect_err(|_| {
-                self.leave_word(word);
-                self.heap.cancel(&space);
-            })?,
-            used: ObjSpill::LEN as u64,
-        };
-        self.store_spilled(at, &piece.header.encode(&self.uuid))?;
+        let mut nonce = [0; 16];
+        nonce[..8].copy_from_slice(&low.to_le_bytes());
+        nonce[8..].copy_from_slice(&high.to_le_bytes());
+        let before = spills.pieces.last().map_or(PoolOffset::NULL, |piece| piece.at);
+        let piece = Piece { space, at, header: ObjSpill { nonce, len, before }, used: ObjSpill::LEN as u64 };
+        self.store_spilled(at, &piece.header.encode(&self.uuid)).inspect_err(|_| self.heap.cancel(&space))?;
         spills.pieces.push(piece);
         Ok(())
     }
@@ -173,15 +145,17 @@ impl<M: Medium> Pool<M> {
         Ok(())
     }
 
-    /// Makes the words lead to the spills that no word leads to yet.
-    fn register(&self, spills: &Spills) -> Result<(), ObjError> {
+    /// Makes the word of the transaction lead to its newest spill.
+    fn register(&self, spills: &mut Spills) -> Result<(), ObjError> {
+        let Some(newest) = spills.pieces.last().map(|piece| piece.at) else { return Ok(()) };
+        let index = match spills.word {
+            Some(index) => index,
+            None => *spills.word.insert(self.take_word()?),
+        };
+        let at = self.words.spill(index);
         let mut record = Record::new();
-        for piece in &spills.pieces {
-            let at = self.words.spill(piece.word);
-            let word = self.medium.memory().reading(|memory| memory.load8(at))?;
-            if word != piece.at.get() {
-                record.push_word(at, piece.at.get());
-            }
+        if self.medium.memory().reading(|memory| memory.load8(at))? != newest.get() {
+            record.push_word(at, newest.get());
         }
         self.commit_words(&record)
     }
@@ -200,7 +174,7 @@ impl<M: Medium> Pool<M> {
         for piece in &spills.pieces {
             each_entry(&view, piece.at, &piece.header, |at, old| {
                 let range = at.get()..at.get() + old.len() as u64;
-                for part in Spills::parts_beside(range.clone(), kept) {
+                for part in parts_beside(range.clone(), kept.iter().cloned()) {
                     let (from, to) = (part.start - range.start, part.end - range.start);
                     let bytes = &old[from as usize..to as usize];
                     FaultScope::run(|| self.medium.store(PoolOffset::new(part.start), bytes))?;
@@ -210,27 +184,36 @@ impl<M: Medium> Pool<M> {
         }
         let mut record = Record::new();
         spills.push_clearing(self.words, &mut record);
-        // ORDER: the old bytes are durable before the words are cleared. Stop here: recovery puts them back again.
+        // ORDER: the old bytes are durable before the word is cleared. Stop here: recovery puts them back again.
         self.commit_words(&record)
     }
 
-    /// Gives the space back. The words are cleared durably.
+    /// Gives the space back. The word is cleared durably.
     pub(super) fn leave_spills(&self, spills: Spills) {
-        for piece in spills.pieces {
-            self.heap.cancel(&piece.space);
-            self.leave_word(piece.word);
+        spills.pieces.iter().for_each(|piece| self.heap.cancel(&piece.space));
+        if let Some(word) = spills.word {
+            hold(&self.spill_words, &*self.medium)[word as usize] = false;
         }
     }
 
+    /// Takes a word. There are more than transactions that may be open, so none is free only while hundreds of threads abort theirs,
+    /// which wait for no other transaction.
     fn take_word(&self) -> Result<u64, ObjError> {
-        let mut taken = hold(&self.spill_words, &*self.medium);
-        let free = taken.iter().position(|is_taken| !is_taken).ok_or(ObjError::TooManySpills)?;
-        taken[free] = true;
-        Ok(free as u64)
-    }
-
-    fn leave_word(&self, word: u64) {
-        hold(&self.spill_words, &*self.medium)[word as usize] = false;
+        for round in 0.. {
+            let free = {
+                let mut taken = hold(&self.spill_words, &*self.medium);
+                let free = taken.iter().position(|is_taken| !is_taken);
+                free.inspect(|free| taken[*free] = true)
+            };
+            if let Some(free) = free {
+                return Ok(free as u64);
+            }
+            if self.cover.has_failed() {
+                return Err(CoverError::Log(LogError::Poisoned).into());
+            }
+            self.medium.relax(round);
+        }
+        unreachable!("the loop ends with a word")
     }
 }
 
@@ -251,15 +234,22 @@ pub(super) fn put_all_back<M: Medium>(
             found.push((index, at));
         }
     }
-    for (_, at) in &found {
-        let damaged = ObjError::damaged(crate::Structure::Spill, *at);
-        let room = view.heap_end().saturating_sub(at.get());
-        let header = ObjSpill::decode(view.bytes(*at)?, uuid, room).map_err(damaged)?;
-        each_entry(view, *at, &header, |at, old| {
-            FaultScope::run(|| medium.store(at, old))?;
-            medium.flush(at, old.len() as u64);
-            Ok(())
-        })?;
+    // No two spills share a byte.
+    let mut room = view.heap_end();
+    for (_, newest) in &found {
+        let mut at = *newest;
+        while !at.is_null() {
+            let damaged = ObjError::damaged(crate::Structure::Spill, at);
+            let room_here = room.min(view.heap_end().saturating_sub(at.get()));
+            let header = ObjSpill::decode(view.bytes(at)?, uuid, room_here).map_err(damaged)?;
+            room -= header.len;
+            each_entry(view, at, &header, |at, old| {
+                FaultScope::run(|| medium.store(at, old))?;
+                medium.flush(at, old.len() as u64);
+                Ok(())
+            })?;
+            at = header.before;
+        }
     }
     if found.is_empty() {
         return Ok(());
@@ -297,24 +287,4 @@ fn each_entry<M: Medium>(
         done += ObjSpillEntry::len_in_spill(entry.len);
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod test {
-    use super::*;
-
-    #[test]
-    fn ranges_join_and_parts_lie_beside_them() {
-        let mut spills = Spills::default();
-        for range in [10..20, 30..40, 20..25, 50..60] {
-            spills.add(range);
-        }
-        assert_eq!(spills.ranges(), [10..25, 30..40, 50..60]);
-        assert_eq!(Spills::parts_beside(0..70, spills.ranges()), [0..10, 25..30, 40..50, 60..70]);
-        assert_eq!(Spills::parts_beside(12..45, spills.ranges()), [25..30, 40..45]);
-        assert!(Spills::parts_beside(31..40, spills.ranges()).is_empty());
-        spills.add(25..50);
-        spills.add(70..80);
-        assert_eq!(spills.ranges(), [10..60, 70..80]);
-    }
 }

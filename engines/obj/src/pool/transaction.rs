@@ -9,6 +9,7 @@ use crate::error::ObjError;
 use crate::heap::Publication;
 use lode_layout::{PoolOffset, Record, WORD};
 use lode_pmem::{FaultScope, Medium};
+use lode_redo::Ranges;
 use lode_redo::cover::{Changes, CoverError, OpenTransaction};
 use std::ops::Range;
 
@@ -33,8 +34,8 @@ struct Refusal<'k> {
 pub struct Transaction {
     open: OpenTransaction,
     spills: Spills,
-    /// Ranges without old bytes, in the order of their offsets: new objects, and what the program asked for.
-    unsnapshotted: Vec<Range<u64>>,
+    /// Ranges without old bytes: new objects, and what the program asked for.
+    unsnapshotted: Ranges,
     actions: Vec<Action>,
 }
 
@@ -45,7 +46,12 @@ impl<M: Medium> Pool<M> {
     /// None today.
     pub fn begin(&self) -> Result<Transaction, ObjError> {
         let open = begin(&self.cover)?;
-        Ok(Transaction { open, spills: Spills::default(), unsnapshotted: Vec::new(), actions: Vec::new() })
+        Ok(Transaction {
+            open,
+            spills: Spills::default(),
+            unsnapshotted: Ranges::default(),
+            actions: Vec::new(),
+        })
     }
 
     /// Adds a range, which the program may store to from now on. The range may be of any size that the pool has free space for.
@@ -63,11 +69,11 @@ impl<M: Medium> Pool<M> {
     pub fn add_range(&self, tx: &mut Transaction, at: PoolOffset, len: u64) -> Result<(), ObjError> {
         self.check_in_heap(at, len)?;
         let range = at.get()..at.get() + len;
-        if is_beside(&range, &tx.unsnapshotted) && is_beside(&range, tx.spills.ranges()) {
+        if !tx.unsnapshotted.overlaps(&range) && !tx.spills.ranges().overlaps(&range) {
             return self.keep(tx, range);
         }
-        let beside_objects = Spills::parts_beside(range, &tx.unsnapshotted);
-        let of_part = |part| Spills::parts_beside(part, tx.spills.ranges());
+        let beside_objects = tx.unsnapshotted.parts_beside(range);
+        let of_part = |part| tx.spills.ranges().parts_beside(part);
         let parts: Vec<_> = beside_objects.into_iter().flat_map(of_part).collect();
         parts.into_iter().try_for_each(|part| self.keep(tx, part))
     }
@@ -100,11 +106,9 @@ impl<M: Medium> Pool<M> {
     ) -> Result<(), ObjError> {
         self.check_in_heap(at, len)?;
         let not_added = self.cover.parts_not_added(&tx.open, at, len);
-        let not_spilled =
-            not_added.into_iter().flat_map(|part| Spills::parts_beside(part, tx.spills.ranges()));
-        let parts: Vec<_> =
-            not_spilled.flat_map(|part| Spills::parts_beside(part, &tx.unsnapshotted)).collect();
-        parts.into_iter().for_each(|part| tx.insert(part));
+        let not_spilled = not_added.into_iter().flat_map(|part| tx.spills.ranges().parts_beside(part));
+        let parts: Vec<_> = not_spilled.flat_map(|part| tx.unsnapshotted.parts_beside(part)).collect();
+        parts.into_iter().for_each(|part| tx.unsnapshotted.add_apart(part));
         Ok(())
     }
 
@@ -115,7 +119,7 @@ impl<M: Medium> Pool<M> {
     pub fn allocate(&self, tx: &mut Transaction, request: &Request) -> Result<Reservation, ObjError> {
         let reservation = self.heap.reserve(&self.cover, request)?;
         let at = reservation.at.get();
-        tx.insert(at..at + reservation.usable_size);
+        tx.unsnapshotted.add_apart(at..at + reservation.usable_size);
         tx.actions.push(Action::Allocate(reservation));
         Ok(reservation)
     }
@@ -126,13 +130,11 @@ impl<M: Medium> Pool<M> {
     /// [`ObjError::Damaged`] if no object begins at `at`.
     pub fn free(&self, tx: &mut Transaction, at: PoolOffset) -> Result<bool, ObjError> {
         let is_it = |action: &Action| matches!(action, Action::Allocate(reservation) if reservation.at == at);
-        let is_own = tx.unsnapshotted.binary_search_by_key(&at.get(), |range| range.start).is_ok();
-        if is_own
+        if tx.unsnapshotted.begins_at(at.get())
             && let Some(index) = tx.actions.iter().rposition(is_it)
             && let Action::Allocate(reservation) = tx.actions.remove(index)
         {
-            let range = at.get()..at.get() + reservation.usable_size;
-            tx.unsnapshotted.retain(|known| known.start < range.start || known.end > range.end);
+            tx.unsnapshotted.remove_within(&(at.get()..at.get() + reservation.usable_size));
             self.heap.cancel(&reservation);
             return Ok(true);
         }
@@ -208,7 +210,7 @@ impl<M: Medium> Pool<M> {
             Ok(publication) => publication,
             Err(error) => return self.refuse(tx, continued, refusal, error),
         };
-        for range in &tx.unsnapshotted {
+        for range in tx.unsnapshotted.iter() {
             publication.push_object(PoolOffset::new(range.start), range.end - range.start);
         }
         let ranges: Vec<_> = continued.iter().map(|continued| continued.range).collect();
@@ -336,20 +338,5 @@ impl<M: Medium> Pool<M> {
             (self.words.start().get() + lode_layout::ObjWords::LEN, self.medium.memory().len());
         let is_inside = at.get() >= start && at.get().checked_add(len).is_some_and(|last| last <= end);
         if is_inside { Ok(()) } else { Err(ObjError::OutsideHeap { at, len }) }
-    }
-}
-
-/// Returns true if the range has no part of those in `ranges`, which are in order.
-#[inline]
-fn is_beside(range: &Range<u64>, ranges: &[Range<u64>]) -> bool {
-    let first = ranges.partition_point(|known| known.end <= range.start);
-    ranges.get(first).is_none_or(|known| range.end <= known.start)
-}
-
-impl Transaction {
-    /// Notes a range without old bytes, of which no other one has a part.
-    fn insert(&mut self, range: Range<u64>) {
-        let index = self.unsnapshotted.partition_point(|known| known.start < range.start);
-        self.unsnapshotted.insert(index, range);
     }
 }

@@ -1,8 +1,8 @@
 //! Open pools: transactions of any size, crashes without a power cut, closes, and what is left after each.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-use lode_layout::{PmdkHeader, PmdkKind, PmdkPartHeader, PoolOffset};
-use lode_obj::{Action, ObjView, Pool, Request, check, recover};
+use lode_layout::{ObjSpill, ObjWords, PmdkHeader, PmdkKind, PmdkObj, PmdkPartHeader, PoolOffset};
+use lode_obj::{Action, ObjError, ObjView, Pool, Request, check, recover};
 use lode_pmem::{Mapping, Medium};
 use lode_testing::memory;
 use std::sync::Arc;
@@ -46,7 +46,7 @@ fn pools_are_pmdks_after_the_close() {
     let medium = new_pool(SIZE);
     let pool = open(&medium);
     assert!(is_in_use(&medium));
-    let root = pool.root_of::<lode_obj::ObjError>(100, |_| Ok(())).unwrap();
+    let root = pool.root_of::<ObjError>(100, |_| Ok(())).unwrap();
     let at = object(&pool, 40);
     assert_eq!(pool.object(at).unwrap().type_number, 3);
     let mut tx = pool.begin().unwrap();
@@ -226,4 +226,108 @@ fn publications_may_have_many_actions() {
     }
     let view = ObjView::open(&*medium).unwrap();
     assert_eq!(view.statistics().unwrap().objects, 3001);
+}
+
+fn words() -> ObjWords {
+    ObjWords::of(&PmdkObj { layout: Vec::new(), lanes: 0x2000, lane_count: 1024, heap: 0x30_2000 })
+}
+
+/// Returns the number of transactions whose spills recovery would put back.
+fn spilled(medium: &Mapping) -> usize {
+    (0..ObjWords::SPILLS).filter(|index| read(medium, words().spill(*index), 8) != [0; 8]).count()
+}
+
+/// A transaction of many ranges spills to one space after the other, and one word leads to all of them.
+#[test]
+fn transactions_may_have_many_spills() {
+    const RANGES: u64 = 9_000;
+    let medium = new_pool(SIZE);
+    let pool = open(&medium);
+    let at = object(&pool, RANGES * 256);
+    let change = |pool: &Pool<Arc<Mapping>>, value: u64| {
+        let mut tx = pool.begin().unwrap();
+        for number in 0..RANGES {
+            // In no order, each in a unit of its own.
+            let place = at.plus(number * 2_477 % RANGES * 256);
+            pool.add_range(&mut tx, place, 8).unwrap();
+            medium.store8(place, value + number);
+        }
+        tx
+    };
+    let values = || (0..RANGES).map(|number| read(&medium, at.plus(number * 2_477 % RANGES * 256), 8));
+    let is_all = |value: u64| values().zip(value..).all(|(found, value)| found == value.to_le_bytes());
+    pool.commit(change(&pool, 1 << 20)).unwrap();
+    assert_eq!((is_all(1 << 20), spilled(&medium)), (true, 0));
+    pool.abort(change(&pool, 2 << 20)).unwrap();
+    assert_eq!((is_all(1 << 20), spilled(&medium)), (true, 0));
+    // The log has none of the old bytes after that.
+    pool.checkpoint().unwrap();
+    std::mem::forget(change(&pool, 3 << 20));
+    assert_eq!((is_all(3 << 20), spilled(&medium)), (true, 1));
+    drop(pool);
+    let pool = open(&medium);
+    assert_eq!((is_all(1 << 20), spilled(&medium)), (true, 0));
+    pool.close().unwrap();
+    assert_eq!(check(&medium), []);
+}
+
+/// As many transactions as a pool has lanes may be too large for the log at a time.
+#[test]
+fn as_many_transactions_spill_as_are_open() {
+    const OPEN: u64 = 1_000;
+    const RANGES: u64 = 20;
+    let medium = new_pool(300 << 20);
+    let pool = open(&medium);
+    let at = object(&pool, OPEN * RANGES * 256);
+    let places = |number: u64| (0..RANGES).map(move |range| at.plus((number * RANGES + range) * 256));
+    let begin = |number: u64| {
+        let mut tx = pool.begin().unwrap();
+        for place in places(number) {
+            pool.add_range(&mut tx, place, 1).unwrap();
+            medium.store(place, &[(number % 255) as u8 + 1]);
+        }
+        tx
+    };
+    let open_at_once: Vec<_> = (0..OPEN).map(begin).collect();
+    let most = spilled(&medium);
+    assert!(most > 512, "{most} transactions have spilled");
+    for (number, tx) in (0u64..).zip(open_at_once) {
+        match number % 3 {
+            0 => pool.commit(tx).unwrap(),
+            1 => pool.abort(tx).unwrap(),
+            // Rolled back by the next open.
+            _ => std::mem::forget(tx),
+        }
+    }
+    drop(pool);
+    let pool = Pool::open(Arc::clone(&medium)).unwrap();
+    assert_eq!(spilled(&medium), 0);
+    for number in 0..OPEN {
+        let expected = if number % 3 == 0 { (number % 255) as u8 + 1 } else { 0 };
+        let is_right = |place| read(&medium, place, 1) == [expected];
+        assert!(places(number).all(is_right), "transaction {number}");
+    }
+    pool.close().unwrap();
+}
+
+/// Spills that lead to each other for ever are damage, which an open names.
+#[test]
+fn circle_of_spills_is_refused() {
+    let medium = new_pool(SIZE);
+    let uuid = PmdkPartHeader::decode(&memory::bytes(&medium)).unwrap().poolset_uuid.into_bytes();
+    let pool = open(&medium);
+    let at = object(&pool, 4 << 20);
+    let mut tx = pool.begin().unwrap();
+    pool.add_range(&mut tx, at, 3 << 20).unwrap();
+    std::mem::forget(tx);
+    drop(pool);
+    let word = (0..ObjWords::SPILLS)
+        .map(|index| words().spill(index))
+        .find(|word| read(&medium, *word, 8) != [0; 8]);
+    let spill = PoolOffset::new(u64::from_le_bytes(read(&medium, word.unwrap(), 8).try_into().unwrap()));
+    let header = read(&medium, spill, ObjSpill::LEN).try_into().unwrap();
+    let header = ObjSpill { before: spill, ..ObjSpill::decode(header, &uuid, SIZE).unwrap() };
+    medium.store(spill, &header.encode(&uuid));
+    let Err(error) = Pool::open(Arc::clone(&medium)) else { panic!("a circle was followed to its end") };
+    assert!(matches!(error, ObjError::Damaged { .. }) && error.to_string().contains("len"), "{error}");
 }

@@ -4,7 +4,7 @@ use lode_layout::{PmdkHeader, PmdkHeap, PmdkKind, PmdkObj, PmdkObjState, PmdkUlo
 use lode_pmem::Medium;
 use uuid::Uuid;
 
-const LANES: u64 = 24;
+const LANES: u64 = 28;
 /// Offset of the heap.
 pub(crate) const HEAP: u64 = 0x2000 + LANES * PmdkUlog::LANE_LEN;
 const CHUNKS: u64 = 5;

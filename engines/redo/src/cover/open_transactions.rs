@@ -5,7 +5,6 @@ use crate::bugs;
 use lode_pmem::biased::{Bias, Biased, BiasedGuard, Owner};
 use lode_pmem::sync::{AtomicBool, AtomicU64, AtomicUsize, Ordering, asymmetric};
 use lode_pmem::{Medium, ThreadWord};
-use std::ops::Range;
 
 /// The place of a transaction. It belongs to no thread: one that ends with an open transaction leaves it open.
 #[derive(Debug)]
