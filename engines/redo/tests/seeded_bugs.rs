@@ -25,9 +25,8 @@ fn is_found(bug: &'static Bug, threads: usize) {
 }
 
 /// Finds a bug in runs that lose a line of the medium.
-fn is_found_by_poison(bug: &'static Bug, threads: usize) {
-    let setup =
-        Setup { machine: LINE, threads, operations: 12, images: 1_000, seed: 36_000, ..Setup::default() };
+fn is_found_by_poison(bug: &'static Bug, threads: usize, seed: u64) {
+    let setup = Setup { machine: LINE, threads, operations: 12, images: 1_000, seed, ..Setup::default() };
     match find_seeded_bug_by_poison(bug, &CoverSubject::closed(LINE.durability), &setup, 40) {
         Ok(violation) => println!("{bug}: {violation}"),
         Err(error) => panic!("{bug}: {error}"),
@@ -35,10 +34,10 @@ fn is_found_by_poison(bug: &'static Bug, threads: usize) {
 }
 
 macro_rules! found {
-    ($($test:ident: $bug:ident $with:ident $threads:literal;)+) => {
+    ($($test:ident: $bug:ident $with:ident $threads:literal $(from $seed:literal)?;)+) => {
         $(#[test]
         fn $test() {
-            found!(@$with)(&bugs::$bug, $threads);
+            found!(@$with &bugs::$bug, $threads $(, $seed)?);
         })+
 
         #[test]
@@ -49,8 +48,12 @@ macro_rules! found {
             }
         }
     };
-    (@with) => { is_found };
-    (@by_poison_with) => { is_found_by_poison };
+    (@with $bug:expr, $threads:literal) => {
+        is_found($bug, $threads)
+    };
+    (@by_poison_with $bug:expr, $threads:literal, $seed:literal) => {
+        is_found_by_poison($bug, $threads, $seed)
+    };
 }
 
 found! {
@@ -75,5 +78,6 @@ found! {
     commits_before_images: COMMITS_BEFORE_IMAGES with 1;
     epoch_not_begun: EPOCH_NOT_BEGUN with 1;
     sealed_by_lane: SEALED_BY_LANE with 2;
-    logged_after_failure: LOGGED_AFTER_FAILURE by_poison_with 2;
+    logged_after_failure: LOGGED_AFTER_FAILURE by_poison_with 2 from 36_000;
+    persisted_after_failure: PERSISTED_AFTER_FAILURE by_poison_with 2 from 51_000;
 }
