@@ -77,6 +77,16 @@ impl AddressTable {
         removed.flatten()
     }
 
+    /// Gives the range that begins at `start` another length. Does nothing if there is none. It takes no lock: the caller keeps the range in
+    /// the table meanwhile.
+    pub fn lengthen(&self, start: usize, len: usize) {
+        let slot = self.slots().find(|slot| slot.range().is_some_and(|range| range.start == start));
+        if let Some(slot) = slot {
+            // ORDER: a look-up that reads the old length finds no address of the new part, which no thread has got yet.
+            slot.len.store(len, Ordering::Relaxed);
+        }
+    }
+
     /// Returns the range that begins at `start`.
     #[inline]
     pub fn starting_at(&self, start: usize) -> Option<AddressRange> {

@@ -6,11 +6,13 @@ use crate::failure::Failure;
 use crate::pool_failure::of_parts;
 use lode_layout::{BLOCK, PmdkFeatures, PmdkKind, PmdkPartHeader, PmdkShutdown, PoolOffset};
 use lode_pmdk::{
-    CreateOptions, NewParts, OpenOptions, PmdkAccess, PoolParts, SetError, store_shutdown_state,
+    CreateOptions, NewParts, OpenOptions, PmdkAccess, PmdkError, PoolGrowth, PoolParts, SetError,
+    store_shutdown_state,
 };
 use lode_pmem::{ByAddress, DaxDevice, MappedPart, Medium, ProgramMedium, ProgramShare, Sysfs, store_again};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 
 /// The pools of a library, and what the library found in its environment when it was loaded.
 #[derive(Clone, Copy, Debug)]
@@ -30,6 +32,8 @@ pub struct PoolMemory {
     header: PmdkPartHeader,
     /// The shutdown state that says on the medium that the pool is open; `None` if nothing says so.
     state: Option<PmdkShutdown>,
+    /// The directories in which the pool grows.
+    growth: Option<Mutex<PoolGrowth>>,
 }
 
 /// A pool that is to be made.
@@ -40,6 +44,7 @@ pub struct NewPool {
     /// True if all files are new, and so all zeros.
     pub is_zeroed: bool,
     parts: NewParts,
+    files: PoolFiles,
 }
 
 impl PoolFiles {
@@ -72,8 +77,10 @@ impl PoolFiles {
         let parts = PoolParts::open(path, &options).map_err(|error| of_parts(&error))?;
         let share = if parts.is_read_only() { ProgramShare::ReadOnly } else { share };
         let to_map = parts.to_map().map_err(|error| of_parts(&error))?;
-        let medium = self.map(path, &to_map, share)?;
-        let mut memory = PoolMemory { medium, header: *parts.header(), state: None };
+        let reserved = parts.reserved().map_err(|error| of_parts(&error))?;
+        let medium = self.map(path, &to_map, reserved, share)?;
+        let growth = if share == ProgramShare::Shared { self.growth(&parts)? } else { None };
+        let mut memory = PoolMemory { medium, header: *parts.header(), state: None, growth };
         if let Some(state) = parts.shutdown_state().filter(|_| share == ProgramShare::Shared) {
             store_shutdown_state(&memory.medium, state, true, path).map_err(|error| of_parts(&error))?;
             memory.state = Some(state);
@@ -96,20 +103,32 @@ impl PoolFiles {
         let size = (len > 0).then_some(len);
         let parts = NewParts::stage(path, size, &options).map_err(|error| of_parts(&error))?;
         let to_map = parts.to_map().map_err(|error| of_parts(&error))?;
-        let medium = self.map(path, &to_map, ProgramShare::Shared)?;
+        let reserved = parts.reserved().map_err(|error| of_parts(&error))?;
+        let medium = self.map(path, &to_map, reserved, ProgramShare::Shared)?;
         if Setting::PrefaultAtCreate.is_set() {
             prefault(&medium);
         }
         let is_zeroed = parts.is_zeroed();
-        Ok(NewPool { medium, is_zeroed, parts })
+        Ok(NewPool { medium, is_zeroed, parts, files: *self })
     }
 
-    fn map(&self, path: &Path, parts: &[MappedPart], share: ProgramShare) -> Result<ProgramMedium, Failure> {
+    fn growth(&self, parts: &PoolParts) -> Result<Option<Mutex<PoolGrowth>>, Failure> {
+        let growth = parts.growth(Some(self.instructions)).map_err(|error| of_parts(&error))?;
+        Ok(growth.map(Mutex::new))
+    }
+
+    fn map(
+        &self,
+        path: &Path,
+        parts: &[MappedPart],
+        reserved: u64,
+        share: ProgramShare,
+    ) -> Result<ProgramMedium, Failure> {
         let device = coarsest_device(parts);
         if device.is_some() && share != ProgramShare::Shared {
             return Err(Failure::new(libc::ENOTSUP, SetError::PrivateDevices.to_string()));
         }
-        ProgramMedium::map_parts(parts, device.as_ref(), share, self.forced, self.instructions)
+        ProgramMedium::map_parts(parts, reserved, device.as_ref(), share, self.forced, self.instructions)
             .map_err(|error| Failure::of_call(&format!("mmap: {}", path.display()), &error))
     }
 }
@@ -128,8 +147,9 @@ impl NewPool {
         }
         let parts = self.parts.finish().map_err(|error| of_parts(&error))?;
         let (header, state) = (*parts.header(), parts.shutdown_state());
+        let growth = self.files.growth(&parts)?;
         parts.leave_locks();
-        Ok(PoolMemory { medium: self.medium, header, state })
+        Ok(PoolMemory { medium: self.medium, header, state, growth })
     }
 }
 
@@ -137,6 +157,37 @@ impl PoolMemory {
     /// Returns the header of the first part, as it was when the pool was opened.
     pub fn header(&self) -> &PmdkPartHeader {
         &self.header
+    }
+
+    /// Returns true if the pool [grows](PoolMemory::grow).
+    pub fn can_grow(&self) -> bool {
+        self.growth.is_some()
+    }
+
+    /// Makes the memory longer by a part of `len` bytes of zeros in the next directory of the set, or by as many as there is room for.
+    ///
+    /// # Errors
+    /// [`SetError::Exhausted`] without room, or without directories; [`PmdkError`] for the files. The memory has its old length then.
+    ///
+    /// # Durability
+    /// The part is durable on return. A crash before that leaves the pool with its old size or the new one.
+    ///
+    /// # Cost
+    /// Allocates the part. Two syncs.
+    pub fn grow(&self, len: u64) -> Result<(), PmdkError> {
+        let Some(growth) = &self.growth else {
+            return Err(PmdkError::Set { path: "".into(), error: SetError::Exhausted { left: 0 } });
+        };
+        let mut growth = growth.lock().unwrap_or_else(PoisonError::into_inner);
+        growth.append(len, |parts| parts.iter().try_for_each(|part| self.map_more(part)))
+    }
+
+    fn map_more(&self, part: &MappedPart) -> Result<(), PmdkError> {
+        self.medium.grow(part).map_err(|error| PmdkError::Io {
+            op: "mmap",
+            path: part.path.clone(),
+            errno: error.raw_os_error().unwrap_or(libc::ENOMEM),
+        })
     }
 }
 

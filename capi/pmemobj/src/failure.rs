@@ -1,7 +1,7 @@
 //! The errno and the words of each error of `lode-obj`.
 
 use lode_capi_entry::Failure;
-use lode_obj::{Damage, ObjError, Structure};
+use lode_obj::{Damage, GrowthRefusal, ObjError, Structure};
 use lode_redo::cover::CoverError;
 
 /// Returns the failure of `call` by an error of the pool.
@@ -14,6 +14,8 @@ pub(crate) fn failure(error: &ObjError, call: &str) -> Failure {
         ObjError::Damaged(_) => libc::EINVAL,
         ObjError::Memory(_) | ObjError::InDoubt(_) => libc::EIO,
         ObjError::Full { .. } | ObjError::TooLarge { .. } | ObjError::TooManyArenas { .. } => libc::ENOMEM,
+        ObjError::NotGrown(GrowthRefusal::Reserved { .. }) => libc::ENOMEM,
+        ObjError::NotGrown(GrowthRefusal::Io { errno, .. }) => *errno,
         ObjError::Cover(CoverError::TooLarge { .. }) => libc::ENOMEM,
         ObjError::UnfitClass { size, .. } => {
             let words = format!("allocation class not suitable for size {size} bytes; {error}");

@@ -19,6 +19,7 @@
 //! None leaves the library, and none prints: a broken invariant is an error of the call, with EIO.
 
 mod action;
+mod addresses;
 mod allocation;
 mod ctl;
 mod defrag;
@@ -27,6 +28,7 @@ mod failure;
 mod fatal;
 mod list;
 mod logs;
+mod memory;
 mod oid;
 mod pool;
 mod pools;

@@ -80,7 +80,7 @@ impl<'p> Change<'p> {
     /// Returns the place of an element's link.
     fn link(&self, list: List, element: u64) -> Result<PoolOffset, Failure> {
         let at = element.checked_add(list.link);
-        let heap = &self.pool.heap;
+        let heap = self.pool.heap();
         let inside = at.filter(|at| {
             at.is_multiple_of(WORD) && heap.contains(at) && heap.end - at >= LINK_LEN && element >= heap.start
         });

@@ -2,6 +2,7 @@
 
 use crate::failure::{failure, is_undone};
 use crate::fatal::fatal;
+use crate::memory::ObjMemory;
 use crate::oid::Oid;
 use crate::settings::PoolSettings;
 use lode_capi_entry::{Failure, PoolFiles, PoolMemory, take_refusal};
@@ -19,15 +20,13 @@ static GENERATION: AtomicU32 = AtomicU32::new(0);
 /// An open pool.
 #[derive(Debug)]
 pub(crate) struct OpenPool {
-    pub(crate) engine: Pool<PoolMemory>,
+    pub(crate) engine: Pool<ObjMemory>,
     /// Address of the first byte, which is the program's handle.
     pub(crate) base: usize,
-    /// Bytes of the pool.
-    pub(crate) len: u64,
     /// The number that OIDs of its objects have.
     pub(crate) uuid_lo: u64,
-    /// The offsets of the heap.
-    pub(crate) heap: Range<u64>,
+    /// Offset of the heap.
+    heap: u64,
     pub(crate) settings: PoolSettings,
     /// The generation of the process that opened it.
     generation: u32,
@@ -64,18 +63,38 @@ impl OpenPool {
 
     fn of(memory: PoolMemory) -> Result<OpenPool, Failure> {
         let uuid_lo = uuid_lo(memory.header().poolset_uuid.as_bytes());
-        let len = memory.memory().len();
-        let start = memory.memory().locate(PoolOffset::new(0), len);
+        let start = memory.memory().locate(PoolOffset::new(0), memory.memory().len());
         let start = start.map_err(|fault| failure(&fault.into(), ""))?;
-        let engine = Pool::open(memory).map_err(|error| failure(&error, ""))?;
+        let grows = memory.can_grow();
+        let mut engine = Pool::open(ObjMemory(memory)).map_err(|error| failure(&error, ""))?;
+        if grows {
+            engine.let_grow();
+        }
         let view = ObjView::open(engine.medium()).map_err(|error| failure(&error, ""))?;
-        let heap = view.descriptor().heap..view.heap_end();
+        let heap = view.descriptor().heap;
         // ORDER: a number of its own, which orders nothing.
         let generation = GENERATION.load(Ordering::Relaxed);
         let base = start.as_ptr().expose_provenance();
         let settings = PoolSettings::new();
         let user_data = AtomicPtr::default();
-        Ok(OpenPool { engine, base, len, uuid_lo, heap, settings, generation, user_data })
+        Ok(OpenPool { engine, base, uuid_lo, heap, settings, generation, user_data })
+    }
+
+    /// Returns the bytes of the pool.
+    #[inline]
+    pub(crate) fn len(&self) -> u64 {
+        self.engine.medium().memory().len()
+    }
+
+    /// Returns the bytes of address space that the pool may take.
+    pub(crate) fn reserved(&self) -> u64 {
+        self.engine.medium().memory().reserved()
+    }
+
+    /// Returns the offsets of the heap.
+    #[inline]
+    pub(crate) fn heap(&self) -> Range<u64> {
+        self.heap..self.engine.heap_end()
     }
 
     /// Fails in a child of a fork: transactions, allocations and the end of the pool belong to the process that opened it.
@@ -147,7 +166,7 @@ impl OpenPool {
     /// Returns the offset of an address in the pool; `None` for any other.
     pub(crate) fn offset_of(&self, address: *const c_void) -> Option<PoolOffset> {
         let off = address.addr().checked_sub(self.base)? as u64;
-        (off < self.len).then(|| PoolOffset::new(off))
+        (off < self.len()).then(|| PoolOffset::new(off))
     }
 
     /// Returns the address of an offset. Offsets outside of the pool have addresses outside of it.
@@ -210,10 +229,10 @@ mod test {
         let pool = OpenPool::create(&files, &path, b"name", 8 << 20, 0o600).unwrap();
         assert_eq!(OpenPool::open(&files, &path, None).unwrap_err().errno, libc::EAGAIN);
         assert_eq!(
-            (pool.offset_of(pool.address_of(PoolOffset::new(8))), pool.len),
+            (pool.offset_of(pool.address_of(PoolOffset::new(8))), pool.len()),
             (Some(PoolOffset::new(8)), 8 << 20)
         );
-        assert_eq!(pool.offset_of(pool.address_of(PoolOffset::new(pool.len))), None);
+        assert_eq!(pool.offset_of(pool.address_of(PoolOffset::new(pool.len()))), None);
         pool.close().unwrap();
         assert_eq!(OpenPool::check(&files, &path, Some(b"name")), Ok(true));
         let file = File::options().write(true).open(&path).unwrap();

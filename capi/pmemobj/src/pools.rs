@@ -1,18 +1,16 @@
 //! The table of open pools: from the program's handle, an address or an OID to the pool.
 
+use crate::addresses::POOLS;
 use crate::pool::OpenPool;
-use lode_capi_entry::{AddressRange, AddressTable, Failure};
+use lode_capi_entry::{AddressRange, Failure};
 use std::ptr;
-
-/// The open pools of the process. `number` is that of their OIDs, `word` the address of the [`OpenPool`].
-static POOLS: AddressTable = AddressTable::new();
 
 /// Adds a pool, which stays where it is until [`remove`]. Returns the program's handle.
 ///
 /// # Errors
 /// EINVAL in a signal handler that interrupted the same call.
 pub(crate) fn insert(pool: Box<OpenPool>) -> Result<usize, Failure> {
-    let (start, len, number) = (pool.base, pool.len as usize, pool.uuid_lo);
+    let (start, len, number) = (pool.base, pool.len() as usize, pool.uuid_lo);
     let pool = Box::into_raw(pool);
     if POOLS.insert(AddressRange { start, len, number, word: pool.expose_provenance() }) {
         return Ok(start);

@@ -1,6 +1,6 @@
 //! The settings of a pool: numbers that its program sets and gets.
 
-use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU32, Ordering};
 
 /// The settings of a pool that only programs read. Each orders nothing.
 #[derive(Debug)]
@@ -10,7 +10,6 @@ pub(crate) struct PoolSettings {
     pub(crate) alloc_pattern: AtomicI32,
     pub(crate) stats_enabled: AtomicI32,
     pub(crate) cache_size: AtomicI64,
-    pub(crate) granularity: AtomicU64,
     /// The most arenas; 0 for the heap's own limit.
     pub(crate) arenas_max: AtomicU32,
 }
@@ -24,7 +23,6 @@ impl PoolSettings {
             alloc_pattern: AtomicI32::new(-1),
             stats_enabled: AtomicI32::new(0),
             cache_size: AtomicI64::new(32768),
-            granularity: AtomicU64::new(128 << 20),
             arenas_max: AtomicU32::new(0),
         }
     }

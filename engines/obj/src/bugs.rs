@@ -48,9 +48,19 @@ pub static WORDS_BEFORE_SLOTS: Bug =
 /// The pool is marked until the lanes are PMDK's.
 pub static MARK_OFF_FIRST: Bug = Bug::new("mark-off-first", "records are taken for logs of PMDK");
 
+/// The heap has its new size before a zone has chunks beyond the old one.
+pub static CHUNKS_BEFORE_SIZE: Bug =
+    Bug::new("chunks-before-size", "a zone has chunks after the end of the heap");
+
 /// The bugs of open pools.
-pub static OF_POOL: [&Bug; 5] =
-    [&SPILL_NOT_PERSISTED, &SPILLED_NOT_PERSISTED, &SLOT_NOT_ZEROED, &WORDS_BEFORE_SLOTS, &MARK_OFF_FIRST];
+pub static OF_POOL: [&Bug; 6] = [
+    &SPILL_NOT_PERSISTED,
+    &SPILLED_NOT_PERSISTED,
+    &SLOT_NOT_ZEROED,
+    &WORDS_BEFORE_SLOTS,
+    &MARK_OFF_FIRST,
+    &CHUNKS_BEFORE_SIZE,
+];
 
 /// Every bug of the recovery.
 pub static ALL: [&Bug; 7] = [

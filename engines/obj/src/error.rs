@@ -1,5 +1,6 @@
 //! The errors of object pools.
 
+use crate::growth::GrowthRefusal;
 use lode_layout::{InvalidField, PmdkHeaderError, PoolOffset};
 use lode_pmem::{Fault, SyncError};
 use lode_redo::LogError;
@@ -71,15 +72,23 @@ pub enum ObjError {
     Empty,
     /// The pool has no space for an object.
     #[error(
-        "the pool has no space for {size} bytes, and its largest free block takes {largest}; free objects, or use a larger \
-         pool"
+        "the pool has no space for {size} bytes, and its largest free block takes {largest}; {}",
+        match growth {
+            None => "free objects, or use a larger pool".to_owned(),
+            Some(refusal) => format!("it does not grow: {refusal}"),
+        }
     )]
     Full {
         /// Bytes that were asked for.
         size: u64,
         /// Bytes of an object that takes the largest free block.
         largest: u64,
+        /// The reason why the pool has not grown; `None` if it has a fixed size.
+        growth: Option<GrowthRefusal>,
     },
+    /// The pool did not become larger.
+    #[error("the pool can't grow: {0}")]
+    NotGrown(#[from] GrowthRefusal),
     /// No allocation class has the identifier.
     #[error("there is no allocation class {id}; make it first: classes are not kept in the pool")]
     NoClass {

@@ -169,14 +169,7 @@ impl<M: Medium> ObjView<M> {
             medium.store8(PmdkObjState::HEAP_SIZE_OFF, self.heap_size());
             medium.flush(PmdkObjState::HEAP_SIZE_OFF, WORD);
         }
-        for zone in 0..self.zone_count() {
-            let Some(PmdkZone { chunk_count }) = self.zone(zone)? else { continue };
-            let wanted = PmdkHeap::chunk_count(self.heap_size(), zone);
-            if wanted > chunk_count {
-                self.grow_zone(zone, chunk_count, wanted)?;
-                done.grown_zones += 1;
-            }
-        }
+        done.grown_zones += self.grow_zones()?;
         for block in self.blocks() {
             let block = block?;
             if block.header.kind == PmdkChunkKind::Run || block.header.size == 1 {
@@ -201,12 +194,33 @@ impl<M: Medium> ObjView<M> {
         Ok(())
     }
 
+    /// Gives zones in use the chunks that they lack, since a crash stopped a growth of the heap after its new size was durable. Returns the
+    /// number of these zones.
+    ///
+    /// # Durability
+    /// Durable on return.
+    pub(crate) fn grow_zones(&self) -> Result<u64, ObjError> {
+        let mut grown = 0;
+        for zone in 0..self.zone_count() {
+            let Some(PmdkZone { chunk_count }) = self.zone(zone)? else { continue };
+            let wanted = PmdkHeap::chunk_count(self.heap_size(), zone);
+            if wanted > chunk_count {
+                self.grow_zone(zone, chunk_count, wanted)?;
+                grown += 1;
+            }
+        }
+        Ok(grown)
+    }
+
     fn grow_zone(&self, zone: u64, chunk_count: u32, wanted: u32) -> Result<(), ObjError> {
         let medium = self.medium();
         let new = PmdkChunk { kind: PmdkChunkKind::Free, flags: 0, size: wanted - chunk_count };
-        let at = self.chunk_header_at(zone, chunk_count);
-        medium.store8(at, new.encode());
-        medium.flush(at, WORD);
+        let footer = PmdkChunk { kind: PmdkChunkKind::Footer, ..new };
+        for (chunk, header) in [(wanted - 1, footer), (chunk_count, new)] {
+            let at = self.chunk_header_at(zone, chunk);
+            medium.store8(at, header.encode());
+            medium.flush(at, WORD);
+        }
         if !bugs::ZONE_BEFORE_CHUNKS.is_active() {
             // ORDER: the header of the new block before the size that makes it part of the zone. Stop here: it is written again.
             medium.drain()?;

@@ -3,6 +3,7 @@
 use crate::error::{DamageReason, ObjError, Structure};
 use lode_layout::{PmdkHeap, PmdkObj, PmdkObjState, PmdkUlog, PoolOffset, WORD};
 use lode_pmem::Medium;
+use lode_pmem::sync::{AtomicU64, Ordering};
 use std::sync::Arc;
 
 /// An object pool whose descriptor, state and heap header are sound. All else is checked when it is read.
@@ -14,13 +15,19 @@ pub struct ObjView<M> {
     parts: ViewParts,
 }
 
-/// The parts of a view that are not its medium.
+/// The parts of a view that are not its medium. Clones share the size of the heap.
 #[derive(Clone, Debug)]
 pub(crate) struct ViewParts {
-    descriptor: Arc<PmdkObj>,
+    descriptor: Arc<Described>,
     state: PmdkObjState,
-    /// Bytes of the heap.
-    heap_size: u64,
+}
+
+/// The descriptor, and the size of the heap.
+#[derive(Debug)]
+struct Described {
+    descriptor: PmdkObj,
+    /// Bytes of the heap. They become more when it grows.
+    heap_size: AtomicU64,
 }
 
 impl<M: Medium> ObjView<M> {
@@ -46,8 +53,8 @@ impl<M: Medium> ObjView<M> {
         PmdkHeap::check(&read(&medium, heap)?).map_err(ObjError::damaged(Structure::Heap, heap))?;
         // A pool that was never opened since it was made.
         let heap_size = if state.heap_size == 0 { heap_max } else { state.heap_size };
-        let descriptor = Arc::new(descriptor);
-        Ok(ObjView { medium, parts: ViewParts { descriptor, state, heap_size } })
+        let described = Described { descriptor, heap_size: AtomicU64::new(heap_size) };
+        Ok(ObjView { medium, parts: ViewParts { descriptor: Arc::new(described), state } })
     }
 
     pub(crate) fn word(&self, at: PoolOffset) -> Result<u64, ObjError> {
@@ -83,7 +90,7 @@ impl<M> ObjView<M> {
 
     /// Returns the descriptor.
     pub fn descriptor(&self) -> &PmdkObj {
-        &self.parts.descriptor
+        &self.parts.descriptor.descriptor
     }
 
     /// Returns the state as it was when the pool was read.
@@ -93,23 +100,30 @@ impl<M> ObjView<M> {
 
     /// Returns the bytes of the heap.
     pub fn heap_size(&self) -> u64 {
-        self.parts.heap_size
+        // ORDER: acquires the headers of the new bytes of a heap that has grown.
+        self.parts.descriptor.heap_size.load(Ordering::Acquire)
+    }
+
+    /// Notes the size of a heap that has grown, for all views with the same parts.
+    pub(crate) fn set_heap_size(&self, size: u64) {
+        // ORDER: releases what the caller stored to the new bytes.
+        self.parts.descriptor.heap_size.store(size, Ordering::Release);
     }
 
     /// Returns the offset of the first byte after the heap.
     pub fn heap_end(&self) -> u64 {
-        self.parts.descriptor.heap + self.parts.heap_size
+        self.descriptor().heap + self.heap_size()
     }
 
     /// Returns true if the range lies in the heap.
     pub fn is_in_heap(&self, at: PoolOffset, len: u64) -> bool {
-        at.get() >= self.parts.descriptor.heap
+        at.get() >= self.descriptor().heap
             && at.get().checked_add(len).is_some_and(|end| end <= self.heap_end())
     }
 
     /// Returns true if a log may change the range: it lies in the heap, in a lane, or is the word of the root or of its size.
     pub(crate) fn is_target(&self, at: PoolOffset, len: u64) -> bool {
-        let PmdkObj { lanes, lane_count, .. } = *self.parts.descriptor;
+        let PmdkObj { lanes, lane_count, .. } = *self.descriptor();
         let lanes_end = lanes + lane_count * PmdkUlog::LANE_LEN;
         let is_root = at == PmdkObjState::ROOT_OFF || at == PmdkObjState::ROOT_SIZE_OFF;
         self.is_in_heap(at, len)

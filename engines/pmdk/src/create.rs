@@ -137,6 +137,14 @@ impl NewParts {
         }
     }
 
+    /// Returns the bytes of address space to reserve, as [`PoolParts::reserved`].
+    ///
+    /// # Errors
+    /// [`PmdkError::Set`] if the sizes in the set file are too large together.
+    pub fn reserved(&self) -> Result<u64, PmdkError> {
+        self.set.reserved()
+    }
+
     /// Returns true if all bytes of all parts are known to be zeros.
     pub fn is_zeroed(&self) -> bool {
         self.staged.iter().flatten().all(StagedPart::is_new)

@@ -347,6 +347,22 @@ pub enum SetError {
         /// A folder in which it may be.
         directory: PathBuf,
     },
+    /// The folders have no room for another part.
+    #[error(
+        "exceeded reservation size; {left} bytes of the directories' sizes are left: write a larger one in the set file"
+    )]
+    Exhausted {
+        /// Bytes that are left.
+        left: u64,
+    },
+    /// A replica has more bytes than the pool, and they are not those of whole parts.
+    #[error(
+        "a replica has {more} bytes more than the pool, which end inside of a part; make its parts anew with pmempool sync"
+    )]
+    Uneven {
+        /// Bytes after the end of the pool.
+        more: u64,
+    },
     /// The parts of a folder have become larger than the set file reserves.
     #[error(
         "pool mapping failed - address space reservation too small: {need} bytes of parts, {reserved} in the set file; write a larger size there"

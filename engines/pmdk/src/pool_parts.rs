@@ -120,6 +120,14 @@ impl PoolParts {
         self.size
     }
 
+    /// Returns the bytes of address space to reserve, in which the pool may grow; 0 for one of a fixed size.
+    ///
+    /// # Errors
+    /// [`PmdkError::Set`] if the sizes in the set file are too large together.
+    pub fn reserved(&self) -> Result<u64, PmdkError> {
+        self.set.reserved()
+    }
+
     /// Returns true if nothing may be stored: the pool was opened for reading, or has features that a writer must know and
     /// this program does not.
     pub fn is_read_only(&self) -> bool {

@@ -213,12 +213,16 @@ impl PoolSet {
     /// Adds the first part to each replica in folders that has no part, if `size` returns one for its path.
     pub(crate) fn add_first_parts(&mut self, size: impl Fn(&Path) -> Option<u64>) {
         for replica in self.replicas.iter_mut().filter(|replica| replica.parts.is_empty()) {
-            if let Some((directory, _)) = replica.directories.first() {
-                let path = directory.join(format!("{:0NAME_DIGITS$}.{EXTENSION}", 0));
-                let part = size(&path).map(|size| Part { path, size, device_align: None });
-                replica.parts.extend(part);
-            }
+            let first = replica.part_in_folder(0, 0);
+            let first = first.and_then(|part| size(&part.path).map(|size| Part { size, ..part }));
+            replica.parts.extend(first);
         }
+    }
+
+    /// Returns the part of `size` bytes that each replica in folders gets next.
+    pub(crate) fn next_parts(&self, size: u64) -> Vec<Part> {
+        let next = |replica: &Replica| replica.part_in_folder(replica.parts.len(), size);
+        self.replicas.iter().filter_map(next).collect()
     }
 
     /// Adds to each replica in folders the parts that the replica with most parts has more, with their sizes.
@@ -226,11 +230,10 @@ impl PoolSet {
         let longest = self.replicas.iter().max_by_key(|replica| replica.parts.len());
         let sizes: Vec<u64> =
             longest.into_iter().flat_map(|replica| &replica.parts).map(|part| part.size).collect();
-        for replica in self.replicas.iter_mut().filter(|replica| !replica.directories.is_empty()) {
+        for replica in &mut self.replicas {
             for (index, size) in sizes.iter().enumerate().skip(replica.parts.len()) {
-                let (directory, _) = &replica.directories[index % replica.directories.len()];
-                let path = directory.join(format!("{index:0NAME_DIGITS$}.{EXTENSION}"));
-                replica.parts.push(Part { path, size: *size, device_align: None });
+                let part = replica.part_in_folder(index, *size);
+                replica.parts.extend(part);
             }
         }
     }
@@ -327,8 +330,16 @@ impl Replica {
         self.directories.iter().map(|(path, _)| &**path)
     }
 
+    /// Returns the part with this index, in the folder that is its turn; `None` if the replica has no folders.
+    fn part_in_folder(&self, index: usize, size: u64) -> Option<Part> {
+        let turn = index.checked_rem(self.directories.len())?;
+        let (directory, _) = self.directories.get(turn)?;
+        let path = directory.join(format!("{index:0NAME_DIGITS$}.{EXTENSION}"));
+        Some(Part { path, size, device_align: None })
+    }
+
     /// Returns the bytes of the parts, in whole pages, without the headers that lie between them.
-    fn net_size(&self, has_single_header: bool) -> Option<u64> {
+    pub(crate) fn net_size(&self, has_single_header: bool) -> Option<u64> {
         let whole = |part: &Part| align_down(part.size, BLOCK);
         let size = self.parts.iter().try_fold(0_u64, |sum, part| sum.checked_add(whole(part)))?;
         let headers = if has_single_header { 0 } else { self.parts.len().saturating_sub(1) as u64 };

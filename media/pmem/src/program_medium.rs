@@ -41,6 +41,9 @@ pub struct ProgramMedium {
     memory: Memory,
     instructions: ByAddress,
     durability: Durability,
+    /// True if the kernel maps all of it directly.
+    is_synced: bool,
+    share: ProgramShare,
     /// Error number of the first failed sync; later syncs are refused. 0 before a failure.
     failed: AtomicI32,
 }
@@ -60,28 +63,29 @@ impl ProgramMedium {
         instructions: ByAddress,
     ) -> io::Result<ProgramMedium> {
         let part = Part { file, skip: 0, len };
-        ProgramMedium::map_all(&[part], device, share, forced, instructions)
+        ProgramMedium::map_all(&[part], 0, device, share, forced, instructions)
     }
 
     /// Maps the parts of a pool back to back, as [`map`](ProgramMedium::map) does one file. All parts are nodes, or none is;
-    /// `device` describes the one with the largest alignment.
+    /// `device` describes the one with the largest alignment. The memory can [`grow`](ProgramMedium::grow) to `reserved` bytes.
     ///
     /// # Errors
     /// The error of mmap(2); EINVAL if a part but the last one does not end with a page.
     pub fn map_parts(
         parts: &[MappedPart],
+        reserved: u64,
         device: Option<&DaxDevice>,
         share: ProgramShare,
         forced: Option<bool>,
         instructions: ByAddress,
     ) -> io::Result<ProgramMedium> {
-        let parts: Vec<Part<'_>> =
-            parts.iter().map(|part| Part { file: &part.file, skip: part.skip, len: part.len }).collect();
-        ProgramMedium::map_all(&parts, device, share, forced, instructions)
+        let parts: Vec<Part<'_>> = parts.iter().map(Part::of).collect();
+        ProgramMedium::map_all(&parts, reserved, device, share, forced, instructions)
     }
 
     fn map_all(
         parts: &[Part<'_>],
+        reserved: u64,
         device: Option<&DaxDevice>,
         share: ProgramShare,
         forced: Option<bool>,
@@ -95,7 +99,8 @@ impl ProgramMedium {
             return Err(Errno::INVAL.into());
         }
         let len = parts.iter().try_fold(0_u64, |sum, part| sum.checked_add(part.len)).ok_or(Errno::NOMEM)?;
-        let size = usize::try_from(len).ok().and_then(|len| len.checked_next_multiple_of(page()));
+        let size = usize::try_from(len.max(reserved)).ok();
+        let size = size.and_then(|size| size.checked_next_multiple_of(page()));
         let size = size.ok_or(Errno::NOMEM)?;
         let align = crate::program_align(size, device.map_or(0, DaxDevice::align));
         let reservation = Reservation::inaccessible(size, align)?;
@@ -103,7 +108,7 @@ impl ProgramMedium {
         for part in parts {
             let pages = start..start + (part.len as usize).next_multiple_of(page());
             start = pages.end;
-            is_synced &= open(&reservation, pages, part, share)?;
+            is_synced &= open(&reservation, pages, part, share, None)?;
         }
         let is_pmem = forced.unwrap_or(is_synced || device.is_some());
         let durability = match share {
@@ -118,7 +123,24 @@ impl ProgramMedium {
             ProgramShare::Shared | ProgramShare::CopyOnWrite => Content::Shared { in_children: true },
         };
         let memory = Memory::of_program(reservation, len, content);
-        Ok(ProgramMedium { memory, instructions, durability, failed: AtomicI32::new(0) })
+        let failed = AtomicI32::new(0);
+        Ok(ProgramMedium { memory, instructions, durability, is_synced, share, failed })
+    }
+
+    /// Makes the memory longer, in place, by a part after its end. The part is mapped as the others are.
+    ///
+    /// # Errors
+    /// ENOMEM beyond the addresses that were reserved; the error of mmap(2): EOPNOTSUPP if the kernel does not map the part directly, as it
+    /// does all others. The memory has its old length then.
+    pub fn grow(&self, part: &MappedPart) -> io::Result<()> {
+        let part = Part::of(part);
+        if !(self.memory.len() | part.skip | part.len).is_multiple_of(page() as u64) {
+            return Err(Errno::INVAL.into());
+        }
+        let len = self.memory.len().checked_add(part.len).ok_or(Errno::NOMEM)?;
+        self.memory.grow_with(len, |reservation, pages| {
+            open(reservation, pages, &part, self.share, Some(self.is_synced)).map(drop)
+        })
     }
 
     /// Copies bytes by this path. Raises a fault, and copies none, if the range is not all inside of the memory.
@@ -157,12 +179,20 @@ struct Part<'a> {
     len: u64,
 }
 
-/// Opens pages of the reservation as the bytes of the part. Returns true if the kernel maps persistent memory directly.
+impl<'a> Part<'a> {
+    fn of(part: &'a MappedPart) -> Part<'a> {
+        Part { file: &part.file, skip: part.skip, len: part.len }
+    }
+}
+
+/// Opens pages of the reservation as the bytes of the part. Returns true if the kernel maps persistent memory directly; `is_synced` asks
+/// for that, or for the page cache.
 fn open(
     reservation: &Reservation,
     pages: Range<usize>,
     part: &Part<'_>,
     share: ProgramShare,
+    is_synced: Option<bool>,
 ) -> io::Result<bool> {
     let map = |flags: MapFlags| {
         reservation.open_file(pages.clone(), part.file.as_fd(), part.skip, READ_WRITE, flags)
@@ -171,10 +201,16 @@ fn open(
         map(MapFlags::PRIVATE | MapFlags::NORESERVE)?;
         return Ok(false);
     }
+    if is_synced == Some(false) {
+        return map(MapFlags::SHARED).map(|()| false);
+    }
     match map(MapFlags::SHARED_VALIDATE | MapFlags::SYNC) {
         Ok(()) => Ok(true),
         // EINVAL: a kernel older than the flag.
-        Err(error) if matches!(error.raw_os_error(), Some(libc::EOPNOTSUPP | libc::EINVAL)) => {
+        Err(error)
+            if is_synced.is_none()
+                && matches!(error.raw_os_error(), Some(libc::EOPNOTSUPP | libc::EINVAL)) =>
+        {
             map(MapFlags::SHARED).map(|()| false)
         }
         Err(error) => Err(error),
@@ -326,7 +362,7 @@ mod test {
         };
         let map = |parts: &[MappedPart], forced| {
             let instructions = ByAddress::new(Cpu::oldest());
-            ProgramMedium::map_parts(parts, None, ProgramShare::Shared, forced, instructions)
+            ProgramMedium::map_parts(parts, 4 * LEN, None, ProgramShare::Shared, forced, instructions)
         };
         for forced in [Some(true), Some(false)] {
             let parts = [part(0, LEN), part(4096, LEN - 4096), part(4096, 4096)];
@@ -346,6 +382,16 @@ mod test {
             assert_eq!(read(2, 4096, 64), bytes[8256..]);
             assert_eq!(read(1, 0, 4096), [0; 4096]);
         }
+        let medium = map(&[part(0, LEN)], Some(false)).unwrap();
+        let more = part(4096, LEN - 4096);
+        medium.grow(&more).unwrap();
+        medium.copy(PoolOffset::new(LEN - 8), &[7; 16]);
+        medium.drain().unwrap();
+        let mut bytes = [0; 9];
+        more.file.read_exact_at(&mut bytes, 4096).unwrap();
+        assert_eq!((medium.memory().len(), bytes), (2 * LEN - 4096, [7, 7, 7, 7, 7, 7, 7, 7, 0]));
+        assert!(medium.grow(&part(0, 3 * LEN)).is_err() && medium.grow(&part(0, 100)).is_err());
+        assert_eq!(medium.memory().len(), 2 * LEN - 4096);
         let error = map(&[part(0, LEN - 8), part(0, LEN)], None).unwrap_err();
         assert_eq!(error.raw_os_error(), Some(libc::EINVAL));
     }

@@ -32,7 +32,7 @@ const PLACES: [u64; 10] = [
 /// Returns a pool that a program used, and left in a transaction that is larger than its share of the log.
 fn left_by_a_crash() -> Result<Vec<u8>, ObjError> {
     let medium = memory::persistent(small_pool::SIZE);
-    small_pool::store(&medium);
+    small_pool::store(&medium, false);
     let pool = Pool::open(&medium)?;
     let root = pool.root_of::<ObjError>(5000, |_| Ok(()))?;
     let mut tx = pool.begin()?;

@@ -5,6 +5,7 @@ mod answers;
 mod drawn;
 mod example_programs;
 mod examples;
+mod growth;
 mod linking;
 mod object_graph;
 mod settings;

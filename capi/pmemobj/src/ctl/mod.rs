@@ -10,6 +10,7 @@ pub(crate) use name::{Access, Kind, Name};
 
 use crate::allocation::ALLOC_SIZE_MAX;
 use crate::failure::failure;
+use crate::memory::PART_MIN;
 use crate::pool::OpenPool;
 use crate::settings::PoolSettings;
 use lode_capi_entry::Failure;
@@ -19,8 +20,6 @@ use std::ffi::c_int;
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 use std::thread;
 
-/// PMEMOBJ_MIN_PART of the headers.
-const PART_MIN: u64 = 2 << 20;
 /// The most bytes to which objects are aligned.
 const ALIGNMENT_MAX: u64 = 2 << 20;
 /// Number of identifiers of classes.
@@ -103,8 +102,7 @@ pub(crate) fn get(pool: Option<&OpenPool>, name: Name) -> Result<Value, Failure>
         Name::CacheSize => Value::Long(settings.cache_size.load(Ordering::Relaxed)),
         Name::CacheThreshold => Value::Long(0),
         Name::QueueDepth => Value::Int(0),
-        // ORDER: as above.
-        Name::Granularity => Value::Word(settings.granularity.load(Ordering::Relaxed)),
+        Name::Granularity => Value::Word(engine.growth_step()),
         Name::ArenasAutomatic => Value::Unsigned(engine.arenas().0),
         Name::ArenasTotal => Value::Unsigned(engine.arenas().1),
         Name::ArenasMax => Value::Unsigned(arenas_max(pool)),
@@ -218,8 +216,7 @@ fn set_of_pool(pool: &OpenPool, name: Name, value: Value) -> Result<Value, Failu
                 let text = format!("incorrect grow size, must be 0 or larger than {PART_MIN}");
                 return Err(Failure::invalid(text));
             }
-            // ORDER: as above.
-            settings.granularity.store(new, Ordering::Relaxed);
+            pool.engine.set_growth_step(new);
         }
         (Name::ArenasMax, Value::Unsigned(new)) => {
             let (_, total, max) = pool.engine.arenas();
@@ -319,6 +316,11 @@ pub(crate) fn run(pool: Option<&OpenPool>, name: Name, value: Value) -> Result<V
         (Name::Extend, Value::Word(size)) if size < PART_MIN => {
             Err(Failure::invalid(format!("incorrect size for extend, must be larger than {PART_MIN}")))
         }
-        _ => Err(Failure::invalid("the pool can't grow: its set has no directory for new parts")),
+        (Name::Extend, Value::Word(size)) => {
+            pool.check_owner("pmemobj_ctl_exec")?;
+            pool.engine.extend(size).map_err(|error| failure(&error, "pmemobj_ctl_exec"))?;
+            Ok(Value::Word(size))
+        }
+        _ => Err(Failure::invalid("the setting can't be run")),
     }
 }

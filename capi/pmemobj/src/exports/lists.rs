@@ -58,13 +58,14 @@ impl Drop for Locked {
 /// # Errors
 /// EINVAL if the head is not in the pool, or the offset of the links is no place of any object.
 fn list_of(pool: &OpenPool, head: *const c_void, pe_offset: usize) -> Result<List, Failure> {
-    if pe_offset as u64 >= pool.len {
+    if pe_offset as u64 >= pool.len() {
         return Err(Failure::invalid(format!("pe_offset ({pe_offset}) too big")));
     }
+    let heap = pool.heap();
     let inside = pool.offset_of(head).filter(|at| {
         at.get().is_multiple_of(WORD)
-            && pool.heap.contains(&at.get())
-            && pool.heap.end - at.get() >= HEAD_LEN + LOCK_LEN
+            && heap.contains(&at.get())
+            && heap.end - at.get() >= HEAD_LEN + LOCK_LEN
     });
     let head = inside
         .ok_or_else(|| Failure::invalid("the head of a list lies in an object of the pool, and not here"))?;

@@ -27,7 +27,7 @@ pub(super) fn persist(pool: &OpenPool, start: *const c_void, len: usize, bytes: 
     match pool.offset_of(start) {
         Some(at) if pool.is_own() && len != 0 => {
             // A range that goes on after the pool is the program's error.
-            let inside = (len as u64).min(pool.len - at.get());
+            let inside = (len as u64).min(pool.len() - at.get());
             let persisted = match bytes {
                 Bytes::Stored => pool.engine.persist(at, inside),
                 Bytes::Flushed => pool.engine.persist_flushed(at, inside),

@@ -22,7 +22,7 @@ struct New<'p> {
 /// EINVAL if it lies at no multiple of 8, or partly in the pool.
 fn place_in(pool: &OpenPool, oidp: *const Oid) -> Result<Option<PoolOffset>, Failure> {
     let Some(at) = pool.offset_of(oidp.cast()) else { return Ok(None) };
-    if at.get().is_multiple_of(WORD) && pool.len - at.get() >= OID_LEN {
+    if at.get().is_multiple_of(WORD) && pool.len() - at.get() >= OID_LEN {
         return Ok(Some(at));
     }
     Err(Failure::invalid(format!("an OID in the pool lies at a multiple of 8, and not at {at}")))

@@ -66,7 +66,8 @@ fn give(pool: OpenPool) -> Result<*mut c_void, Failure> {
         pool.close()?;
         return Err(failure);
     }
-    let len = pool.len as usize;
+    // With the addresses in which it may grow: no other range gets them.
+    let len = pool.reserved() as usize;
     let handle = ptr::with_exposed_provenance_mut(pools::insert(Box::new(pool))?);
     // SAFETY: - the function takes calls of any thread, and the pool shares no byte with another one.
     let errno = unsafe { lode_pmem_register(handle, len, persist_of_libpmem, handle) };

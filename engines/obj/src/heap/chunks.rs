@@ -43,7 +43,8 @@ impl Heap {
     /// Returns the error for an object that no free space has room for.
     pub(super) fn full(&self, size: u64) -> ObjError {
         let largest = u64::from(lock(&self.free).largest()) * PmdkHeap::CHUNK;
-        ObjError::Full { size, largest: largest.saturating_sub(PmdkObjectHeaderKind::Compact.len()) }
+        let largest = largest.saturating_sub(PmdkObjectHeaderKind::Compact.len());
+        ObjError::Full { size, largest, growth: self.growing.refusal() }
     }
 
     /// Takes a free block of exactly so many chunks.
@@ -83,7 +84,7 @@ impl Heap {
     }
 
     /// Takes the smallest free block of at least so many chunks. If there is none, a zone comes into use, or empty runs become free
-    /// blocks. The caller holds [`Heap::order`].
+    /// blocks, or the heap grows. The caller holds [`Heap::order`].
     pub(super) fn take_block<M: Medium>(
         &self,
         cover: &Cover<M>,
@@ -97,7 +98,9 @@ impl Heap {
                     return Ok(Some(block));
                 }
             }
-            if !(self.begin_zone(cover)? || self.free_empty_runs(cover)? || self.join_neighbours(cover)?) {
+            let has_more =
+                self.begin_zone(cover)? || self.free_empty_runs(cover)? || self.join_neighbours(cover)?;
+            if !has_more && !self.grow_by_itself(cover)? {
                 return Ok(None);
             }
         }

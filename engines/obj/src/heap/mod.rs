@@ -17,6 +17,7 @@ mod class;
 mod class_table;
 mod fallback;
 mod free_space;
+mod growth;
 mod publication;
 mod run;
 mod runs;
@@ -36,6 +37,7 @@ use arena::Arenas;
 use class::Class;
 use class_table::ClassTable;
 use free_space::{FreeSpace, Transit};
+use growth::Growing;
 use lode_layout::{LINE, PmdkChunkKind, PmdkHeap, PmdkObjectHeader, PmdkObjectHeaderKind, PoolOffset};
 use lode_pmem::sync::{SpinMutex, SpinMutexGuard, pause};
 use lode_pmem::{FaultScope, Medium};
@@ -62,6 +64,8 @@ pub(crate) struct Heap {
     free: SpinMutex<FreeSpace>,
     /// Held while headers of chunks are decided and committed, so that their order in the log is that of the decisions.
     order: SpinMutex<()>,
+    /// The files in which the heap grows.
+    pub(crate) growing: Growing,
 }
 
 /// Takes a lock that is held for moments, and never during an access that waits.
@@ -90,7 +94,8 @@ impl Heap {
     /// A load for each block of chunks. Bitmaps are read when a block of their run's class is first asked for.
     pub(crate) fn boot<M: Medium>(view: &ObjView<M>, log: Option<BlockPlace>) -> Result<Heap, ObjError> {
         let mut free = FreeSpace::default();
-        let slots = Slots::new(view.heap_size());
+        let reserved = view.medium().memory().reserved().saturating_sub(view.descriptor().heap);
+        let slots = Slots::new(view.heap_size().max(reserved));
         for zone in 0..view.zone_count() {
             if view.zone(zone)?.is_none() {
                 free.unused_zones.push(zone as u32);
@@ -118,7 +123,13 @@ impl Heap {
             slots,
             free: SpinMutex::new(free),
             order: SpinMutex::new(()),
+            growing: Growing::default(),
         })
+    }
+
+    /// Returns the offset of the first byte after the heap.
+    pub(crate) fn end(&self) -> u64 {
+        self.places.heap_end()
     }
 
     fn view<'m, M: Medium>(&self, medium: &'m M) -> ObjView<&'m M> {

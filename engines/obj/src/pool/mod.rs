@@ -8,6 +8,7 @@
 
 mod allocation;
 mod continued;
+mod growth;
 mod lanes;
 mod log_space;
 mod marker;

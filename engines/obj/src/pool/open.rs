@@ -103,6 +103,7 @@ impl<M: Medium> Pool<M> {
         let (cover, _) =
             Cover::recover(Arc::clone(&medium), area, words.start(), uuid, random()?, TRANSACTIONS)?;
         spill::put_all_back(&view, words, &uuid)?;
+        view.grow_zones()?;
         let run_id = begin_run(&medium)?;
         let view = ObjView::open(&*medium)?;
         let log_space = LogSpace::at(&view, area)?;

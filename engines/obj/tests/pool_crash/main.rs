@@ -24,6 +24,21 @@ fn open_pools_survive_power_cuts() {
     }
 }
 
+/// The heap becomes longer when it is full: a power cut leaves the old size or the new one.
+#[test]
+fn growing_pools_survive_power_cuts() {
+    for machine in Machine::ALL {
+        for threads in 1..=2 {
+            let subject = PoolSubject::new(machine.durability, true).growing();
+            let setup =
+                Setup { seed: seed(2), images: scaled_images(40), ..Setup::shared(machine, threads, 12) };
+            let report = explore(&subject, &setup);
+            println!("{machine}, {threads} threads: {report}");
+            assert!(report.violation.is_none(), "{}", report.violation.unwrap());
+        }
+    }
+}
+
 /// A line of a header, of the log, of an object or of a spill is lost while threads use the pool.
 #[test]
 fn lost_line_is_reported_and_loses_nothing_else() {
@@ -43,9 +58,11 @@ fn lost_line_is_reported_and_loses_nothing_else() {
 #[cfg(lode_bugs)]
 #[test]
 fn every_seeded_bug_is_found() {
-    for bug in lode_obj::bugs::OF_POOL {
+    for bug in &lode_obj::bugs::OF_POOL {
         let machine = Machine::ALL[0];
         let subject = PoolSubject::new(machine.durability, true);
+        let grows = std::ptr::eq(*bug, &raw const lode_obj::bugs::CHUNKS_BEFORE_SIZE);
+        let subject = if grows { subject.growing() } else { subject };
         let setup = Setup { images: 2_000, nested_one_in: 4, seed: 1000, ..Setup::shared(machine, 2, 40) };
         match lode_sim::find_seeded_bug(bug, &subject, &setup, 40) {
             Ok(violation) => println!("{bug}: {violation}"),

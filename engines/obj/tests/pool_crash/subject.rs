@@ -2,7 +2,7 @@
 
 use crate::small_pool;
 use lode_layout::{PoolOffset, WORD};
-use lode_obj::{Action, ObjError, ObjView, Pool, Request, Transaction, check};
+use lode_obj::{Action, Growth, GrowthRefusal, ObjError, ObjView, Pool, Request, Transaction, check};
 use lode_pmem::{Counter, Durability, FaultScope, Medium};
 use lode_redo::LogError;
 use lode_redo::cover::CoverError;
@@ -34,12 +34,31 @@ const OBJECT_TYPE: u64 = 2;
 pub(crate) struct PoolSubject {
     block_len: u64,
     starts_closed: bool,
+    grows: bool,
+}
+
+/// The medium of a pool that grows to its end: the first growth finds all of it there.
+#[derive(Debug)]
+pub(crate) struct GrowingMedium(Arc<SimMedium>);
+
+impl lode_pmem::Layer for GrowingMedium {
+    type Inner = SimMedium;
+
+    fn inner(&self) -> &SimMedium {
+        &self.0
+    }
+}
+
+impl Growth for GrowingMedium {
+    fn grow(&self, _: u64) -> Result<(), GrowthRefusal> {
+        Err(GrowthRefusal::Reserved { left: 0, least: 0 })
+    }
 }
 
 /// The open pool, and locks of its program.
 #[derive(Debug)]
 pub(crate) struct Engine {
-    pool: Pool<Arc<SimMedium>>,
+    pool: Pool<GrowingMedium>,
     area: PoolOffset,
     locks: BTreeMap<u64, AtomicBool>,
     value: Counter,
@@ -50,7 +69,20 @@ type Write = Vec<(u64, u64)>;
 impl PoolSubject {
     pub(crate) fn new(durability: Durability, starts_closed: bool) -> PoolSubject {
         let block_len = if durability == Durability::Commit { 12 << 10 } else { 3000 };
-        PoolSubject { block_len, starts_closed }
+        PoolSubject { block_len, starts_closed, grows: false }
+    }
+
+    /// Returns the same pool, whose heap is short at first.
+    pub(crate) fn growing(self) -> PoolSubject {
+        PoolSubject { grows: true, ..self }
+    }
+
+    fn open(&self, medium: Arc<SimMedium>) -> Result<Pool<GrowingMedium>, ObjError> {
+        let mut pool = Pool::open(GrowingMedium(medium))?;
+        if self.grows {
+            pool.let_grow();
+        }
+        Ok(pool)
     }
 
     fn area_len(&self) -> u64 {
@@ -113,7 +145,7 @@ impl PoolSubject {
 
 impl Engine {
     fn medium(&self) -> &SimMedium {
-        self.pool.medium()
+        &self.pool.medium().0
     }
 
     fn at(&self, key: u64) -> PoolOffset {
@@ -295,8 +327,8 @@ impl Subject for PoolSubject {
     }
 
     fn format(&self, medium: Arc<SimMedium>) -> Result<(), ObjError> {
-        small_pool::store(&medium);
-        let pool = Pool::open(medium)?;
+        small_pool::store(&medium, self.grows);
+        let pool = self.open(medium)?;
         let mut tx = pool.begin()?;
         let request =
             Request { size: self.area_len(), type_number: AREA_TYPE, is_zeroed: true, ..Request::default() };
@@ -306,7 +338,7 @@ impl Subject for PoolSubject {
     }
 
     fn start(&self, medium: Arc<SimMedium>) -> Result<Engine, ObjError> {
-        let pool = Pool::open(medium)?;
+        let pool = self.open(medium)?;
         let area = pool.object_after(None)?.unwrap_or(PoolOffset::NULL);
         let locks = Self::keys().map(|key| (key, AtomicBool::new(false))).collect();
         Ok(Engine { pool, area, locks, value: Counter::new(1) })

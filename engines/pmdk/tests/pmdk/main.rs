@@ -3,6 +3,7 @@
 
 mod contests;
 mod feature_changes;
+mod growth;
 mod interruptions;
 mod judge;
 mod refusals;

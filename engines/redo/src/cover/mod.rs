@@ -129,6 +129,14 @@ impl<M: Medium> Cover<M> {
         self.log.medium()
     }
 
+    /// Takes the bytes by which the medium's memory has grown: ranges may lie in them from now on.
+    ///
+    /// # Cost
+    /// No access to the medium. Two bits of DRAM for each new unit, and at most as many again.
+    pub fn grow(&self) {
+        self.covered.units.grow(self.medium().memory().len());
+    }
+
     /// Begins a transaction. It belongs to no thread.
     ///
     /// # Errors
@@ -252,7 +260,7 @@ impl<M: Medium> Cover<M> {
 
     /// Returns an error if a range is not in the memory that programs store to.
     fn check_range(&self, at: PoolOffset, len: u64) -> Result<(), CoverError> {
-        let end = self.medium().memory().len();
+        let end = self.covered.units.len();
         let log = self.area.start.get()..self.area.start.get() + self.area.len;
         let is_admitted = |last: u64| last <= end && (last <= log.start || at.get() >= log.end);
         if at >= self.start && at.get().checked_add(len).is_some_and(is_admitted) {

@@ -6,7 +6,7 @@ use lode_layout::PoolOffset;
 use lode_pmem::sync::{AtomicU64, Mutex, MutexGuard, Ordering};
 use std::mem;
 use std::ops::Range;
-use std::sync::PoisonError;
+use std::sync::{OnceLock, PoisonError};
 
 /// Units whose states share a word.
 const IN_WORD: u64 = 32;
@@ -16,6 +16,8 @@ const FREE: u64 = 0;
 const CLAIMED: u64 = 1;
 /// Covered in an epoch with an even number. In one with an odd number it is one more.
 const COVERED: u64 = 2;
+/// Pieces of states that a pool gets when it grows: each has as many as all before it, so no pool needs more.
+const PIECES: usize = 48;
 
 /// The content of a unit that the log holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,9 +35,12 @@ pub(super) enum UnitState {
 /// The states of all units of a pool, two bits each. An epoch lasts from one checkpoint to the next.
 #[derive(Debug)]
 pub(super) struct Units {
+    /// Those of the pool as it was opened, at least one word.
     states: Box<[AtomicU64]>,
+    /// Those of the bytes by which it has grown.
+    grown: [OnceLock<Box<[AtomicU64]>>; PIECES],
     /// Length of the pool in bytes, which need not be a multiple of a unit.
-    len: u64,
+    len: AtomicU64,
     /// Bytes of a unit, as a power of two.
     shift: u32,
     /// The number of the epoch. It changes while all lanes are held.
@@ -49,10 +54,11 @@ pub(super) struct Units {
 impl Units {
     /// Returns free units of `unit` bytes, a power of two, for a pool of `len` bytes.
     pub(super) fn new(len: u64, unit: u64) -> Units {
-        let words = len.div_ceil(unit).div_ceil(IN_WORD);
+        let words = len.div_ceil(unit).div_ceil(IN_WORD).max(1);
         Units {
-            states: (0..words).map(|_| AtomicU64::new(0)).collect(),
-            len,
+            states: free_words(words as usize),
+            grown: [const { OnceLock::new() }; PIECES],
+            len: AtomicU64::new(len),
             shift: unit.trailing_zeros(),
             epoch: AtomicU64::new(0),
             together: AtomicU64::new(if unit <= UNIT { NEIGHBOURS } else { 1 }),
@@ -69,12 +75,33 @@ impl Units {
     /// Returns the range of `count` units: its offset and its length in bytes.
     pub(super) fn place(&self, first: u64, count: u64) -> (PoolOffset, u64) {
         let at = first << self.shift;
-        (PoolOffset::new(at), (count << self.shift).min(self.len - at))
+        (PoolOffset::new(at), (count << self.shift).min(self.len() - at))
+    }
+
+    /// Returns the length of the pool in bytes.
+    #[inline]
+    pub(super) fn len(&self) -> u64 {
+        // ORDER: acquires the states of the units up to there.
+        self.len.load(Ordering::Acquire)
+    }
+
+    /// Adds free units for a pool that has grown to `len` bytes. A shorter length changes nothing.
+    pub(super) fn grow(&self, len: u64) {
+        let words = len.div_ceil(self.unit_len()).div_ceil(IN_WORD) as usize;
+        for (piece, states) in self.grown.iter().enumerate() {
+            let first = self.states.len() << piece;
+            if words <= first {
+                break;
+            }
+            states.get_or_init(|| free_words(first));
+        }
+        // ORDER: releases the states before a thread asks for one of them.
+        self.len.fetch_max(len, Ordering::Release);
     }
 
     /// Returns the number of units.
     pub(super) fn count(&self) -> u64 {
-        self.len.div_ceil(self.unit_len())
+        self.len().div_ceil(self.unit_len())
     }
 
     /// Returns the number of units in a row that are logged together, a power of two.
@@ -242,7 +269,46 @@ impl Units {
     }
 
     /// Returns the word with the state of a unit, and the place of its lowest bit.
+    #[inline]
     fn word_of(&self, unit: u64) -> (&AtomicU64, u64) {
-        (&self.states[(unit / IN_WORD) as usize], unit % IN_WORD * 2)
+        let index = (unit / IN_WORD) as usize;
+        let word = match self.states.get(index) {
+            Some(word) => word,
+            None => self.grown_word(index),
+        };
+        (word, unit % IN_WORD * 2)
+    }
+
+    /// Returns a word of the states of bytes by which the pool has grown.
+    #[cold]
+    fn grown_word(&self, index: usize) -> &AtomicU64 {
+        let piece = (index / self.states.len()).ilog2() as usize;
+        let states = self.grown[piece].get().map_or(&[][..], |states| states);
+        &states[index - (self.states.len() << piece)]
+    }
+}
+
+fn free_words(count: usize) -> Box<[AtomicU64]> {
+    (0..count).map(|_| AtomicU64::new(0)).collect()
+}
+
+#[cfg(all(test, not(loom)))]
+mod test {
+    use super::*;
+
+    /// Each unit has a state of its own, in whatever steps the pool has grown.
+    #[test]
+    fn units_of_a_grown_pool_are_apart() {
+        const STEP: u64 = 40 << 10;
+        let units = Units::new(STEP, UNIT);
+        for len in [2 * STEP, 2 * STEP, 3 * STEP, 9 * STEP + 100, STEP] {
+            units.grow(len);
+        }
+        assert_eq!((units.len(), units.count()), (9 * STEP + 100, 9 * STEP / UNIT + 1));
+        assert_eq!(units.place(units.count() - 1, 1), (PoolOffset::new(9 * STEP), 100));
+        for unit in 0..units.count() {
+            assert_eq!(units.state(unit), UnitState::Free, "{unit}");
+            assert!(units.claim(unit) && !units.claim(unit));
+        }
     }
 }

@@ -17,7 +17,8 @@ fn add(session: &mut Session, at: u64, size: usize, flags: u64) -> Result<c_int,
     }
     let (pool, transaction) = session.transaction()?;
     let (len, end) = (size as u64, at.wrapping_add(size as u64));
-    if at < pool.heap.start || end > pool.heap.end || end < at {
+    let heap = pool.heap();
+    if at < heap.start || end > heap.end || end < at {
         return Err(Failure::invalid("object outside of heap"));
     }
     if len == 0 {
