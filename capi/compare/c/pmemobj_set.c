@@ -2,6 +2,7 @@
  * Calls on the object pool whose set file is `set` in the current folder. The first word says how it is opened, the others are done in
  * turn. A refusal is printed as the errno and the library's message.
  *
+ *   pmemobj_set sync                makes parts that are missing from the other replica, by Debian's libpmempool
  *   pmemobj_set create|open WORD...
  *     step:BYTES      sets heap.size.granularity
  *     extend:BYTES    runs heap.size.extend
@@ -13,6 +14,7 @@
  *     show            prints the number of the objects and a sum over their content
  *     kill            ends the process by a signal, with a transaction open
  */
+#include <dlfcn.h>
 #include <errno.h>
 #include <libpmemobj.h>
 #include <signal.h>
@@ -124,7 +126,7 @@ static void kill_in_transaction(PMEMobjpool *pool)
             pmemobj_tx_add_range(oid, 0, 64);
             memset(pmemobj_direct(oid), 0xee, 64);
         }
-        pmemobj_tx_alloc(5000, 9);
+        pmemobj_tx_xalloc(5000, 9, POBJ_XALLOC_NO_ABORT);
         kill(getpid(), SIGKILL);
     } TX_END
 }
@@ -161,10 +163,27 @@ static void run(PMEMobjpool *pool, const char *word)
     }
 }
 
+static int synchronize(void)
+{
+    void *library = dlopen("libpmempool.so.1", RTLD_NOW);
+    int (*sync)(const char *, unsigned) = NULL;
+    const char *(*message)(void) = NULL;
+    if (library != NULL) {
+        *(void **)&sync = dlsym(library, "pmempool_sync");
+        *(void **)&message = dlsym(library, "pmempool_errormsg");
+    }
+    int result = sync == NULL ? -1 : sync("set", 0);
+    if (result != 0)
+        printf("sync: errno %d %s\n", errno, message == NULL ? "" : message());
+    return result != 0;
+}
+
 int main(int count, char **words)
 {
     if (count < 2)
         return 2;
+    if (strcmp(words[1], "sync") == 0)
+        return synchronize();
     int is_new = strcmp(words[1], "create") == 0;
     PMEMobjpool *pool = is_new ? pmemobj_create("set", "layout", 0, 0640) : pmemobj_open("set", "layout");
     if (pool == NULL) {

@@ -29,10 +29,7 @@ pub fn errno_of_pool(error: &PmdkError) -> i32 {
 
 fn of_set(error: &SetError) -> i32 {
     match error {
-        SetError::Replication
-        | SetError::Replicas
-        | SetError::ReplicasOfProgram
-        | SetError::PrivateDevices => libc::ENOTSUP,
+        SetError::Replication | SetError::Replicas | SetError::PrivateDevices => libc::ENOTSUP,
         SetError::DirectoryTwice(_) => libc::EEXIST,
         // The second lock is refused.
         SetError::PartTwice(_) => libc::EAGAIN,

@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use crate::pool_failure::of_parts;
 use lode_layout::{BLOCK, PmdkFeatures, PmdkKind, PmdkPartHeader, PmdkShutdown, PoolOffset};
 use lode_pmdk::{
-    CreateOptions, NewParts, OpenOptions, PmdkAccess, PmdkError, PoolGrowth, PoolParts, SetError,
+    CreateOptions, NewParts, OpenOptions, PmdkAccess, PmdkError, PoolGrowth, PoolMedium, PoolParts, SetError,
     store_shutdown_state,
 };
 use lode_pmem::{ByAddress, DaxDevice, MappedPart, Medium, ProgramMedium, ProgramShare, Sysfs, store_again};
@@ -28,10 +28,10 @@ pub struct PoolFiles {
 /// The memory of an open pool: the bytes of its parts, without the headers between them. Dropping it closes the pool.
 #[derive(Debug)]
 pub struct PoolMemory {
-    medium: ProgramMedium,
+    medium: PoolMedium<ProgramMedium>,
     header: PmdkPartHeader,
-    /// The shutdown state that says on the medium that the pool is open; `None` if nothing says so.
-    state: Option<PmdkShutdown>,
+    /// For each replica, the shutdown state that says on the medium that the pool is open; `None` if nothing says so.
+    states: Vec<Option<PmdkShutdown>>,
     /// The directories in which the pool grows.
     growth: Option<Mutex<PoolGrowth>>,
 }
@@ -40,7 +40,7 @@ pub struct PoolMemory {
 #[derive(Debug)]
 pub struct NewPool {
     /// Its memory.
-    pub medium: ProgramMedium,
+    pub medium: PoolMedium<ProgramMedium>,
     /// True if all files are new, and so all zeros.
     pub is_zeroed: bool,
     parts: NewParts,
@@ -79,11 +79,12 @@ impl PoolFiles {
         let to_map = parts.to_map().map_err(|error| of_parts(&error))?;
         let reserved = parts.reserved().map_err(|error| of_parts(&error))?;
         let medium = self.map(path, &to_map, reserved, share)?;
-        let growth = if share == ProgramShare::Shared { self.growth(&parts)? } else { None };
-        let mut memory = PoolMemory { medium, header: *parts.header(), state: None, growth };
-        if let Some(state) = parts.shutdown_state().filter(|_| share == ProgramShare::Shared) {
-            store_shutdown_state(&memory.medium, state, true, path).map_err(|error| of_parts(&error))?;
-            memory.state = Some(state);
+        let mut memory = PoolMemory { medium, header: *parts.header(), states: Vec::new(), growth: None };
+        if share == ProgramShare::Shared {
+            memory.medium.recover_replicas(path).map_err(|error| of_parts(&error))?;
+            memory.growth = self.growth(&parts)?;
+            memory.store_states(parts.shutdown_states(), true, path).map_err(|error| of_parts(&error))?;
+            memory.states = parts.shutdown_states().to_vec();
         }
         parts.leave_locks();
         Ok(memory)
@@ -117,7 +118,22 @@ impl PoolFiles {
         Ok(growth.map(Mutex::new))
     }
 
+    /// Maps the parts of each replica.
     fn map(
+        &self,
+        path: &Path,
+        replicas: &[Vec<MappedPart>],
+        reserved: u64,
+        share: ProgramShare,
+    ) -> Result<PoolMedium<ProgramMedium>, Failure> {
+        let mapped = replicas.iter().map(|parts| self.map_replica(path, parts, reserved, share));
+        let mut mapped = mapped.collect::<Result<Vec<_>, Failure>>()?.into_iter();
+        let master =
+            mapped.next().ok_or_else(|| Failure::invalid("the set has no parts; write some lines"))?;
+        Ok(PoolMedium::of(master, mapped.collect()))
+    }
+
+    fn map_replica(
         &self,
         path: &Path,
         parts: &[MappedPart],
@@ -146,10 +162,10 @@ impl NewPool {
             return Err(Failure::no_memory());
         }
         let parts = self.parts.finish().map_err(|error| of_parts(&error))?;
-        let (header, state) = (*parts.header(), parts.shutdown_state());
+        let (header, states) = (*parts.header(), parts.shutdown_states().to_vec());
         let growth = self.files.growth(&parts)?;
         parts.leave_locks();
-        Ok(PoolMemory { medium: self.medium, header, state, growth })
+        Ok(PoolMemory { medium: self.medium, header, states, growth })
     }
 }
 
@@ -157,6 +173,17 @@ impl PoolMemory {
     /// Returns the header of the first part, as it was when the pool was opened.
     pub fn header(&self) -> &PmdkPartHeader {
         &self.header
+    }
+
+    /// Returns the mappings of the replicas, the master's first.
+    pub fn replicas(&self) -> impl Iterator<Item = &ProgramMedium> {
+        self.medium.mappings()
+    }
+
+    /// Returns true if the pool has replicas beside the master.
+    #[inline]
+    pub fn has_replicas(&self) -> bool {
+        self.medium.replica_count() > 0
     }
 
     /// Returns true if the pool [grows](PoolMemory::grow).
@@ -179,23 +206,41 @@ impl PoolMemory {
             return Err(PmdkError::Set { path: "".into(), error: SetError::Exhausted { left: 0 } });
         };
         let mut growth = growth.lock().unwrap_or_else(PoisonError::into_inner);
-        growth.append(len, |parts| parts.iter().try_for_each(|part| self.map_more(part)))
+        growth.append(len, |parts| self.map_more(parts))
     }
 
-    fn map_more(&self, part: &MappedPart) -> Result<(), PmdkError> {
-        self.medium.grow(part).map_err(|error| PmdkError::Io {
-            op: "mmap",
-            path: part.path.clone(),
-            errno: error.raw_os_error().unwrap_or(libc::ENOMEM),
-        })
+    /// Maps a part more in each replica. `parts` has the master's first, which is mapped last: the engine sees the length of the master.
+    fn map_more(&self, parts: &[MappedPart]) -> Result<(), PmdkError> {
+        let mapped: Vec<_> = self.medium.mappings().zip(parts).collect();
+        for (mapping, part) in mapped.into_iter().rev() {
+            let failed = |errno| PmdkError::Io { op: "mmap", path: part.path.clone(), errno };
+            // A growth that failed in the middle: the part would lie elsewhere than in the master.
+            if mapping.memory().len() != self.medium.memory().len() {
+                return Err(failed(libc::EBUSY));
+            }
+            mapping.grow(part).map_err(|error| failed(error.raw_os_error().unwrap_or(libc::ENOMEM)))?;
+        }
+        Ok(())
+    }
+
+    /// Stores the states, in the headers of the replicas, of an open pool or of a closed one.
+    fn store_states(
+        &self,
+        states: &[Option<PmdkShutdown>],
+        is_open: bool,
+        path: &Path,
+    ) -> Result<(), PmdkError> {
+        let states = self.medium.mappings().zip(states);
+        let mut kept = states.filter_map(|(mapping, state)| Some((mapping, (*state)?)));
+        kept.try_for_each(|(mapping, state)| store_shutdown_state(mapping, state, is_open, path))
     }
 }
 
 impl lode_pmem::Layer for PoolMemory {
-    type Inner = ProgramMedium;
+    type Inner = PoolMedium<ProgramMedium>;
 
     #[inline]
-    fn inner(&self) -> &ProgramMedium {
+    fn inner(&self) -> &PoolMedium<ProgramMedium> {
         &self.medium
     }
 }
@@ -203,10 +248,13 @@ impl lode_pmem::Layer for PoolMemory {
 impl Drop for PoolMemory {
     /// Says on the medium that the pool is closed. After an error it counts as open in a crash, as after a kill.
     fn drop(&mut self) {
-        let Some(state) = self.state.take() else { return };
+        let states = std::mem::take(&mut self.states);
+        if states.iter().all(Option::is_none) {
+            return;
+        }
         // ORDER: all stores before the mark of a closed pool. Stop here: the pool counts as open, which the next open checks.
         if self.medium.drain().is_ok() {
-            let _ = store_shutdown_state(&self.medium, state, false, Path::new(""));
+            let _ = self.store_states(&states, false, Path::new(""));
         }
     }
 }

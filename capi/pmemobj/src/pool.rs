@@ -56,7 +56,7 @@ impl OpenPool {
     /// Opens the pool at `path`, whose layout has this name if one is given.
     pub(crate) fn open(files: &PoolFiles, path: &Path, layout: Option<&[u8]>) -> Result<OpenPool, Failure> {
         let memory = files.open(path)?;
-        check_descriptor(&memory, layout)?;
+        check_replicas(&memory, layout)?;
         let pool = OpenPool::of(memory)?;
         if take_refusal() { Err(Failure::no_memory()) } else { Ok(pool) }
     }
@@ -91,6 +91,12 @@ impl OpenPool {
         self.engine.medium().memory().reserved()
     }
 
+    /// Returns true if the pool has replicas beside the master.
+    #[inline]
+    pub(crate) fn has_replicas(&self) -> bool {
+        self.engine.medium().0.has_replicas()
+    }
+
     /// Returns the offsets of the heap.
     #[inline]
     pub(crate) fn heap(&self) -> Range<u64> {
@@ -113,7 +119,7 @@ impl OpenPool {
     /// Those of an open.
     pub(crate) fn check(files: &PoolFiles, path: &Path, layout: Option<&[u8]>) -> Result<bool, Failure> {
         let memory = files.open_to_check(path)?;
-        check_descriptor(&memory, layout)?;
+        check_replicas(&memory, layout)?;
         Ok(!lode_obj::check(&memory).iter().any(Finding::is_damage))
     }
 
@@ -198,8 +204,20 @@ fn uuid_lo(uuid: &[u8; 16]) -> u64 {
     halves.iter().fold(0, |number, half| number ^ u64::from_be_bytes(*half))
 }
 
+/// Checks the descriptor of each replica, and the state and the heap's header of all but the master, whose are checked by what opens it.
+fn check_replicas(memory: &PoolMemory, layout: Option<&[u8]>) -> Result<(), Failure> {
+    memory.replicas().try_for_each(|replica| check_descriptor(replica, layout))?;
+    for (number, replica) in memory.replicas().enumerate().skip(1) {
+        ObjView::open(replica).map_err(|error| {
+            let text = format!("{error}; make it anew from the others with pmempool sync");
+            Failure::invalid(format!("inconsistent replica #{number}")).and(&text)
+        })?;
+    }
+    Ok(())
+}
+
 /// Checks the descriptor in PMDK's words, and compares the name of the pool's layout if one is given.
-fn check_descriptor(memory: &PoolMemory, layout: Option<&[u8]>) -> Result<(), Failure> {
+fn check_descriptor<M: Medium>(memory: &M, layout: Option<&[u8]>) -> Result<(), Failure> {
     let mut bytes = [0; PmdkObj::LEN];
     let read = memory.memory().reading(|memory| memory.read(PoolOffset::new(PmdkObj::OFF), &mut bytes));
     read.map_err(|fault| failure(&fault.into(), ""))?;

@@ -22,14 +22,14 @@ use crate::error::PmdkError;
 use crate::file_kind::FileKind;
 use crate::locked_part::LockedPart;
 use crate::plan::{CreateOptions, check_features, plan, prepare};
-use crate::pool_parts::{PoolParts, check_replicas, to_map};
+use crate::pool_parts::{PoolParts, all_to_map};
 use crate::pool_set::{Part, PoolSet};
 use crate::seen::Seen;
 use crate::set_size::PART_SIZE_MIN;
 use crate::shutdown_state::{self, States};
 use crate::staged_part::{StagedPart, persist_names};
 use crate::stops;
-use lode_layout::{PmdkFeatures, PmdkKind, PmdkPartHeader, PmdkShutdown, PmdkShutdownRecord};
+use lode_layout::{PmdkFeatures, PmdkPartHeader, PmdkShutdown, PmdkShutdownRecord};
 use lode_pmem::MappedPart;
 use std::path::Path;
 use std::sync::Arc;
@@ -69,9 +69,6 @@ impl NewParts {
     pub fn stage(path: &Path, size: Option<u64>, options: &CreateOptions) -> Result<NewParts, PmdkError> {
         check_features(path, options.features)?;
         let (mut set, lock) = plan(path, size, options)?;
-        if options.kind == PmdkKind::Objects {
-            check_replicas(&set, options.kind, options.program)?;
-        }
         if set.is_set {
             prepare(&mut set, options.program)?;
         }
@@ -126,15 +123,12 @@ impl NewParts {
         Ok(staged)
     }
 
-    /// Returns the parts of the master, as they have to be mapped.
+    /// Returns the parts of each replica, the master's first, as they have to be mapped.
     ///
     /// # Errors
     /// [`PmdkError::Io`] if the process has too many descriptors.
-    pub fn to_map(&self) -> Result<Vec<MappedPart>, PmdkError> {
-        match (self.set.replicas.first(), self.locks().first()) {
-            (Some(master), Some(locks)) => to_map(&self.set, master, locks, self.size),
-            _ => Ok(Vec::new()),
-        }
+    pub fn to_map(&self) -> Result<Vec<Vec<MappedPart>>, PmdkError> {
+        all_to_map(&self.set, &self.locks(), self.size)
     }
 
     /// Returns the bytes of address space to reserve, as [`PoolParts::reserved`].

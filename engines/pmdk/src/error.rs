@@ -297,11 +297,6 @@ pub enum SetError {
         "replicas not supported: Operation not supported; only pools of objects have replicas, open it with the program that made it"
     )]
     Replicas,
-    /// A program of PMDK can't use a pool of objects with replicas yet.
-    #[error(
-        "replicas not supported: Operation not supported; Lodestone's libpmemobj keeps no replicas, open the pool with PMDK's"
-    )]
-    ReplicasOfProgram,
     /// The option NOHDRS.
     #[error("the NOHDRS poolset option is not supported for local poolsets; remove it")]
     NoHeaders,

@@ -10,10 +10,9 @@
 //! ```
 //!
 //! It does: read set files, and headers in PMDK's order of checks; make all parts of a pool or none; lock parts as PMDK does;
-//! map them back to back; keep the shutdown state; look for bad blocks; copy what is made durable to local replicas; read the text of
-//! settings. It does
-//! not: know the content of a pool, need libndctl, let a pool grow, start a thread, or print. Replicas on other machines are
-//! refused by name.
+//! map them back to back; keep the shutdown state; look for bad blocks; copy what is made durable to local replicas; append parts in
+//! directories to an open pool; read the text of settings. It does not: know the content of a pool, need libndctl, start a thread, or print.
+//! Replicas on other machines are refused by name.
 //!
 //! # From an open to its first store
 //!

@@ -83,6 +83,7 @@ impl PmdkPool {
         if access != PmdkAccess::ReadWrite {
             return Ok(pool);
         }
+        pool.medium.recover_replicas(path)?;
         pool.store_states(&parts.states, true)?;
         Ok(PmdkPool { states: parts.states, ..pool })
     }

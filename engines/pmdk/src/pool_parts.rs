@@ -103,7 +103,7 @@ impl PoolParts {
             true => Vec::new(),
             false => check_shutdowns(&headers, &locks, options)?,
         };
-        check_replicas(&set, options.kind, options.program)?;
+        check_replicas(&set, options.kind)?;
         // As with PMDK, a feature in any part counts.
         let mut features = headers.iter().flatten().map(|(_, header)| header.features);
         let is_read_only = features.any(PmdkFeatures::is_read_only) || options.access == PmdkAccess::ReadOnly;
@@ -134,21 +134,18 @@ impl PoolParts {
         self.is_read_only
     }
 
-    /// Returns the state to [store](store_shutdown_state) while the pool is open for writing; `None` if it keeps none. It is that of
-    /// the master: pools without replicas have no other.
-    pub fn shutdown_state(&self) -> Option<PmdkShutdown> {
-        self.states.first().copied().flatten()
+    /// Returns the state to [store](store_shutdown_state) in each replica while the pool is open for writing; `None` for one that keeps none.
+    /// The list may be shorter than that of the replicas.
+    pub fn shutdown_states(&self) -> &[Option<PmdkShutdown>] {
+        &self.states
     }
 
-    /// Returns the parts of the master, as they have to be mapped.
+    /// Returns the parts of each replica, the master's first, as they have to be mapped.
     ///
     /// # Errors
     /// [`PmdkError::Io`] if the process has too many descriptors.
-    pub fn to_map(&self) -> Result<Vec<MappedPart>, PmdkError> {
-        match (self.set.replicas.first(), self.locks.first()) {
-            (Some(master), Some(locks)) => to_map(&self.set, master, locks, self.size),
-            _ => Ok(Vec::new()),
-        }
+    pub fn to_map(&self) -> Result<Vec<Vec<MappedPart>>, PmdkError> {
+        all_to_map(&self.set, &self.locks, self.size)
     }
 
     /// Closes the parts, and leaves their locks to mappings of them. A child of a fork has these mappings, too.
@@ -269,19 +266,12 @@ fn check_bad_blocks(set: &PoolSet, locks: &[Vec<Arc<LockedPart>>], sysfs: &Sysfs
     Ok(())
 }
 
-/// Refuses replicas where they would not be kept equal: PMDK has them for pools of objects alone, and a program's own mapping has the
-/// master alone.
-pub(crate) fn check_replicas(
-    set: &PoolSet,
-    kind: PmdkKind,
-    program: Option<ByAddress>,
-) -> Result<(), PmdkError> {
-    let refused = match (kind, program) {
-        (PmdkKind::Objects, None) => return Ok(()),
-        (PmdkKind::Objects, Some(_)) => SetError::ReplicasOfProgram,
-        _ => SetError::Replicas,
-    };
-    if set.replicas.len() > 1 { Err(PmdkError::set(&set.path)(refused)) } else { Ok(()) }
+/// Refuses replicas where they would not be kept equal: PMDK has them for pools of objects alone.
+fn check_replicas(set: &PoolSet, kind: PmdkKind) -> Result<(), PmdkError> {
+    if kind != PmdkKind::Objects && set.replicas.len() > 1 {
+        return Err(PmdkError::set(&set.path)(SetError::Replicas));
+    }
+    Ok(())
 }
 
 /// Returns the shutdown states to store, one a replica that keeps one.
@@ -304,6 +294,16 @@ fn check_shutdowns(
         states.push(shutdown_state::is_kept(header.features).then_some(current));
     }
     Ok(states)
+}
+
+/// Returns the parts of each replica, as [`to_map`] does.
+pub(crate) fn all_to_map(
+    set: &PoolSet,
+    locks: &[Vec<Arc<LockedPart>>],
+    size: u64,
+) -> Result<Vec<Vec<MappedPart>>, PmdkError> {
+    let replicas = set.replicas.iter().zip(locks);
+    replicas.map(|(replica, locks)| to_map(set, replica, locks, size)).collect()
 }
 
 /// Returns the parts of a replica back to back, without the headers of all but the first, and at most `size` bytes of files. A node

@@ -4,6 +4,7 @@
 
 use crate::pmdk_header::{LEN, PmdkHeaderBytes, PmdkKind};
 use crate::pmdk_part_header::{PmdkFeatures, PmdkShutdownRecord};
+use crate::{PoolOffset, WORD};
 use std::mem::offset_of;
 
 /// The UUIDs that a header holds.
@@ -108,6 +109,22 @@ impl StoredPmdkHeader {
         raw.compat = features.compat.into();
         raw.incompat = features.incompat.into();
         raw.ro_compat = features.ro_compat.into();
+    }
+
+    /// Returns the two words that say, or no longer say, that a pool of objects is in use by Lodestone: one with the features, and the
+    /// checksum.
+    pub fn in_use_words(&self, is_in_use: bool) -> [(PoolOffset, u64); 2] {
+        const INCOMPAT: usize =
+            StoredPmdkHeader::FEATURES_OFF / WORD as usize * WORD as usize + WORD as usize;
+        let mut marked = self.clone();
+        let features = self.features().when_closed();
+        let mark = if is_in_use { PmdkFeatures::IN_USE } else { 0 };
+        marked.set_features(PmdkFeatures { incompat: features.incompat | mark, ..features });
+        crate::store_pmdk_checksum(&mut marked.bytes);
+        [INCOMPAT, StoredPmdkHeader::CHECKSUM_OFF].map(|at| {
+            let (words, _) = marked.bytes[at..].as_chunks();
+            (PoolOffset::new(at as u64), words.first().copied().map_or(0, u64::from_le_bytes))
+        })
     }
 
     /// Returns true if the unused bytes that every checksum counts are zeros.
@@ -224,6 +241,20 @@ mod test {
             assert_eq!(stored.uuid(link), Uuid::from_u128(2).into_bytes(), "{link:?}");
         }
         assert!(!StoredPmdkHeader::new([0; LEN]).is_intact(), "zeros are no header");
+    }
+
+    #[test]
+    fn mark_is_two_words() {
+        let header = PmdkHeader::new(PmdkKind::Objects, Uuid::from_u128(1), Uuid::from_u128(2), 3);
+        let mut stored = StoredPmdkHeader::new(header.encode());
+        for is_in_use in [true, true, false] {
+            for (at, word) in stored.in_use_words(is_in_use) {
+                stored.bytes[at.get() as usize..][..8].copy_from_slice(&word.to_le_bytes());
+            }
+            let features = crate::PmdkPartHeader::decode(&stored.bytes).unwrap().features;
+            assert!(stored.is_intact() && features.is_in_use() == is_in_use);
+        }
+        assert_eq!(stored.bytes, header.encode());
     }
 
     #[test]

@@ -8,5 +8,6 @@ mod examples;
 mod growth;
 mod linking;
 mod object_graph;
+mod replicas;
 mod settings;
 mod transactions;

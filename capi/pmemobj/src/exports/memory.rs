@@ -29,8 +29,9 @@ pub(super) fn persist(pool: &OpenPool, start: *const c_void, len: usize, bytes: 
             // A range that goes on after the pool is the program's error.
             let inside = (len as u64).min(pool.len() - at.get());
             let persisted = match bytes {
-                Bytes::Stored => pool.engine.persist(at, inside),
-                Bytes::Flushed => pool.engine.persist_flushed(at, inside),
+                Bytes::Flushed if !pool.has_replicas() => pool.engine.persist_flushed(at, inside),
+                // The engine's flush copies to the replicas.
+                Bytes::Flushed | Bytes::Stored => pool.engine.persist(at, inside),
             };
             if let Err(error) = persisted {
                 fatal(&format!(

@@ -1,6 +1,8 @@
 //! Open pools: transactions of any size, crashes without a power cut, closes, and what is left after each.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+mod growth;
+
 use lode_layout::{ObjSpill, ObjWords, PmdkHeader, PmdkKind, PmdkObj, PmdkPartHeader, PoolOffset};
 use lode_obj::{Action, ObjError, ObjView, Pool, Request, check, recover};
 use lode_pmem::{Mapping, Medium};

@@ -39,6 +39,18 @@ fn growing_pools_survive_power_cuts() {
     }
 }
 
+/// A replica alone is a pool that a power cut left, whatever the master has.
+#[test]
+fn replicas_alone_survive_power_cuts() {
+    for machine in Machine::ALL {
+        // The master's memory takes no part in the schedule, so one thread has the pool.
+        let setup = Setup { seed: seed(3), images: scaled_images(60), ..Setup::shared(machine, 1, 24) };
+        let report = explore(&PoolSubject::replica(), &setup);
+        println!("{machine}: {report}");
+        assert!(report.violation.is_none(), "{}", report.violation.unwrap());
+    }
+}
+
 /// A line of a header, of the log, of an object or of a spill is lost while threads use the pool.
 #[test]
 fn lost_line_is_reported_and_loses_nothing_else() {

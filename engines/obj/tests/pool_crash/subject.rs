@@ -3,12 +3,15 @@
 use crate::small_pool;
 use lode_layout::{PoolOffset, WORD};
 use lode_obj::{Action, Growth, GrowthRefusal, ObjError, ObjView, Pool, Request, Transaction, check};
-use lode_pmem::{Counter, Durability, FaultScope, Medium};
+use lode_pmdk::PoolMedium;
+use lode_pmem::{Counter, Durability, FaultScope, Mapping, Medium};
 use lode_redo::LogError;
 use lode_redo::cover::CoverError;
 use lode_sim::oracle::{Access, RegisterMismatch, Registers};
 use lode_sim::{Actor, HistoryPrefix, SimMedium, Subject, Ticket};
+use lode_testing::memory;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -35,21 +38,27 @@ pub(crate) struct PoolSubject {
     block_len: u64,
     starts_closed: bool,
     grows: bool,
+    is_replica: bool,
 }
 
 /// The medium of a pool that grows to its end: the first growth finds all of it there.
-#[derive(Debug)]
-pub(crate) struct GrowingMedium(Arc<SimMedium>);
+pub(crate) struct TestMedium(PoolMedium<Arc<dyn Medium>>);
 
-impl lode_pmem::Layer for GrowingMedium {
-    type Inner = SimMedium;
+impl fmt::Debug for TestMedium {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("TestMedium")
+    }
+}
 
-    fn inner(&self) -> &SimMedium {
+impl lode_pmem::Layer for TestMedium {
+    type Inner = PoolMedium<Arc<dyn Medium>>;
+
+    fn inner(&self) -> &PoolMedium<Arc<dyn Medium>> {
         &self.0
     }
 }
 
-impl Growth for GrowingMedium {
+impl Growth for TestMedium {
     fn grow(&self, _: u64) -> Result<(), GrowthRefusal> {
         Err(GrowthRefusal::Reserved { left: 0, least: 0 })
     }
@@ -58,7 +67,7 @@ impl Growth for GrowingMedium {
 /// The open pool, and locks of its program.
 #[derive(Debug)]
 pub(crate) struct Engine {
-    pool: Pool<GrowingMedium>,
+    pool: Pool<TestMedium>,
     area: PoolOffset,
     locks: BTreeMap<u64, AtomicBool>,
     value: Counter,
@@ -69,7 +78,12 @@ type Write = Vec<(u64, u64)>;
 impl PoolSubject {
     pub(crate) fn new(durability: Durability, starts_closed: bool) -> PoolSubject {
         let block_len = if durability == Durability::Commit { 12 << 10 } else { 3000 };
-        PoolSubject { block_len, starts_closed, grows: false }
+        PoolSubject { block_len, starts_closed, grows: false, is_replica: false }
+    }
+
+    /// Returns a pool of which the medium is the replica, and whose master is lost in the power cut.
+    pub(crate) fn replica() -> PoolSubject {
+        PoolSubject { is_replica: true, ..PoolSubject::new(Durability::Line, true) }
     }
 
     /// Returns the same pool, whose heap is short at first.
@@ -77,8 +91,12 @@ impl PoolSubject {
         PoolSubject { grows: true, ..self }
     }
 
-    fn open(&self, medium: Arc<SimMedium>) -> Result<Pool<GrowingMedium>, ObjError> {
-        let mut pool = Pool::open(GrowingMedium(medium))?;
+    fn open(&self, medium: Arc<SimMedium>) -> Result<Pool<TestMedium>, ObjError> {
+        let (master, replicas): (Arc<dyn Medium>, Vec<Arc<dyn Medium>>) = match self.is_replica {
+            false => (medium, Vec::new()),
+            true => (Arc::new(copy_of(&medium)?), vec![medium]),
+        };
+        let mut pool = Pool::open(TestMedium(PoolMedium::of(master, replicas)))?;
         if self.grows {
             pool.let_grow();
         }
@@ -144,8 +162,8 @@ impl PoolSubject {
 }
 
 impl Engine {
-    fn medium(&self) -> &SimMedium {
-        &self.pool.medium().0
+    fn medium(&self) -> &TestMedium {
+        self.pool.medium()
     }
 
     fn at(&self, key: u64) -> PoolOffset {
@@ -213,6 +231,13 @@ impl Engine {
         }
         self.store(at, new.get(), WORD)
     }
+}
+
+/// Returns memory with the content of a medium.
+fn copy_of(medium: &SimMedium) -> Result<Mapping, ObjError> {
+    let mut bytes = vec![0; medium.memory().len() as usize];
+    medium.memory().reading(|memory| memory.read(PoolOffset::NULL, &mut bytes))?;
+    Ok(memory::from_bytes(&bytes))
 }
 
 /// Notes the outcome of an operation.
