@@ -24,10 +24,15 @@ sed -n -e 's/^\([A-Z_0-9.]*\) {$/node \1/p' -e 's/^ *\([a-z_0-9]*\);$/\1/p' "$ma
     awk '$1 == "node" { node = $2; next } { print node, $1 }' >"$work/pairs"
 cut -d' ' -f2 "$work/pairs" | sort -u >"$work/symbols"
 # The bitcode for link-time optimisation is no use here, and Debian's binutils hand it to an LLVM that can't read it.
-# The table of instructions that may fault is no use either: no signal handler reads it, and it keeps all code that it names. Code that would read it finds it empty.
-echo 'SECTIONS { /DISCARD/ : { *(.llvmbc) *(.llvmcmd) *(lode_fixup) } } INSERT AFTER .comment;' >"$work/discard.ld"
-# Collecting what nothing refers to keeps the functions, their callees and the functions that run on loading.
-ld -r --gc-sections --strip-debug -T "$work/discard.ld" --defsym __start_lode_fixup=0 --defsym __stop_lode_fixup=0 -o "$work/all.o" $(sed 's/^/-u /' "$work/symbols") "$archive"
+# The table of instructions that may fault is no use either: no signal handler reads it, and it keeps all code that it names. Code that would read it finds it empty, at
+# a place of its own: an absolute address would be out of reach in a program.
+cat >"$work/discard.ld" <<'END'
+SECTIONS { .rodata.no_fixup : { . = ALIGN(8); __start_lode_fixup = .; __stop_lode_fixup = .; QUAD(0) } } INSERT AFTER .rodata;
+SECTIONS { /DISCARD/ : { *(.llvmbc) *(.llvmcmd) *(lode_fixup) } } INSERT AFTER .comment;
+END
+# Collecting what nothing refers to keeps the functions, their callees and the functions that run on loading. A section group of Rust's library
+# would be dropped by a linker that has another copy of it, from a program in Rust, and what refers to it would lead nowhere.
+ld -r --gc-sections --force-group-allocation --strip-debug -T "$work/discard.ld" -o "$work/all.o" $(sed 's/^/-u /' "$work/symbols") "$archive"
 objcopy --keep-global-symbols="$work/symbols" "$work/all.o" "$work/lib$name.o"
 # The linker takes a function in one node of its script, the last. A symbol `FUNCTION@NODE` at the same place is the function
 # in an earlier node, and `FUNCTION@@NODE` then the one in the last.

@@ -99,7 +99,7 @@ impl Library {
         path.is_absolute().then_some(path)
     }
 
-    /// Checks that our archive exports the symbols of our shared object, and no others.
+    /// Checks that our archive exports the symbols of our shared object, and no others, and that it has no section groups.
     ///
     /// # Panics
     /// If it does not.
@@ -113,6 +113,11 @@ impl Library {
         let exported = symbols(&folder.join(self.soname())).exported;
         assert_eq!(found, exported.keys().map(|(name, _)| name.as_str()).collect::<BTreeSet<_>>());
         assert_eq!(found.len(), defined.count(), "{text}");
+        // A program in Rust has groups of the same names, and its linker would keep one of each.
+        let mut groups = Command::new("readelf");
+        groups.arg("--section-groups").arg(folder.join(format!("lib{}.a", self.name)));
+        let text = String::from_utf8(groups.output().unwrap().stdout).unwrap();
+        assert!(text.contains("There are no section groups"), "{text}");
     }
 
     /// Checks that our shared object exports Debian's symbols in its nodes, and no others but in nodes of its own; that it needs no library that a

@@ -19,29 +19,35 @@ impl Program {
     /// Compiles `c/NAME.c` against Debian's headers, and links it with Debian's shared object if it calls that.
     /// `None`, and a line of a skipped test, if the library is not installed.
     pub fn compile(name: &str, library: Library) -> Option<Program> {
-        Program::of(&source(name), library, &["-Wall", "-Wextra", "-Werror"])
+        Program::of("cc", &source(name), library, &["-Wall", "-Wextra", "-Werror"])
+    }
+
+    /// Compiles `c/NAME.cc`, a program in C++, as [`compile`](Program::compile) does one in C.
+    pub fn compile_cpp(name: &str, library: Library) -> Option<Program> {
+        let source = source(name).with_extension("cc");
+        Program::of("c++", &source, library, &["-std=c++17", "-Wall", "-Wextra", "-Werror"])
     }
 
     /// Compiles an example of Debian's, as [`compile`](Program::compile) does.
     pub fn compile_example(source: &Path, library: Library) -> Option<Program> {
         let headers = format!("-I{}/c", env!("CARGO_MANIFEST_DIR"));
-        Program::of(source, library, &["-w", &headers])
+        Program::of("cc", source, library, &["-w", &headers])
     }
 
     /// Compiles `c/NAME.c` against Debian's headers, and links it with our shared object.
     pub fn link(name: &str, library: Library) -> Option<Program> {
         let folder = format!("-L{}", library.ours().display());
-        Program::of(&source(name), library, &[&folder])
+        Program::of("cc", &source(name), library, &[&folder])
     }
 
-    fn of(source: &Path, library: Library, options: &[&str]) -> Option<Program> {
+    fn of(compiler: &str, source: &Path, library: Library, options: &[&str]) -> Option<Program> {
         if library.debians().is_none() {
             lode_testing::skip(&library.soname(), "Debian's library is not installed");
             return None;
         }
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("program");
-        let mut compiler = Command::new("cc");
+        let mut compiler = Command::new(compiler);
         compiler.args(["-O1", "-pthread"]).args(options).arg("-o").arg(&path);
         compiler
             .arg(source)
@@ -63,6 +69,17 @@ impl Program {
             compiler.arg("-lpmem");
         }
         assert!(compiler.status().unwrap().success(), "{name}.c does not link statically");
+        Program { _folder: folder, path, library }
+    }
+
+    /// Compiles `c/NAME.rs`, a program in Rust, and links it with our archive.
+    pub fn link_rust(name: &str, library: Library) -> Program {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(name);
+        let mut compiler = Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()));
+        compiler.args(["--edition=2024", "-L"]).arg(library.ours()).arg("-o").arg(&path);
+        compiler.arg(source(name).with_extension("rs"));
+        assert!(compiler.status().unwrap().success(), "{name}.rs does not link");
         Program { _folder: folder, path, library }
     }
 

@@ -1,7 +1,7 @@
 //! Symbols, archives and the loader.
 
 use lode_capi_compare::{
-    Library, assert_cancelled_threads_finish, assert_nothing_is_left, assert_static_programs_answer,
+    Library, Program, assert_cancelled_threads_finish, assert_nothing_is_left, assert_static_programs_answer,
 };
 
 #[test]
@@ -19,6 +19,16 @@ fn archive_has_the_exported_symbols_alone() {
 #[test]
 fn static_programs_link_with_our_archive() {
     assert_static_programs_answer(Library::PMEMOBJ);
+}
+
+/// A program in Rust is linked with our archives as the crate pmdk-sys links it. Its linker may have dropped sections that all copies of Rust's
+/// library have.
+#[test]
+fn rust_programs_link_with_our_archives() {
+    let output = Program::link_rust("pmemobj_in_rust", Library::PMEMOBJ).run(true, &[""; 0], &[]);
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && text.starts_with("open \"missing\": No such file"), "{output:?}");
+    assert!(text.ends_with("\ntrue\n5 7\n"), "{output:?}");
 }
 
 /// Loaded and unloaded again and again, the library leaves nothing in the process, and a child of a fork can store to its pools.
