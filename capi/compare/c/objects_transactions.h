@@ -242,12 +242,42 @@ static void question_in(void)
     }
 }
 
+/* Appends memory to a log. If it is much, the log need not grow for one change more. */
+static void append_buffer(void)
+{
+    static const size_t sizes[] = {0, 63, 64, 100, 127, 128, 192, 1000, 20000, 20000, 20000};
+    static unsigned char outside[256];
+    size_t size = sizes[below(COUNT(sizes))], off = below(2) == 0 ? 0 : below(100);
+    enum pobj_log_type log = below(2) == 0 ? TX_LOG_TYPE_SNAPSHOT : TX_LOG_TYPE_INTENT;
+    uint64_t flags = below(3) == 0 ? 0 : POBJ_XLOG_APPEND_BUFFER_NO_ABORT | (below(8) == 0 ? 1u << 10 : 0);
+    PMEMoid *buffer = &buffers[buffer_count];
+    printf(" buffer %d %zu %zu %lx", log, size, off, flags);
+    if (below(8) == 0) {
+        printf(" outside = %d", pmemobj_tx_xlog_append_buffer(log, outside, sizeof(outside), flags));
+        return;
+    }
+    if (buffer_count == COUNT(buffers) || pmemobj_alloc(pop, buffer, 20100, 99, NULL, NULL) != 0)
+        return;
+    buffer_count++;
+    char *start = (char *)pmemobj_direct(*buffer) + off;
+    int result = flags == 0 ? pmemobj_tx_log_append_buffer(log, start, size)
+                            : pmemobj_tx_xlog_append_buffer(log, start, size, flags);
+    printf(" = %d", result);
+    if (result != 0 || size < 20000)
+        return;
+    printf(" fixed %d", pmemobj_tx_log_auto_alloc(log, 0));
+    off = below(BYTES);
+    printf(" add %zu = %d", off, pmemobj_tx_xadd_range_direct(root->bytes + off, BYTES - off, POBJ_XADD_NO_ABORT));
+    memset(root->bytes + off, (int)below(256), BYTES - off);
+    printf(" grows %d", pmemobj_tx_log_auto_alloc(log, 1));
+}
+
 /* A step within a transaction. Returns 0 if the transaction has ended by it. */
 static int step_in(void)
 {
     PMEMoid *slot = draw_slot();
     point();
-    switch (below(16)) {
+    switch (below(17)) {
     case 0: case 1: case 2: case 3:
         add_range();
         return 1;
@@ -282,6 +312,9 @@ static int step_in(void)
         printf(" abort %d", number);
         pmemobj_tx_abort(number);
         return 0;
+    case 15:
+        append_buffer();
+        return 1;
     default: {
         /* An atomic change within the transaction, of bytes that no range has. */
         unsigned char buffer[16];
@@ -337,6 +370,9 @@ static void transaction(void)
         BODY
     }
 #undef BODY
-    if (depth == 0)
-        held = held_before;
+    if (depth != 0)
+        return;
+    held = held_before;
+    while (buffer_count > 0)
+        pmemobj_free(&buffers[--buffer_count]);
 }
