@@ -87,6 +87,20 @@ impl AddressTable {
         }
     }
 
+    /// Changes the word of the range that begins at `start`. Look-ups beside it find the old word or the new one. The caller keeps the range
+    /// from being removed meanwhile.
+    pub fn set_word(&self, start: usize, word: usize) {
+        if let Some((slot, _)) = self.found().find(|(_, range)| range.start == start) {
+            // ORDER: pairs with `range`: what the word leads to is visible with it.
+            slot.word.store(word, Ordering::Release);
+        }
+    }
+
+    /// Returns all ranges.
+    pub fn ranges(&self) -> impl Iterator<Item = AddressRange> {
+        self.found().map(|(_, range)| range)
+    }
+
     /// Returns the range that begins at `start`.
     #[inline]
     pub fn starting_at(&self, start: usize) -> Option<AddressRange> {
@@ -207,8 +221,8 @@ impl Slot {
             len: self.len.load(Ordering::Relaxed),
             // ORDER: as above.
             number: self.number.load(Ordering::Relaxed),
-            // ORDER: as above.
-            word: self.word.load(Ordering::Relaxed),
+            // ORDER: as above; and pairs with `set_word`.
+            word: self.word.load(Ordering::Acquire),
         };
         // ORDER: the loads above before the one below.
         fence(Ordering::Acquire);

@@ -38,7 +38,7 @@ pub use copy_path::{ends_durable, path_of};
 pub use ctl::{Setting, load_variables, read_variables};
 pub use environment::{Variable, flushing_instructions, forced_is_pmem, instructions};
 pub use failure::Failure;
-pub use lode_pmdk::{CtlQuery, ctl_words};
+pub use lode_pmdk::{CtlClass, CtlQuery, ctl_words};
 pub use pool_failure::errno_of_pool;
 pub use pool_file::{NewPool, PoolFiles, PoolMemory};
 pub use process::{errno, set_errno, uncancelled, variable, words_of};

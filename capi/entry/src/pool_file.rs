@@ -10,8 +10,11 @@ use lode_pmdk::{
     store_shutdown_state,
 };
 use lode_pmem::{ByAddress, DaxDevice, MappedPart, Medium, ProgramMedium, ProgramShare, Sysfs, store_again};
+use std::mem::ManuallyDrop;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
+use std::ptr;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// The pools of a library, and what the library found in its environment when it was loaded.
@@ -28,12 +31,14 @@ pub struct PoolFiles {
 /// The memory of an open pool: the bytes of its parts, without the headers between them. Dropping it closes the pool.
 #[derive(Debug)]
 pub struct PoolMemory {
-    medium: PoolMedium<ProgramMedium>,
+    medium: ManuallyDrop<PoolMedium<ProgramMedium>>,
     header: PmdkPartHeader,
     /// For each replica, the shutdown state that says on the medium that the pool is open; `None` if nothing says so.
     states: Vec<Option<PmdkShutdown>>,
     /// The directories in which the pool grows.
     growth: Option<Mutex<PoolGrowth>>,
+    /// True if a drop leaves the mapping, and the state, as they are.
+    is_kept: AtomicBool,
 }
 
 /// A pool that is to be made.
@@ -79,7 +84,7 @@ impl PoolFiles {
         let to_map = parts.to_map().map_err(|error| of_parts(&error))?;
         let reserved = parts.reserved().map_err(|error| of_parts(&error))?;
         let medium = self.map(path, &to_map, reserved, share)?;
-        let mut memory = PoolMemory { medium, header: *parts.header(), states: Vec::new(), growth: None };
+        let mut memory = PoolMemory::of(medium, *parts.header());
         if share == ProgramShare::Shared {
             memory.medium.recover_replicas(path).map_err(|error| of_parts(&error))?;
             memory.growth = self.growth(&parts)?;
@@ -165,11 +170,49 @@ impl NewPool {
         let (header, states) = (*parts.header(), parts.shutdown_states().to_vec());
         let growth = self.files.growth(&parts)?;
         parts.leave_locks();
-        Ok(PoolMemory { medium: self.medium, header, states, growth })
+        let mut memory = PoolMemory::of(self.medium, header);
+        (memory.states, memory.growth) = (states, growth);
+        Ok(memory)
     }
 }
 
 impl PoolMemory {
+    fn of(medium: PoolMedium<ProgramMedium>, header: PmdkPartHeader) -> PoolMemory {
+        PoolMemory {
+            medium: ManuallyDrop::new(medium),
+            header,
+            states: Vec::new(),
+            growth: None,
+            is_kept: AtomicBool::new(false),
+        }
+    }
+
+    /// Returns the same memory for a child of a fork, which takes the pool over, and says on the medium that it is open. Its replicas get
+    /// what the master has. It does not grow. A drop leaves it mapped, until [`unmap_on_drop`](PoolMemory::unmap_on_drop).
+    ///
+    /// # Errors
+    /// Those of a store to the header, or to a replica.
+    ///
+    /// # Safety
+    /// This value is never dropped, and no longer used when the new one is.
+    pub unsafe fn inherited(&self) -> Result<PoolMemory, Failure> {
+        // SAFETY: - a living value, which is not dropped, as the caller promises.
+        let medium = unsafe { ptr::read(&raw const *self.medium) };
+        let mut memory = PoolMemory::of(medium, self.header);
+        // ORDER: no other thread has the value.
+        memory.is_kept.store(true, Ordering::Relaxed);
+        memory.medium.recover_replicas(Path::new("")).map_err(|error| of_parts(&error))?;
+        memory.states.clone_from(&self.states);
+        memory.store_states(&self.states, true, Path::new("")).map_err(|error| of_parts(&error))?;
+        Ok(memory)
+    }
+
+    /// Lets a drop close the pool, and unmap it.
+    pub fn unmap_on_drop(&self) {
+        // ORDER: none: the thread that drops the value has it from this one.
+        self.is_kept.store(false, Ordering::Relaxed);
+    }
+
     /// Returns the header of the first part, as it was when the pool was opened.
     pub fn header(&self) -> &PmdkPartHeader {
         &self.header
@@ -246,16 +289,19 @@ impl lode_pmem::Layer for PoolMemory {
 }
 
 impl Drop for PoolMemory {
-    /// Says on the medium that the pool is closed. After an error it counts as open in a crash, as after a kill.
+    /// Says on the medium that the pool is closed, and unmaps it. After an error it counts as open in a crash, as after a kill.
     fn drop(&mut self) {
-        let states = std::mem::take(&mut self.states);
-        if states.iter().all(Option::is_none) {
+        // ORDER: as in `unmap_on_drop`.
+        if self.is_kept.load(Ordering::Relaxed) {
             return;
         }
+        let states = std::mem::take(&mut self.states);
         // ORDER: all stores before the mark of a closed pool. Stop here: the pool counts as open, which the next open checks.
-        if self.medium.drain().is_ok() {
+        if states.iter().any(Option::is_some) && self.medium.drain().is_ok() {
             let _ = self.store_states(&states, false, Path::new(""));
         }
+        // SAFETY: - the value is dropped here alone, and not used after that.
+        unsafe { ManuallyDrop::drop(&mut self.medium) };
     }
 }
 

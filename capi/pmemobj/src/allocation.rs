@@ -189,13 +189,15 @@ impl OpenPool {
             // As PMDK does, which leaves the type number, too.
             return Ok(at);
         }
+        let is_zeroed = request.is_zeroed;
         let request = Request { is_zeroed: false, ..*request };
         let new = self.engine.reserve(&request).map_err(|error| failure(&error, call))?;
         if new.usable_size == old.usable_size && request.type_number == old.type_number {
             self.engine.cancel(&new);
             return Ok(at);
         }
-        let moved = self.move_content(&old, &new, call);
+        let pattern = if is_zeroed { None } else { self.settings.alloc_pattern() };
+        let moved = self.move_content(&old, &new, pattern.unwrap_or(0), call);
         if let Err(failure) = moved {
             self.engine.cancel(&new);
             return Err(failure);
@@ -211,8 +213,14 @@ impl OpenPool {
         Ok(new.at)
     }
 
-    /// Copies the content of an object to reserved space. Bytes after it are zeros. It is durable on return.
-    pub(crate) fn move_content(&self, old: &Object, new: &Reservation, call: &str) -> Result<(), Failure> {
+    /// Copies the content of an object to reserved space. Bytes after it have the value `fill`. It is durable on return.
+    pub(crate) fn move_content(
+        &self,
+        old: &Object,
+        new: &Reservation,
+        fill: u8,
+        call: &str,
+    ) -> Result<(), Failure> {
         const BUFFER: usize = 4096;
         let medium = self.engine.medium();
         let mut buffer = [0; BUFFER];
@@ -221,7 +229,7 @@ impl OpenPool {
         while done < new.usable_size {
             let len = (new.usable_size - done).min(BUFFER as u64);
             let copied = both.saturating_sub(done).min(len) as usize;
-            buffer[copied..].fill(0);
+            buffer[copied..].fill(fill);
             if copied != 0 {
                 let from = old.at.plus(done);
                 let read = medium.memory().reading(|memory| memory.read(from, &mut buffer[..copied]));

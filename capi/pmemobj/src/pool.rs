@@ -2,20 +2,20 @@
 
 use crate::failure::{failure, is_undone};
 use crate::fatal::fatal;
+use crate::generation::generation;
 use crate::memory::ObjMemory;
 use crate::oid::Oid;
+use crate::owner::{Holder, Owner};
 use crate::settings::PoolSettings;
 use lode_capi_entry::{Failure, PoolFiles, PoolMemory, take_refusal};
 use lode_layout::{PmdkObj, PoolOffset};
-use lode_obj::{Finding, ObjView, Pool, Transaction};
-use lode_pmem::Medium;
+use lode_obj::{ClassDescription, Finding, ObjError, ObjView, Pool, Transaction};
+use lode_pmem::{FaultScope, Medium};
 use std::ffi::c_void;
 use std::ops::Range;
 use std::path::Path;
-use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
-
-/// The generation of this process: a child of a fork has another one than its parent.
-static GENERATION: AtomicU32 = AtomicU32::new(0);
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicPtr, Ordering};
 
 /// An open pool.
 #[derive(Debug)]
@@ -28,15 +28,13 @@ pub(crate) struct OpenPool {
     /// Offset of the heap.
     heap: u64,
     pub(crate) settings: PoolSettings,
-    /// The generation of the process that opened it.
+    /// The process that has the pool.
+    pub(crate) owner: Owner,
+    /// The generation of the process to which `engine` belongs.
     generation: u32,
+    /// The failure of this process to take the pool over.
+    refusal: OnceLock<Failure>,
     user_data: AtomicPtr<c_void>,
-}
-
-/// Says that this process is a child of a fork: the pools belong to its parent.
-pub(crate) fn after_fork_in_child() {
-    // ORDER: the child has one thread.
-    GENERATION.fetch_add(1, Ordering::Relaxed);
 }
 
 impl OpenPool {
@@ -48,20 +46,23 @@ impl OpenPool {
         len: u64,
         mode: u32,
     ) -> Result<OpenPool, Failure> {
+        let owner = Owner::new()?;
         let new = files.create(path, len, mode)?;
         Pool::format(&new.medium, layout).map_err(|error| failure(&error, ""))?;
-        OpenPool::of(new.publish()?)
+        OpenPool::of(new.publish()?, || owner)
     }
 
     /// Opens the pool at `path`, whose layout has this name if one is given.
     pub(crate) fn open(files: &PoolFiles, path: &Path, layout: Option<&[u8]>) -> Result<OpenPool, Failure> {
+        let owner = Owner::new()?;
         let memory = files.open(path)?;
         check_replicas(&memory, layout)?;
-        let pool = OpenPool::of(memory)?;
+        let pool = OpenPool::of(memory, || owner)?;
         if take_refusal() { Err(Failure::no_memory()) } else { Ok(pool) }
     }
 
-    fn of(memory: PoolMemory) -> Result<OpenPool, Failure> {
+    /// Recovers the pool, which has this owner after a success.
+    fn of(memory: PoolMemory, owner: impl FnOnce() -> Owner) -> Result<OpenPool, Failure> {
         let uuid_lo = uuid_lo(memory.header().poolset_uuid.as_bytes());
         let start = memory.memory().locate(PoolOffset::new(0), memory.memory().len());
         let start = start.map_err(|fault| failure(&fault.into(), ""))?;
@@ -72,12 +73,12 @@ impl OpenPool {
         }
         let view = ObjView::open(engine.medium()).map_err(|error| failure(&error, ""))?;
         let heap = view.descriptor().heap;
-        // ORDER: a number of its own, which orders nothing.
-        let generation = GENERATION.load(Ordering::Relaxed);
+        let (generation, refusal) = (generation(), OnceLock::new());
         let base = start.as_ptr().expose_provenance();
         let settings = PoolSettings::new();
         let user_data = AtomicPtr::default();
-        Ok(OpenPool { engine, base, uuid_lo, heap, settings, generation, user_data })
+        let owner = owner();
+        Ok(OpenPool { engine, base, uuid_lo, heap, settings, owner, generation, refusal, user_data })
     }
 
     /// Returns the bytes of the pool.
@@ -103,14 +104,85 @@ impl OpenPool {
         self.heap..self.engine.heap_end()
     }
 
-    /// Fails in a child of a fork: transactions, allocations and the end of the pool belong to the process that opened it.
-    pub(crate) fn check_owner(&self, call: &str) -> Result<(), Failure> {
-        if self.is_own() {
-            return Ok(());
+    /// Returns the pool for this process, a child of a fork, after its owner has closed it or is gone: the same mapping, with a new
+    /// engine that has recovered it. Settings, classes and arenas that the program has made are those of the moment of the fork.
+    ///
+    /// # Errors
+    /// Those of an open. The mapping stays.
+    ///
+    /// # Safety
+    /// This process has taken [`owner`](OpenPool::owner). After a success nothing uses the engine of this value any more, and it is never
+    /// dropped.
+    pub(crate) unsafe fn taken_over(&self) -> Result<OpenPool, Failure> {
+        // SAFETY: - the caller's promise.
+        let memory = unsafe { self.engine.medium().0.inherited() }?;
+        let pool = OpenPool::of(memory, || self.owner.handed_on())?;
+        pool.engine.medium().0.unmap_on_drop();
+        pool.settings.copy(&self.settings);
+        pool.engine.set_growth_step(self.engine.growth_step());
+        pool.set_user_data(self.user_data());
+        for (id, class) in (0..=u8::MAX).filter_map(|id| Some((id, self.engine.class(id)?))) {
+            // The new engine has the default ones.
+            let _ = pool.engine.add_class(&ClassDescription { id: Some(id), ..class });
         }
-        Err(Failure::invalid(format!(
-            "{call}: the pool belongs to the process that opened it; open it in this process when that has closed it"
-        )))
+        let (_, arenas, _) = self.engine.arenas();
+        while pool.engine.arenas().1 < arenas && pool.engine.add_arena().is_ok() {}
+        let _ = pool.engine.set_thread_arena(self.engine.thread_arena());
+        Ok(pool)
+    }
+
+    /// Returns true if this process could not take the pool over.
+    pub(crate) fn has_refused(&self) -> bool {
+        self.refusal.get().is_some()
+    }
+
+    /// Notes why this process could not take the pool over.
+    pub(crate) fn refuse(&self, failure: Failure) {
+        let _ = self.refusal.set(failure);
+    }
+
+    /// Fails in a child of a fork, as long as the process is there that has the pool: transactions, allocations and the end of the pool
+    /// belong to that.
+    #[inline]
+    pub(crate) fn check_owner(&self, call: &str) -> Result<(), Failure> {
+        if self.is_own() { Ok(()) } else { Err(self.foreign(call)) }
+    }
+
+    #[cold]
+    fn foreign(&self, call: &str) -> Failure {
+        if let Some(refusal) = self.refusal.get() {
+            let text = format!(
+                "{call}: the pool of a process that is gone could not be recovered: {}",
+                refusal.text
+            );
+            return Failure::new(refusal.errno, text);
+        }
+        Failure::invalid(match self.owner.holder() {
+            Holder::Present(name) if name.number() != std::process::id() => format!(
+                "{call}: the pool belongs to process {}; wait until that has closed it, or has ended",
+                name.number()
+            ),
+            _ => format!(
+                "{call}: the transaction began in the parent of this process, which rolls it back; end it"
+            ),
+        })
+    }
+
+    /// Makes stores of a child of a fork durable while its parent has the pool. Those that the parent's log covers count after its next
+    /// checkpoint, which this asks for.
+    pub(crate) fn persist_of_child(&self, at: PoolOffset, len: u64) -> Result<(), ObjError> {
+        let medium = self.engine.medium();
+        FaultScope::run(|| medium.flush(at, len))?;
+        // ORDER: the bytes are durable on return.
+        medium.drain()?;
+        self.owner.note_persist();
+        Ok(())
+    }
+
+    /// Makes all changes durable at home before a fork: the log covers nothing but open transactions then.
+    pub(crate) fn checkpoint_for_children(&self) {
+        // A log that has failed refuses the next commit, too.
+        let _ = self.engine.checkpoint();
     }
 
     /// Returns true if the pool at `path` is sound. Changes nothing.
@@ -128,7 +200,10 @@ impl OpenPool {
     /// # Durability
     /// On return.
     pub(crate) fn close(self) -> Result<(), Failure> {
-        self.engine.close().map_err(|error| failure(&error, "pmemobj_close"))
+        let OpenPool { engine, owner, .. } = self;
+        let closed = engine.close().map_err(|error| failure(&error, "pmemobj_close"));
+        owner.release();
+        closed
     }
 
     /// Begins a transaction.
@@ -145,7 +220,11 @@ impl OpenPool {
     #[inline]
     pub(crate) fn commit(&self, transaction: Transaction, kept: &[Range<u64>]) -> Result<(), Failure> {
         self.check_owner("pmemobj_tx_commit")?;
-        let Err(error) = self.engine.commit_keeping(transaction, kept) else { return Ok(()) };
+        let committed = self.engine.commit_keeping(transaction, kept);
+        if self.owner.take_persists() {
+            self.checkpoint_for_children();
+        }
+        let Err(error) = committed else { return Ok(()) };
         if !is_undone(&error) {
             fatal(&format!("a commit is in doubt: {error}; open the pool again"));
         }
@@ -163,10 +242,10 @@ impl OpenPool {
         }
     }
 
-    /// Returns true if this process opened the pool.
+    /// Returns true if the engine is this process's own.
+    #[inline]
     pub(crate) fn is_own(&self) -> bool {
-        // ORDER: a number of its own, which orders nothing.
-        self.generation == GENERATION.load(Ordering::Relaxed)
+        self.generation == generation()
     }
 
     /// Returns the offset of an address in the pool; `None` for any other.

@@ -33,12 +33,26 @@ pub(crate) unsafe fn remove(handle: usize) -> Option<Box<OpenPool>> {
     Some(unsafe { Box::from_raw(ptr::with_exposed_provenance_mut(range.word)) })
 }
 
-/// Returns the pool with this handle.
+/// Puts a pool in the place of the one with the same handle, which is never dropped: threads may have it still.
+pub(crate) fn replace(handle: usize, pool: Box<OpenPool>) {
+    POOLS.set_word(handle, Box::into_raw(pool).expose_provenance());
+}
+
+/// Calls `with` for each pool that this process owns. The caller is between [`before_fork`] and [`after_fork`].
+pub(crate) fn for_each_own(with: impl Fn(&OpenPool)) {
+    for range in POOLS.ranges() {
+        // SAFETY: - a pool is dropped when it is out of the table, which does not change now.
+        let pool = unsafe { found(range.start) };
+        pool.filter(|pool| pool.is_own()).into_iter().for_each(&with);
+    }
+}
+
+/// Returns the pool with this handle, as it is.
 ///
 /// # Safety
 /// Nothing closes the pool while the reference is in use.
 #[inline]
-pub(crate) unsafe fn at<'a>(handle: usize) -> Option<&'a OpenPool> {
+pub(crate) unsafe fn found<'a>(handle: usize) -> Option<&'a OpenPool> {
     let range = POOLS.starting_at(handle)?;
     // SAFETY: - `insert` took the word from a box, which the caller promises to be there.
     Some(unsafe { &*ptr::with_exposed_provenance::<OpenPool>(range.word) })

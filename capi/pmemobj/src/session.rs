@@ -144,6 +144,11 @@ pub(crate) fn stage() -> i32 {
     ThreadWord::Stage.get() as i32
 }
 
+/// Returns true in a signal handler that has interrupted a call of a transaction in the same thread.
+pub(crate) fn is_in_call() -> bool {
+    SESSION.with(|session| session.try_borrow_mut().is_err())
+}
+
 /// Rolls the calling thread's transaction back if it is in the pool with this handle, which is about to be closed.
 pub(crate) fn forget_pool(handle: usize) {
     with(|session| {

@@ -27,9 +27,26 @@ impl PoolSettings {
         }
     }
 
-    /// Returns the byte that fills new objects; `None` for none.
+    /// Sets all to the values of other settings.
+    pub(crate) fn copy(&self, from: &PoolSettings) {
+        for (to, from) in self.integers().into_iter().zip(from.integers()) {
+            // ORDER: numbers of their own, which order nothing.
+            to.store(from.load(Ordering::Relaxed), Ordering::Relaxed);
+        }
+        // ORDER: as above.
+        self.cache_size.store(from.cache_size.load(Ordering::Relaxed), Ordering::Relaxed);
+        // ORDER: as above.
+        self.arenas_max.store(from.arenas_max.load(Ordering::Relaxed), Ordering::Relaxed);
+    }
+
+    fn integers(&self) -> [&AtomicI32; 4] {
+        [&self.skip_expensive_checks, &self.verify_user_buffers, &self.alloc_pattern, &self.stats_enabled]
+    }
+
+    /// Returns the byte that fills new objects, the lowest one of the setting; `None` for a negative one.
     pub(crate) fn alloc_pattern(&self) -> Option<u8> {
         // ORDER: a number of its own, which orders nothing.
-        u8::try_from(self.alloc_pattern.load(Ordering::Relaxed)).ok()
+        let pattern = self.alloc_pattern.load(Ordering::Relaxed);
+        (pattern >= 0).then_some(pattern as u8)
     }
 }

@@ -10,6 +10,8 @@
 //!
 //! Names and values are found here; which names there are is known to the library that reads the text.
 
+use lode_layout::PmdkObjectHeaderKind;
+
 /// Most bytes of a file that are read; a longer one is refused.
 pub const CTL_FILE_LEN_MAX: u64 = 1 << 20;
 
@@ -20,6 +22,19 @@ pub struct CtlQuery<'a> {
     pub name: &'a [u8],
     /// Its value.
     pub value: &'a [u8],
+}
+
+/// A class of allocations, as a value of libpmemobj describes it: `UNIT,ALIGNMENT,UNITS,HEADER`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CtlClass {
+    /// Bytes of a unit.
+    pub unit_size: u64,
+    /// Alignment in bytes; 0 for none.
+    pub alignment: u64,
+    /// Units of a run.
+    pub unit_count: u32,
+    /// The header of the objects.
+    pub header: PmdkObjectHeaderKind,
 }
 
 /// A query that has no name, no value, or more than these.
@@ -39,6 +54,42 @@ impl CtlQuery<'_> {
             _ => None,
         }
     }
+
+    /// Returns the number at the start of the value, as strtoll(3) with base 0 reads it; `None` if there is none, or it is too large.
+    pub fn integer(&self) -> Option<i64> {
+        leading_integer(self.value)
+    }
+
+    /// Returns the value as a class; `None` if it is none. Parts after the four are left out.
+    pub fn class(&self) -> Option<CtlClass> {
+        let mut words = ctl_words(self.value, b',');
+        let mut number = || u64::try_from(leading_integer(words.next()?)?).ok();
+        let (unit_size, alignment, unit_count) = (number()?, number()?, number()?);
+        let header = match words.next()? {
+            b"legacy" => PmdkObjectHeaderKind::Legacy,
+            b"compact" => PmdkObjectHeaderKind::Compact,
+            b"none" => PmdkObjectHeaderKind::None,
+            _ => return None,
+        };
+        Some(CtlClass { unit_size, alignment, unit_count: u32::try_from(unit_count).ok()?, header })
+    }
+}
+
+fn leading_integer(text: &[u8]) -> Option<i64> {
+    let text = text.trim_ascii_start();
+    let (is_negative, rest) = match text {
+        [b'-', rest @ ..] => (true, rest),
+        [b'+', rest @ ..] => (false, rest),
+        _ => (false, text),
+    };
+    let (base, digits) = match rest {
+        [b'0', b'x' | b'X', digits @ ..] if digits.first().is_some_and(u8::is_ascii_hexdigit) => (16, digits),
+        [b'0', ..] => (8, rest),
+        _ => (10, rest),
+    };
+    let len = digits.iter().take_while(|byte| (**byte as char).is_digit(base)).count();
+    let value = i128::from_str_radix(std::str::from_utf8(&digits[..len]).ok()?, base).ok()?;
+    i64::try_from(if is_negative { -value } else { value }).ok()
 }
 
 /// Returns the queries of a text in their order, up to the first one that can't be parsed, which is an error. Never panics, for any
@@ -109,6 +160,44 @@ mod test {
             (" 1", None),
         ] {
             assert_eq!(CtlQuery { name: b"a", value: value.as_bytes() }.switch(), is_set, "{value}");
+        }
+    }
+
+    fn value(text: &str) -> CtlQuery<'_> {
+        CtlQuery { name: b"a", value: text.as_bytes() }
+    }
+
+    #[test]
+    fn integers_are_read_as_strtoll_does() {
+        for (text, number) in [
+            ("5", Some(5)),
+            ("-5", Some(-5)),
+            ("1K", Some(1)),
+            (" 0x10 ", Some(16)),
+            ("010", Some(8)),
+            ("0", Some(0)),
+            ("0x", Some(0)),
+            ("9223372036854775807", Some(i64::MAX)),
+            ("9223372036854775808", None),
+            ("x", None),
+            ("", None),
+            ("-", None),
+        ] {
+            assert_eq!(value(text).integer(), number, "{text}");
+        }
+    }
+
+    #[test]
+    fn classes_have_four_parts() {
+        let compact = value("500,0,0x10,compact,x").class().unwrap();
+        let wanted =
+            CtlClass { unit_size: 500, alignment: 0, unit_count: 16, header: PmdkObjectHeaderKind::Compact };
+        assert_eq!(compact, wanted);
+        let header = |text: &str| value(text).class().map(|class| class.header);
+        assert_eq!(header("500,0,1000,none"), Some(PmdkObjectHeaderKind::None));
+        assert_eq!(header("500,0,1000,legacy"), Some(PmdkObjectHeaderKind::Legacy));
+        for text in ["500,0,1000", "500,0,1000,foo", "x,0,1,none", "-1,0,1,none", "1,0,4294967296,none"] {
+            assert_eq!(value(text).class(), None, "{text}");
         }
     }
 

@@ -68,7 +68,9 @@ mod transform;
 mod unchecked_pool;
 
 pub use create::NewParts;
-pub use ctl_text::{CTL_FILE_LEN_MAX, CtlQuery, CtlTextError, ctl_queries, ctl_text_of_file, ctl_words};
+pub use ctl_text::{
+    CTL_FILE_LEN_MAX, CtlClass, CtlQuery, CtlTextError, ctl_queries, ctl_text_of_file, ctl_words,
+};
 pub use error::{ChainFault, PmdkError, SetError};
 pub use feature_change::{FeatureError, PmdkFeature};
 pub use growth::PoolGrowth;

@@ -28,6 +28,7 @@ fn check(text: &[u8]) {
     for CtlQuery { name, value } in &found {
         assert!(!name.is_empty() && !value.is_empty());
         assert!(![*name, *value].concat().iter().any(|byte| [b'=', b';'].contains(byte)));
+        check_values(&CtlQuery { name, value });
         assert!(ctl_words(name, b'.').all(|word| !word.is_empty() && !word.contains(&b'.')));
     }
     // Written anew, it reads the same.
@@ -37,6 +38,16 @@ fn check(text: &[u8]) {
     assert_eq!(again, found);
 }
 
+/// The values of libpmemobj: numbers, and classes of allocations. A class reads the same when it is written anew.
+fn check_values(query: &CtlQuery<'_>) {
+    let number = query.integer();
+    let Some(class) = query.class() else { return };
+    assert_eq!(number.and_then(|number| u64::try_from(number).ok()), Some(class.unit_size));
+    let header = format!("{:?}", class.header).to_lowercase();
+    let text = format!("{},{},{},{header}", class.unit_size, class.alignment, class.unit_count);
+    assert_eq!(CtlQuery { name: query.name, value: text.as_bytes() }.class(), Some(class));
+}
+
 /// Returns a variable, a file, and texts with a fault.
 pub fn seeds() -> Vec<(&'static str, Vec<u8>)> {
     let text = |text: &str| text.as_bytes().to_vec();
@@ -44,6 +55,12 @@ pub fn seeds() -> Vec<(&'static str, Vec<u8>)> {
         ("variable", text("sds.at_create=0;;prefault.at_open=yes;unknown=1;")),
         ("file", text("# settings\nprefault . at_open\n = yes; # x\n;copy_on_write.at_open=1;")),
         ("no_value", text("sds.at_create;prefault.at_open=1")),
+        (
+            "class",
+            text(
+                "heap.alloc_class.128.desc=0x200,64,1000,compact;heap.alloc_class.new.desc=500,0,010,none,x",
+            ),
+        ),
         ("two_values", text("sds.at_create==1;a=b=c")),
     ]
 }

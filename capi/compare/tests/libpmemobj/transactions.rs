@@ -6,14 +6,14 @@ const LIBRARY: Library = Library::PMEMOBJ;
 const VARIABLES: [(&str, &str); 1] = [("PMEM_IS_PMEM_FORCE", "1")];
 
 /// Returns what a program prints on our library, or on Debian's.
-fn printed(program: &Program, is_ours: bool, arguments: &[&str]) -> String {
+pub(crate) fn printed(program: &Program, is_ours: bool, arguments: &[&str]) -> String {
     let output = program.run(is_ours, arguments, &VARIABLES);
     assert!(output.status.success(), "{output:?}");
     String::from_utf8(output.stdout).unwrap()
 }
 
 /// Compares what a program prints on both libraries, by cases.
-fn assert_same_cases(name: &str) {
+pub(crate) fn assert_same_cases(name: &str) {
     let Some(program) = Program::compile(name, LIBRARY) else { return };
     let [theirs, ours] = [false, true].map(|is_ours| printed(&program, is_ours, &[]));
     let (mut theirs, mut ours) = (theirs.split("== "), ours.split("== "));
@@ -28,6 +28,12 @@ fn assert_same_cases(name: &str) {
 #[test]
 fn stages_are_pmdks() {
     assert_same_cases("pmemobj_stages");
+}
+
+/// Classes that resemble each other, settings out of range, objects that are freed twice, patterns, defragmentation.
+#[test]
+fn corners_are_pmdks() {
+    assert_same_cases("pmemobj_corners");
 }
 
 #[test]

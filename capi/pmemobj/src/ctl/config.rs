@@ -1,9 +1,9 @@
 //! Values of settings in `PMEMOBJ_CONF` and in the file that `PMEMOBJ_CONF_FILE` names.
 
 use super::name::{Access, Name};
-use super::{ClassValue, Value, set};
+use super::{ClassValue, Value, header_type, set};
 use crate::pool::OpenPool;
-use lode_capi_entry::{CtlQuery, Failure, Variable, ctl_words, read_variables};
+use lode_capi_entry::{CtlClass, CtlQuery, Failure, Variable, read_variables};
 
 /// Sets what the variables say about the library. Other names are left out.
 ///
@@ -45,14 +45,12 @@ fn parse(name: Name, query: &CtlQuery<'_>) -> Option<Value> {
             query.switch().map(|is_set| Value::Int(is_set.into()))
         }
         Name::QueueDepth | Name::AllocPattern => {
-            leading_integer(text).and_then(|number| i32::try_from(number).ok()).map(Value::Int)
+            query.integer().and_then(|number| i32::try_from(number).ok()).map(Value::Int)
         }
-        Name::CacheSize | Name::CacheThreshold => leading_integer(text).map(Value::Long),
-        Name::Granularity => {
-            leading_integer(text).and_then(|number| u64::try_from(number).ok()).map(Value::Word)
-        }
+        Name::CacheSize | Name::CacheThreshold => query.integer().map(Value::Long),
+        Name::Granularity => query.integer().and_then(|number| u64::try_from(number).ok()).map(Value::Word),
         Name::ArenasDefaultMax | Name::ThreadArena => {
-            leading_integer(text).and_then(|number| u32::try_from(number).ok()).map(Value::Unsigned)
+            query.integer().and_then(|number| u32::try_from(number).ok()).map(Value::Unsigned)
         }
         Name::ArenasAssignmentType => match text {
             b"thread" => Some(Value::Int(0)),
@@ -66,84 +64,15 @@ fn parse(name: Name, query: &CtlQuery<'_>) -> Option<Value> {
             // Any other word, as PMDK has it.
             _ => 1,
         })),
-        Name::Class(_) | Name::NewClass => class(text),
+        Name::Class(_) | Name::NewClass => query.class().map(|class| Value::Class(class.into())),
         _ => None,
     }
 }
 
-/// Returns the class of a text `UNIT,ALIGNMENT,UNITS,HEADER`. Parts after these are left out.
-fn class(text: &[u8]) -> Option<Value> {
-    let mut words = ctl_words(text, b',');
-    let [unit_size, alignment, units] =
-        [words.next()?, words.next()?, words.next()?].map(|word| u64::try_from(leading_integer(word)?).ok());
-    let header = match words.next()? {
-        b"legacy" => 0,
-        b"compact" => 1,
-        b"none" => 2,
-        _ => return None,
-    };
-    Some(Value::Class(ClassValue {
-        unit_size: unit_size?,
-        alignment: alignment?,
-        units_per_block: u32::try_from(units?).ok()?,
-        header_type: header,
-        class_id: 0,
-    }))
-}
-
-/// Returns the number at the start of a text, as strtoll(3) with base 0 reads it; `None` if there is none, or it is too large.
-fn leading_integer(text: &[u8]) -> Option<i64> {
-    let text = text.trim_ascii_start();
-    let (is_negative, rest) = match text {
-        [b'-', rest @ ..] => (true, rest),
-        [b'+', rest @ ..] => (false, rest),
-        _ => (false, text),
-    };
-    let (base, digits) = match rest {
-        [b'0', b'x' | b'X', digits @ ..] if digits.first().is_some_and(u8::is_ascii_hexdigit) => (16, digits),
-        [b'0', ..] => (8, rest),
-        _ => (10, rest),
-    };
-    let len = digits.iter().take_while(|byte| (**byte as char).is_digit(base)).count();
-    let value = i128::from_str_radix(std::str::from_utf8(&digits[..len]).ok()?, base).ok()?;
-    i64::try_from(if is_negative { -value } else { value }).ok()
-}
-
-#[cfg(test)]
-mod test {
-    use super::*;
-
-    #[test]
-    fn integers_are_read_as_strtoll_does() {
-        for (text, value) in [
-            ("5", Some(5)),
-            ("-5", Some(-5)),
-            ("1K", Some(1)),
-            (" 0x10 ", Some(16)),
-            ("010", Some(8)),
-            ("0", Some(0)),
-            ("0x", Some(0)),
-            ("9223372036854775807", Some(i64::MAX)),
-            ("9223372036854775808", None),
-            ("x", None),
-            ("", None),
-            ("-", None),
-        ] {
-            assert_eq!(leading_integer(text.as_bytes()), value, "{text}");
-        }
-    }
-
-    #[test]
-    fn classes_have_four_parts() {
-        let class_of = |text: &str| match class(text.as_bytes()) {
-            Some(Value::Class(class)) => Some(class),
-            _ => None,
-        };
-        let compact = class_of("500,0,1000,compact,x").unwrap();
-        assert_eq!((compact.unit_size, compact.units_per_block, compact.header_type), (500, 1000, 1));
-        assert_eq!(class_of("500,0,1000,none").map(|class| class.header_type), Some(2));
-        for text in ["500,0,1000", "500,0,1000,foo", "x,0,1,none", "-1,0,1,none"] {
-            assert_eq!(class_of(text), None, "{text}");
-        }
+impl From<CtlClass> for ClassValue {
+    fn from(class: CtlClass) -> ClassValue {
+        let CtlClass { unit_size, alignment, unit_count, header } = class;
+        let (units_per_block, header_type) = (unit_count, header_type(header));
+        ClassValue { unit_size, alignment, units_per_block, header_type, class_id: 0 }
     }
 }

@@ -148,12 +148,17 @@ fn class(pool: &OpenPool, id: i64) -> Result<ClassValue, Failure> {
     })
 }
 
-fn class_value(class: &ClassDescription, id: u8) -> ClassValue {
-    let header_type = match class.header {
+/// Returns the POBJ_HEADER_* of a kind.
+fn header_type(header: PmdkObjectHeaderKind) -> u32 {
+    match header {
         PmdkObjectHeaderKind::Legacy => 0,
         PmdkObjectHeaderKind::Compact => 1,
         PmdkObjectHeaderKind::None => 2,
-    };
+    }
+}
+
+fn class_value(class: &ClassDescription, id: u8) -> ClassValue {
+    let header_type = header_type(class.header);
     ClassValue {
         unit_size: class.unit_size,
         alignment: class.alignment,
@@ -171,11 +176,6 @@ pub(crate) fn set(pool: Option<&OpenPool>, name: Name, value: Value) -> Result<V
     match (name, value) {
         (Name::Shared(setting), Value::Int(new)) => setting.set(new),
         (Name::ArenasAssignmentType, Value::Int(new)) => {
-            if !(0..=1).contains(&new) {
-                return Err(Failure::invalid(format!(
-                    "invalid arena assignment type; {new} is no such type"
-                )));
-            }
             // ORDER: a number of its own, which orders nothing.
             ASSIGNMENT_TYPE.store(new, Ordering::Relaxed);
         }
@@ -194,9 +194,6 @@ pub(crate) fn set(pool: Option<&OpenPool>, name: Name, value: Value) -> Result<V
 fn set_of_pool(pool: &OpenPool, name: Name, value: Value) -> Result<Value, Failure> {
     let settings = &pool.settings;
     if let (Some(setting), Value::Int(new)) = (int_of(settings, name), value) {
-        if name == Name::StatsEnabled && !(0..=3).contains(&new) {
-            return Err(Failure::invalid(format!("{new} is none of POBJ_STATS_*; set 0 to 3")));
-        }
         // ORDER: a number of its own, which orders nothing.
         setting.store(new, Ordering::Relaxed);
         return Ok(value);
@@ -260,7 +257,7 @@ fn add_class(pool: &OpenPool, id: Option<i64>, new: ClassValue) -> Result<Value,
     let ClassValue { unit_size, alignment, units_per_block, header_type, .. } = new;
     if unit_size == 0 || unit_size > ALLOC_SIZE_MAX || units_per_block == 0 {
         return Err(Failure::invalid(format!(
-            "an allocation class has units of 1 to {ALLOC_SIZE_MAX} bytes, and at least one in a block"
+            "unable to register allocation class; it has units of 1 to {ALLOC_SIZE_MAX} bytes, and at least one in a block"
         )));
     }
     if alignment != 0 && !unit_size.is_multiple_of(alignment) {
@@ -292,7 +289,7 @@ fn class_failure(error: &ClassError) -> Failure {
         ClassError::Exists { .. } => {
             Failure::new(libc::EEXIST, format!("attempted to overwrite an allocation class; {error}"))
         }
-        _ => Failure::invalid(error.to_string()),
+        _ => Failure::invalid(format!("unable to register allocation class; {error}")),
     }
 }
 

@@ -1,10 +1,11 @@
 //! Reservations and other actions, which programs keep and publish together.
 
-use super::pool_of;
+use super::pool_to_change;
 use crate::action::ProgramAction;
 use crate::allocation::request;
+use crate::calls::guarded_briefly;
 use crate::oid::Oid;
-use lode_capi_entry::{Failure, guarded_briefly};
+use lode_capi_entry::Failure;
 use lode_layout::WORD;
 use lode_obj::{Action, Request};
 use std::ffi::{c_int, c_void};
@@ -22,7 +23,7 @@ unsafe fn reserve(
 ) -> Oid {
     guarded_briefly(Oid::NULL, || {
         // SAFETY: - the caller's promise.
-        let pool = unsafe { pool_of(pop) }?;
+        let pool = unsafe { pool_to_change(pop) }?;
         let reservation = pool.reserve(&request?, call)?;
         // SAFETY: - the caller's promise.
         unsafe { act.write(ProgramAction::encode(&Action::Allocate(reservation))) };
@@ -99,7 +100,7 @@ pub unsafe extern "C" fn pmemobj_set_value(
         // SAFETY: - the caller's promise.
         unsafe { store_none(act) };
         // SAFETY: - the caller's promise.
-        let pool = unsafe { pool_of(pop) }?;
+        let pool = unsafe { pool_to_change(pop) }?;
         let at = pool.offset_of(ptr.cast()).filter(|at| at.get().is_multiple_of(WORD));
         let at = at.ok_or_else(|| {
             Failure::invalid(
@@ -143,7 +144,7 @@ pub unsafe extern "C" fn pmemobj_publish(
 ) -> c_int {
     guarded_briefly(-1, || {
         // SAFETY: - the caller's promise.
-        let pool = unsafe { pool_of(pop) }?;
+        let pool = unsafe { pool_to_change(pop) }?;
         // SAFETY: - as above.
         let actions = unsafe { actions_of(actv, actvcnt) }?;
         if !actions.is_empty() {
@@ -161,7 +162,7 @@ pub unsafe extern "C" fn pmemobj_publish(
 pub unsafe extern "C" fn pmemobj_cancel(pop: *mut c_void, actv: *mut ProgramAction, actvcnt: usize) {
     guarded_briefly((), || {
         // SAFETY: - the caller's promise.
-        let pool = unsafe { pool_of(pop) }?;
+        let pool = unsafe { pool_to_change(pop) }?;
         // SAFETY: - as above.
         let actions = unsafe { actions_of(actv, actvcnt) }?;
         pool.check_owner("pmemobj_cancel")?;

@@ -1,11 +1,12 @@
 //! Settings and statistics by name, defragmentation, and volatile variables.
 
-use super::{locks, pool_of};
+use super::{locks, pool_of, pool_to_change};
+use crate::calls::guarded;
 use crate::ctl::{Access, ClassValue, Kind, Name, Value, get, run, set};
 use crate::defrag::{self, Moved};
 use crate::oid::Oid;
 use crate::pool::OpenPool;
-use lode_capi_entry::{Failure, guarded, message};
+use lode_capi_entry::{Failure, message};
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::mem::offset_of;
 use std::{ptr, slice};
@@ -174,17 +175,17 @@ pub unsafe extern "C" fn pmemobj_defrag(
             unsafe { result.write(DefragResult { total: 0, relocated: 0 }) };
         }
         // SAFETY: - the caller's promise.
-        let pool = unsafe { pool_of(pop) }?;
+        let pool = unsafe { pool_to_change(pop) }?;
         pool.check_owner("pmemobj_defrag")?;
         // SAFETY: - the caller's promise.
         let places = if oidcnt == 0 { &[] } else { unsafe { slice::from_raw_parts(oidv, oidcnt) } };
+        // SAFETY: - the caller's promise.
+        let read = |place: *mut Oid| (!place.is_null()).then(|| (place, unsafe { place.read() }));
+        let names: Vec<_> =
+            places.iter().filter_map(|place| read(*place)).filter(|(_, oid)| !oid.is_null()).collect();
+        defrag::check_names(pool, &names)?;
         let mut counts = DefragResult { total: 0, relocated: 0 };
-        for place in places.iter().filter(|place| !place.is_null()) {
-            // SAFETY: - the caller's promise.
-            let oid = unsafe { place.read() };
-            if oid.is_null() {
-                continue;
-            }
+        for (place, oid) in names {
             counts.total += 1;
             let in_pool = pool.offset_of(place.cast());
             if let Moved::To(at) = defrag::move_down(pool, oid, in_pool)? {

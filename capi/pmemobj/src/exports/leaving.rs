@@ -12,6 +12,7 @@
 //! frame of Rust under it.
 
 use super::locks;
+use crate::calls::under_way;
 use crate::fatal::fatal;
 use crate::session::{self, HeldLock, LockKind, Session, Step, Then};
 use std::ffi::c_void;
@@ -67,6 +68,10 @@ pub(super) fn stepped(exit: &mut Exit, step: impl FnOnce(&mut Session) -> Step) 
 
 /// Releases the locks of the transaction if it has ended.
 pub(super) fn release_locks() {
+    under_way(release_all);
+}
+
+fn release_all() {
     for HeldLock { kind, address } in session::with(Session::take_locks_at_end).into_iter().rev() {
         let lock = ptr::with_exposed_provenance_mut(address);
         match kind {

@@ -1,12 +1,13 @@
 //! Lists whose heads and links lie in the pool.
 
 use super::objects::cancelled;
-use super::{Constructor, locks, pool_of};
+use super::{Constructor, locks, pool_to_change};
 use crate::allocation::request;
+use crate::calls::guarded;
 use crate::list::{Beside, Change, HEAD_LEN, List};
 use crate::oid::Oid;
 use crate::pool::OpenPool;
-use lode_capi_entry::{Failure, guarded, words_of};
+use lode_capi_entry::{Failure, words_of};
 use lode_layout::WORD;
 use lode_obj::{Action, Reservation};
 use std::ffi::{c_int, c_void};
@@ -99,7 +100,7 @@ pub unsafe extern "C" fn pmemobj_list_insert(
     const CALL: &str = "pmemobj_list_insert";
     guarded(-1, || {
         // SAFETY: - the caller's promise.
-        let pool = unsafe { pool_of(pop) }?;
+        let pool = unsafe { pool_to_change(pop) }?;
         let list = list_of(pool, head, pe_offset)?;
         check_element(pool, oid, CALL)?;
         // SAFETY: - `list_of` has checked the head.
@@ -170,7 +171,7 @@ pub unsafe extern "C-unwind" fn pmemobj_list_insert_new(
     const CALL: &str = "pmemobj_list_insert_new";
     let reserve = || {
         // SAFETY: - the caller's promise.
-        let pool = unsafe { pool_of(pop) }?;
+        let pool = unsafe { pool_to_change(pop) }?;
         let list = list_of(pool, head, pe_offset)?;
         let reservation = pool.reserve(&request(size, type_num, 0, 0)?, CALL).map_err(reserving)?;
         Ok(Some(NewElement { pool, list, reservation }))
@@ -209,7 +210,7 @@ pub unsafe extern "C" fn pmemobj_list_remove(
     const CALL: &str = "pmemobj_list_remove";
     guarded(-1, || {
         // SAFETY: - the caller's promise.
-        let pool = unsafe { pool_of(pop) }?;
+        let pool = unsafe { pool_to_change(pop) }?;
         let list = list_of(pool, head, pe_offset)?;
         check_element(pool, oid, CALL)?;
         // SAFETY: - `list_of` has checked the head.
@@ -243,7 +244,7 @@ pub unsafe extern "C" fn pmemobj_list_move(
     const CALL: &str = "pmemobj_list_move";
     guarded(-1, || {
         // SAFETY: - the caller's promise.
-        let pool = unsafe { pool_of(pop) }?;
+        let pool = unsafe { pool_to_change(pop) }?;
         let (old, new) = (list_of(pool, head_old, pe_old_offset)?, list_of(pool, head_new, pe_new_offset)?);
         check_element(pool, oid, CALL)?;
         if dest == oid && old == new {

@@ -2,10 +2,12 @@
 //!
 //! A flush makes its bytes durable at once, so a drain is a fence: the pool's log may have to know of each of them.
 
-use super::{files, pool_of};
+use super::{files, pool_for};
+use crate::calls::guarded_briefly;
 use crate::fatal::fatal;
+use crate::inherited::Purpose;
 use crate::pool::OpenPool;
-use lode_capi_entry::{Failure, guarded_briefly, path_of};
+use lode_capi_entry::{Failure, path_of};
 use std::ffi::{c_int, c_uint, c_void};
 
 /// PMEMOBJ_F_MEM_NOFLUSH.
@@ -25,10 +27,11 @@ pub(super) enum Bytes {
 /// Makes `len` bytes at `start` durable. Ends the process if that fails: the calls have no result that could say so.
 pub(super) fn persist(pool: &OpenPool, start: *const c_void, len: usize, bytes: Bytes) {
     match pool.offset_of(start) {
-        Some(at) if pool.is_own() && len != 0 => {
+        Some(at) if len != 0 => {
             // A range that goes on after the pool is the program's error.
             let inside = (len as u64).min(pool.len() - at.get());
             let persisted = match bytes {
+                _ if !pool.is_own() => pool.persist_of_child(at, inside),
                 Bytes::Flushed if !pool.has_replicas() => pool.engine.persist_flushed(at, inside),
                 // The engine's flush copies to the replicas.
                 Bytes::Flushed | Bytes::Stored => pool.engine.persist(at, inside),
@@ -43,7 +46,7 @@ pub(super) fn persist(pool: &OpenPool, start: *const c_void, len: usize, bytes: 
     }
 }
 
-/// Flushes bytes that are in no pool of this process: a child of a fork shares its parent's stores, and not its log.
+/// Flushes bytes that are not in the pool.
 fn flush_in_place(start: *const c_void, len: usize) {
     let instructions = files().instructions;
     // SAFETY: - the program promises that the range is mapped.
@@ -60,7 +63,7 @@ fn flush_in_place(start: *const c_void, len: usize) {
 unsafe fn persist_briefly(pop: *mut c_void, addr: *const c_void, len: usize, bytes: Bytes) {
     guarded_briefly((), || {
         // SAFETY: - the caller's promise.
-        persist(unsafe { pool_of(pop) }?, addr, len, bytes);
+        persist(unsafe { pool_for(pop, Purpose::Stores) }?, addr, len, bytes);
         Ok(())
     });
 }
@@ -99,7 +102,7 @@ pub unsafe extern "C" fn pmemobj_xpersist(
     guarded_briefly(-1, || {
         check_flags(flags)?;
         // SAFETY: - the caller's promise.
-        persist(unsafe { pool_of(pop) }?, addr, len, Bytes::Stored);
+        persist(unsafe { pool_for(pop, Purpose::Stores) }?, addr, len, Bytes::Stored);
         Ok(0)
     })
 }

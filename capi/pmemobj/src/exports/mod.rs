@@ -11,9 +11,10 @@ pub mod pool;
 pub mod transaction;
 
 use crate::ctl::load_globals;
+use crate::inherited::{Purpose, pool_at};
 use crate::oid::Oid;
-use crate::pool::{OpenPool, after_fork_in_child};
-use crate::pools;
+use crate::pool::OpenPool;
+use crate::{fork, pools};
 use lode_capi_entry::{
     Failure, PoolFiles, flushing_instructions, forced_is_pmem, message, on_load, variable,
 };
@@ -42,25 +43,8 @@ extern "C" fn load() {
         if let Err(failure) = load_globals(&variable) {
             message::set(&failure.text);
         }
-        // SAFETY: - the callbacks take and release a lock, in the thread that forks, and in the child's only one.
-        unsafe { libc::pthread_atfork(Some(before_fork), Some(after_fork), Some(in_child)) };
+        fork::register();
     });
-}
-
-/// Takes the lock, so that a child finds the table whole.
-extern "C" fn before_fork() {
-    pools::before_fork();
-}
-
-/// Releases the lock in the parent.
-extern "C" fn after_fork() {
-    pools::after_fork();
-}
-
-/// Releases the lock in the child, and tells it that it is one.
-extern "C" fn in_child() {
-    pools::after_fork();
-    after_fork_in_child();
 }
 
 /// Returns what the library found in its environment. A call that comes before `load`, from the start of a static program,
@@ -83,12 +67,38 @@ fn files() -> &'static PoolFiles {
 #[inline]
 unsafe fn pool_of<'a>(handle: *const c_void) -> Result<&'a OpenPool, Failure> {
     // SAFETY: - the caller's promise.
-    unsafe { pools::at(handle.addr()) }.ok_or_else(|| {
+    unsafe { pool_for(handle, Purpose::Engine) }
+}
+
+/// Returns the pool of a handle, for a call that changes it.
+///
+/// # Errors
+/// As [`pool_of`].
+///
+/// # Safety
+/// As [`pool_of`].
+#[inline]
+unsafe fn pool_to_change<'a>(handle: *const c_void) -> Result<&'a OpenPool, Failure> {
+    // SAFETY: - the caller's promise.
+    unsafe { pool_for(handle, Purpose::Change) }
+}
+
+/// Returns the pool of a handle, for a call with this purpose.
+///
+/// # Errors
+/// As [`pool_of`].
+///
+/// # Safety
+/// As [`pool_of`].
+#[inline]
+unsafe fn pool_for<'a>(handle: *const c_void, purpose: Purpose) -> Result<&'a OpenPool, Failure> {
+    // SAFETY: - the caller's promise.
+    unsafe { pool_at(handle.addr(), purpose) }.ok_or_else(|| {
         Failure::invalid("the pool is not open; pass the address that open or create returned")
     })
 }
 
-/// Returns the pool of an object.
+/// Returns the pool of an object, for a call with this purpose.
 ///
 /// # Errors
 /// EINVAL if no open pool has the number of the OID.
@@ -96,12 +106,12 @@ unsafe fn pool_of<'a>(handle: *const c_void) -> Result<&'a OpenPool, Failure> {
 /// # Safety
 /// Nothing closes the pool while the reference is in use.
 #[inline]
-unsafe fn pool_of_object<'a>(oid: Oid) -> Result<&'a OpenPool, Failure> {
+unsafe fn pool_of_object<'a>(oid: Oid, purpose: Purpose) -> Result<&'a OpenPool, Failure> {
     let unknown = || {
         let number = oid.pool_uuid_lo;
         Failure::invalid(format!("no open pool has the object's number {number:#x}; open its pool first"))
     };
     let base = pools::numbered(oid.pool_uuid_lo).ok_or_else(unknown)?;
     // SAFETY: - the caller's promise.
-    unsafe { pools::at(base) }.ok_or_else(unknown)
+    unsafe { pool_at(base, purpose) }.ok_or_else(unknown)
 }

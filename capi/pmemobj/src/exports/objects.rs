@@ -1,10 +1,12 @@
 //! Atomic allocations, the root and iterations.
 
-use super::{Constructor, pool_of, pool_of_object};
+use super::{Constructor, pool_of, pool_of_object, pool_to_change};
 use crate::allocation::{ALLOC_SIZE_MAX, OID_LEN, request, too_large};
+use crate::calls::guarded_briefly;
+use crate::inherited::Purpose;
 use crate::oid::Oid;
 use crate::pool::OpenPool;
-use lode_capi_entry::{Failure, guarded_briefly};
+use lode_capi_entry::Failure;
 use lode_layout::{PoolOffset, WORD};
 use lode_obj::{ObjError, Request, Reservation};
 use std::ffi::{CStr, c_char, c_int, c_void};
@@ -58,7 +60,7 @@ unsafe fn allocate(
 ) -> c_int {
     let reserve = || {
         // SAFETY: - the caller's promise.
-        let (pool, request) = (unsafe { pool_of(pop) }?, request?);
+        let (pool, request) = (unsafe { pool_to_change(pop) }?, request?);
         Ok(Some(New { pool, reservation: pool.reserve(&request, call)? }))
     };
     let Some(new) = guarded_briefly(None, reserve) else { return -1 };
@@ -161,7 +163,7 @@ unsafe fn duplicate(
 ) -> c_int {
     guarded_briefly(-1, || {
         // SAFETY: - the caller's promise.
-        let pool = unsafe { pool_of(pop) }?;
+        let pool = unsafe { pool_to_change(pop) }?;
         let reservation = pool.reserve(&request(len, type_num, 0, 0)?, call)?;
         let start = pool.address_of(reservation.at);
         // SAFETY: - the caller's promise; the reservation has room for the bytes, and is this call's alone.
@@ -241,7 +243,7 @@ unsafe fn reallocate(
 ) -> c_int {
     guarded_briefly(-1, || {
         // SAFETY: - the caller's promise.
-        let pool = unsafe { pool_of(pop) }?;
+        let pool = unsafe { pool_to_change(pop) }?;
         // SAFETY: - as above.
         let oid = unsafe { oidp.read_unaligned() };
         if oid.is_null() && size == 0 {
@@ -325,7 +327,7 @@ pub unsafe extern "C" fn pmemobj_free(oidp: *mut Oid) {
             return Ok(());
         }
         // SAFETY: - the caller promises an object of a pool that stays open.
-        let pool = unsafe { pool_of_object(oid) }?;
+        let pool = unsafe { pool_of_object(oid, Purpose::Change) }?;
         let place = place_in(pool, oidp)?;
         pool.free_object(oid.offset(), place, CALL)?;
         if place.is_none() {
@@ -347,7 +349,7 @@ pub unsafe extern "C" fn pmemobj_alloc_usable_size(oid: Oid) -> usize {
             return Ok(0);
         }
         // SAFETY: - the caller's promise.
-        let pool = unsafe { pool_of_object(oid) }?;
+        let pool = unsafe { pool_of_object(oid, Purpose::Engine) }?;
         Ok(pool.object(oid.offset(), "pmemobj_alloc_usable_size")?.usable_size as usize)
     })
 }
@@ -363,7 +365,7 @@ pub unsafe extern "C" fn pmemobj_type_num(oid: Oid) -> u64 {
             return Ok(0);
         }
         // SAFETY: - the caller's promise.
-        let pool = unsafe { pool_of_object(oid) }?;
+        let pool = unsafe { pool_of_object(oid, Purpose::Engine) }?;
         Ok(pool.object(oid.offset(), "pmemobj_type_num")?.type_number)
     })
 }
@@ -420,8 +422,11 @@ pub unsafe extern "C" fn pmemobj_root_construct(
                     "requested size cannot equals zero: the pool has no root, so name its size",
                 ));
             }
-            _ => pool.check_owner(CALL)?,
+            _ => {}
         }
+        // SAFETY: - the caller's promise.
+        let pool = unsafe { pool_to_change(pop) }?;
+        pool.check_owner(CALL)?;
         let construct = |at: PoolOffset| match constructor {
             Some(constructor) if construct_root(constructor, pop, pool.address_of(at), arg) != 0 => {
                 Err(RootError::Cancelled)
@@ -490,6 +495,6 @@ pub unsafe extern "C" fn pmemobj_next(oid: Oid) -> Oid {
             return Ok(Oid::NULL);
         }
         // SAFETY: - the caller's promise.
-        object_after(unsafe { pool_of_object(oid) }?, Some(oid.offset()), "pmemobj_next")
+        object_after(unsafe { pool_of_object(oid, Purpose::Engine) }?, Some(oid.offset()), "pmemobj_next")
     })
 }

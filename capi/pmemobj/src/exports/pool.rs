@@ -1,13 +1,14 @@
 //! Opening, closing and checking of pools, and the questions about addresses.
 
 use super::{files, pool_of};
+use crate::calls::{guarded, guarded_briefly};
 use crate::ctl::load_for_pool;
+use crate::inherited::{Purpose, pool_at};
 use crate::oid::Oid;
 use crate::pool::OpenPool;
 use crate::{pools, session};
 use lode_capi_entry::{
-    Failure, Free, Malloc, check_version_against, errno, guarded, guarded_briefly, message, path, set_errno,
-    set_functions, variable,
+    Failure, Free, Malloc, check_version_against, errno, message, path, set_errno, set_functions, variable,
 };
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::ptr;
@@ -49,7 +50,7 @@ unsafe extern "C" {
 /// Makes bytes durable that the program stored, and flushed by libpmem's functions.
 unsafe extern "C" fn persist_of_libpmem(handle: *mut c_void, start: *const c_void, len: usize) {
     // SAFETY: - libpmem calls for a pool that is registered, and the program promised that it stays open.
-    if let Some(pool) = unsafe { pools::at(handle.addr()) } {
+    if let Some(pool) = unsafe { pool_at(handle.addr(), Purpose::Stores) } {
         super::memory::persist(pool, start, len, super::memory::Bytes::Stored);
     }
 }

@@ -10,8 +10,10 @@ pub(super) const OBJECT_MAX: u64 = 0x3_FFDF_FFC0;
 const UNITS_MAX: u64 = 64;
 /// The most chunks of a run.
 const CHUNKS_MAX: u64 = u16::MAX as u64;
-/// Bytes of a run before its blocks, by which PMDK finds the number of chunks of a program's class.
-const RUN_HEAD: u64 = 320;
+/// Bytes of a run before its bitmap, by which PMDK finds the number of chunks of a program's class.
+const RUN_HEAD: u64 = 16;
+/// Bytes in which PMDK counts the units of classes when it compares them.
+const GRANULE: u64 = 16;
 const COMPACT: u16 = 1;
 const NO_HEADER: u16 = 2;
 const ALIGNED: u16 = 4;
@@ -42,7 +44,7 @@ pub enum ClassError {
         /// The identifier.
         id: u8,
     },
-    /// Another class has the same runs.
+    /// Another class has the same runs, as PMDK compares them.
     #[error("allocation class {id} has the same runs; use that one")]
     Same {
         /// The identifier of the other class.
@@ -136,6 +138,15 @@ impl Class {
         let flags = of_header | FLEXIBLE | if alignment == 0 { 0 } else { ALIGNED };
         let key = RunKey { unit_size, alignment, flags, chunks };
         Class::of_key(id, key, header).ok_or(wrong("number of blocks", units_per_run.into()))
+    }
+
+    /// Returns true if PMDK takes the runs of both classes for the same ones: it counts units in granules of 16 bytes, and of the
+    /// alignment only whether there is one.
+    pub(super) fn resembles(&self, other: &Class) -> bool {
+        let granules = |class: &Class| class.key.unit_size.div_ceil(GRANULE);
+        granules(self) == granules(other)
+            && self.key.flags == other.key.flags
+            && self.key.chunks == other.key.chunks
     }
 
     pub(super) fn description(&self) -> ClassDescription {

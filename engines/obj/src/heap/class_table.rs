@@ -152,7 +152,7 @@ impl ClassTable {
             None => free().ok_or(ClassError::Exhausted)?,
         };
         let class = Class::described(description, id)?;
-        if let Some(same) = self.all().skip(1).find(|other| other.key == class.key) {
+        if let Some(same) = self.all().skip(1).find(|other| other.resembles(&class)) {
             return Err(ClassError::Same { id: same.id });
         }
         let _ = self.classes[usize::from(id)].set(class);
@@ -237,6 +237,10 @@ mod test {
         assert_eq!(table.add(&class), Err(ClassError::Exists { id: 128 }));
         let next = ClassDescription { id: None, ..class };
         assert_eq!(table.add(&next), Err(ClassError::Same { id: 128 }));
+        assert_eq!(
+            table.add(&ClassDescription { unit_size: 1329, ..next }),
+            Err(ClassError::Same { id: 128 })
+        );
         let aligned = ClassDescription {
             unit_size: 1024,
             alignment: 512,
@@ -246,6 +250,12 @@ mod test {
         };
         assert_eq!(table.add(&aligned), Ok(54));
         assert_eq!(table.get(54).map(|class| class.description().units_per_run), Some(510));
+        let next = ClassDescription { alignment: 1024, ..aligned };
+        assert_eq!(table.add(&next), Err(ClassError::Same { id: 54 }), "the alignments are no difference");
+        // The bitmap does not count: 2047 blocks have room in a chunk, and 2045 of them are there.
+        let full = ClassDescription { unit_size: 128, alignment: 0, units_per_run: 2047, ..aligned };
+        assert_eq!(table.add(&full), Ok(55));
+        assert_eq!(table.get(55).map(|class| class.description().units_per_run), Some(2045));
         for (wrong, field) in [
             (ClassDescription { unit_size: 0, ..aligned }, "unit size"),
             (ClassDescription { unit_size: 1 << 40, ..aligned }, "unit size"),

@@ -37,6 +37,8 @@ pub struct Transaction {
     /// Ranges without old bytes: new objects, and what the program asked for.
     unsnapshotted: Ranges,
     actions: Vec<Action>,
+    /// New objects that were freed again.
+    dropped: Vec<PoolOffset>,
 }
 
 impl<M: Medium> Pool<M> {
@@ -51,6 +53,7 @@ impl<M: Medium> Pool<M> {
             spills: Spills::default(),
             unsnapshotted: Ranges::default(),
             actions: Vec::new(),
+            dropped: Vec::new(),
         })
     }
 
@@ -124,7 +127,8 @@ impl<M: Medium> Pool<M> {
         Ok(reservation)
     }
 
-    /// Frees the object at commit. One that the same transaction has allocated is freed at once: true is returned then.
+    /// Frees the object at commit. One that the same transaction has allocated is freed at once: true is returned then. An object that the
+    /// transaction has freed already stays so.
     ///
     /// # Errors
     /// [`ObjError::Damaged`] if no object begins at `at`.
@@ -136,10 +140,16 @@ impl<M: Medium> Pool<M> {
         {
             tx.unsnapshotted.remove_within(&(at.get()..at.get() + reservation.usable_size));
             self.heap.cancel(&reservation);
+            tx.dropped.push(at);
             return Ok(true);
         }
-        self.heap.check_object(self.cover.medium(), at)?;
-        tx.actions.push(Action::Free(at));
+        match self.heap.check_object(self.cover.medium(), at) {
+            Err(_) if tx.dropped.contains(&at) => {}
+            checked => {
+                checked?;
+                tx.actions.push(Action::Free(at));
+            }
+        }
         Ok(false)
     }
 

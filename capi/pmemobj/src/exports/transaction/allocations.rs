@@ -58,6 +58,9 @@ unsafe fn allocate(
         Failure::new(libc::ENOMEM, "out of memory").and(&cause.text)
     })?;
     let at = reservation.at.get();
+    if !request.is_zeroed {
+        pool.fill_pattern(&reservation);
+    }
     session.logs.add_object(at..at + reservation.usable_size);
     if let Content::Copy(from, len) = content {
         let into = pool.address_of(reservation.at).cast();

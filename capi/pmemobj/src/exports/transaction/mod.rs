@@ -8,7 +8,7 @@ pub mod settings;
 pub mod stages;
 
 use super::leaving::{Exit, leaving, release_locks, stepped};
-use super::{files, locks, pool_of};
+use super::{files, locks, pool_to_change};
 use crate::oid::Oid;
 use crate::pool::OpenPool;
 use crate::session::{self, Session};

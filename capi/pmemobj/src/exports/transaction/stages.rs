@@ -1,6 +1,8 @@
 //! Begin and end of a transaction, the stages between, and its locks.
 
-use super::{Exit, NO_ABORT, check_flags, leaving, locks, pool_of, release_locks, stepped, tried, worked};
+use super::{
+    Exit, NO_ABORT, check_flags, leaving, locks, pool_to_change, release_locks, stepped, tried, worked,
+};
 use crate::pool::OpenPool;
 use crate::session::{self, Callback, HeldLock, JumpBuffer, LockKind, Session};
 use lode_capi_entry::{Failure, message, set_errno, set_message};
@@ -50,7 +52,7 @@ unsafe extern "C" fn begin(
 ) -> c_int {
     let call = |session: &mut Session| {
         // SAFETY: - the program keeps the pool open while it is in a transaction, and `pmemobj_close` ends that of its own thread.
-        let pool = unsafe { pool_of(pop) }.and_then(|pool: &'static OpenPool| {
+        let pool = unsafe { pool_to_change(pop) }.and_then(|pool: &'static OpenPool| {
             pool.check_owner("pmemobj_tx_begin")?;
             Ok(pool)
         });
