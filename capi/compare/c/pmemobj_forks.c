@@ -4,6 +4,7 @@
  * threads. With `signals`: handlers that fork.
  */
 #include "obj_cases.h"
+#include <libpmem.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/time.h>
@@ -426,8 +427,10 @@ static void fork_in_handlers(void)
     for (int round = 0; round < 100; round++) {
         PMEMoid oid;
         count(1024, 10);
-        for (int at = 0; at < 100; at++)
+        for (int at = 0; at < 100; at++) {
             pmemobj_persist(pop, r + 256, 1);
+            pmem_persist(r + 1024, 8);
+        }
         if (pmemobj_alloc(pop, &oid, 100, 6, NULL, NULL) == 0)
             pmemobj_free(&oid);
     }

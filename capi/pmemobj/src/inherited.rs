@@ -4,6 +4,7 @@
 //! which other threads may have been in the middle of anything: it is left as it is, and never dropped. A new engine recovers the
 //! pool as the next open would: it rolls the parent's open transactions back.
 
+use crate::calls::under_way;
 use crate::owner::Holder;
 use crate::pool::OpenPool;
 use crate::pools;
@@ -58,7 +59,7 @@ pub(crate) unsafe fn pool_at<'a>(handle: usize, purpose: Purpose) -> Option<&'a 
 #[cold]
 fn take_over(handle: usize, purpose: Purpose) {
     let before = errno();
-    uncancelled(|| {
+    let wait = || {
         // A signal handler that has interrupted the same finds the pool as it was.
         while let Some(Some(owner)) = TAKING_OVER.with(|()| take_over_alone(handle, purpose)) {
             if purpose != Purpose::Change || !may_wait(owner) {
@@ -66,7 +67,8 @@ fn take_over(handle: usize, purpose: Purpose) {
             }
             sleep(Duration::from_millis(1));
         }
-    });
+    };
+    under_way(|| uncancelled(wait));
     set_errno(before);
 }
 

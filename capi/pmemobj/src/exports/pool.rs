@@ -1,7 +1,7 @@
 //! Opening, closing and checking of pools, and the questions about addresses.
 
 use super::{files, pool_of};
-use crate::calls::{guarded, guarded_briefly};
+use crate::calls::{guarded, guarded_briefly, under_way};
 use crate::ctl::load_for_pool;
 use crate::inherited::{Purpose, pool_at};
 use crate::oid::Oid;
@@ -49,10 +49,12 @@ unsafe extern "C" {
 
 /// Makes bytes durable that the program stored, and flushed by libpmem's functions.
 unsafe extern "C" fn persist_of_libpmem(handle: *mut c_void, start: *const c_void, len: usize) {
-    // SAFETY: - libpmem calls for a pool that is registered, and the program promised that it stays open.
-    if let Some(pool) = unsafe { pool_at(handle.addr(), Purpose::Stores) } {
-        super::memory::persist(pool, start, len, super::memory::Bytes::Stored);
-    }
+    under_way(|| {
+        // SAFETY: - libpmem calls for a pool that is registered, and the program promised that it stays open.
+        if let Some(pool) = unsafe { pool_at(handle.addr(), Purpose::Stores) } {
+            super::memory::persist(pool, start, len, super::memory::Bytes::Stored);
+        }
+    });
 }
 
 /// Keeps the errno of a call that succeeds: programs print it later, for failures that set none.
