@@ -198,7 +198,7 @@ impl PoolMemory {
     pub unsafe fn inherited(&self) -> Result<PoolMemory, Failure> {
         // SAFETY: - a living value, which is not dropped, as the caller promises.
         let medium = unsafe { ptr::read(&raw const *self.medium) };
-        let mut memory = PoolMemory::of(medium, self.header);
+        let mut memory = PoolMemory::of(medium.unlocked(), self.header);
         // ORDER: no other thread has the value.
         memory.is_kept.store(true, Ordering::Relaxed);
         memory.medium.recover_replicas(Path::new("")).map_err(|error| of_parts(&error))?;
@@ -221,6 +221,14 @@ impl PoolMemory {
     /// Returns the mappings of the replicas, the master's first.
     pub fn replicas(&self) -> impl Iterator<Item = &ProgramMedium> {
         self.medium.mappings()
+    }
+
+    /// Flushes in a child of a fork, as long as the pool is another process's.
+    ///
+    /// # Durability
+    /// After the next drain.
+    pub fn flush_in_child(&self, at: PoolOffset, len: u64) {
+        self.medium.flush_in_child(at, len);
     }
 
     /// Returns true if the pool has replicas beside the master.

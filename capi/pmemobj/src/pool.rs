@@ -172,7 +172,7 @@ impl OpenPool {
     /// checkpoint, which this asks for.
     pub(crate) fn persist_of_child(&self, at: PoolOffset, len: u64) -> Result<(), ObjError> {
         let medium = self.engine.medium();
-        FaultScope::run(|| medium.flush(at, len))?;
+        FaultScope::run(|| medium.0.flush_in_child(at, len))?;
         // ORDER: the bytes are durable on return.
         medium.drain()?;
         self.owner.note_persist();

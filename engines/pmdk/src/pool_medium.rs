@@ -54,6 +54,22 @@ impl<M: Medium> PoolMedium<M> {
         PoolMedium::new(master, replicas, Vec::new())
     }
 
+    /// Returns the same medium for a child of a fork, which takes the pool over: a thread that is not there may hold the lock of the copies.
+    pub fn unlocked(self) -> PoolMedium<M> {
+        PoolMedium { copying: Mutex::default(), ..self }
+    }
+
+    /// Flushes as [`flush`](Medium::flush) does, in a child of a fork, in whose copy of this value a thread that is not there may hold the
+    /// lock of the copies.
+    ///
+    /// # Durability
+    /// After the next drain.
+    pub fn flush_in_child(&self, at: PoolOffset, len: u64) {
+        let (start, end) = (at.get().max(HEADER_LEN), at.get().saturating_add(len));
+        self.replicas.iter().for_each(|replica| self.copy_to(replica, start, end));
+        self.master.flush(at, len);
+    }
+
     /// Returns the mappings, the master first.
     pub fn mappings(&self) -> impl Iterator<Item = &M> {
         std::iter::once(&self.master).chain(&self.replicas)

@@ -115,3 +115,25 @@ fn heaps_grow_into_the_next_zone() {
     pool.close().unwrap();
     assert_eq!(check(&*mapping), []);
 }
+
+/// A crash after the size of the heap, and before the headers of its new chunks: the next open makes them.
+#[test]
+fn growth_that_stopped_after_the_size_is_completed() {
+    let before = Arc::new(Mapping::options().durability(Durability::Line).map_anonymous(8 * MIB).unwrap());
+    format(&before);
+    let pool = open(&before);
+    // The zone comes into use.
+    let first = pool.reserve(&Request { size: 100, ..Request::default() }).unwrap();
+    pool.publish(&[Action::Allocate(first)]).unwrap();
+    let mut bytes = memory::bytes(&before);
+    drop(pool);
+    bytes.resize(12 << 20, 0);
+    let left = Arc::new(memory::from_bytes(&bytes));
+    let heap = ObjView::open(&*left).unwrap().descriptor().heap;
+    left.store8(PmdkObjState::HEAP_SIZE_OFF, 12 * MIB - heap);
+    let pool = open(&left);
+    let (all, _) = fill(&pool, 100_000);
+    assert!(all.iter().any(|at| at.get() > 11 * MIB));
+    pool.close().unwrap();
+    assert_eq!(check(&*left), []);
+}

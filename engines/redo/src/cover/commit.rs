@@ -177,7 +177,7 @@ impl<M: Medium> CommitHooks for Composer<'_, M> {
             true => self.begin_commit(),
             false => self.cover.covered.open.snapshots(self.place, self.cover.medium()),
         };
-        snapshots.ranges().for_each(|(at, len)| self.push(record, at, len));
+        snapshots.each_range(|at, len| self.push(record, at, len));
         drop(snapshots);
         for (at, len) in self.changes.objects {
             record.push_at_home_with(*at, *len, |bytes| self.claims.memory().read(*at, bytes));
@@ -191,8 +191,8 @@ impl<M: Medium> CommitHooks for Composer<'_, M> {
     fn to_write_back<'e>(&mut self, entries: &'e [u64], dirty: Option<&mut DirtyLines>) -> &'e [u64] {
         if let Some(dirty) = dirty {
             let snapshots = self.cover.covered.open.snapshots(self.place, self.cover.medium());
-            let objects = self.changes.objects.iter().copied();
-            snapshots.ranges().chain(objects).for_each(|(at, len)| dirty.add(at, len));
+            snapshots.each_range(|at, len| dirty.add(at, len));
+            self.changes.objects.iter().for_each(|(at, len)| dirty.add(*at, *len));
         }
         entries.get(self.at_home_end..).unwrap_or_default()
     }

@@ -355,6 +355,17 @@ impl Snapshots {
         self.all().map(|snapshot| (PoolOffset::new(snapshot.start), snapshot.len()))
     }
 
+    /// Calls `with` for each range. For the moment after a fence: the iterator over both lists is copied when it is made, and the copy
+    /// would wait for the end of the fence.
+    #[inline]
+    pub(super) fn each_range(&self, mut with: impl FnMut(PoolOffset, u64)) {
+        let mut call = |snapshot: &Snapshot| with(PoolOffset::new(snapshot.start), snapshot.len());
+        self.ranges.iter().for_each(&mut call);
+        if !self.many.is_empty() {
+            self.many.values().for_each(call);
+        }
+    }
+
     /// Returns the ranges, with their old bytes.
     pub(super) fn old(&self) -> impl Iterator<Item = (PoolOffset, &[u8])> {
         self.all().map(|snapshot| {
