@@ -14,8 +14,7 @@ use crate::logs::Logs;
 use crate::pool::OpenPool;
 use lode_capi_entry::Failure;
 use lode_obj::Transaction;
-use lode_pmem::ThreadWord;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::ffi::c_void;
 use std::mem::{self, ManuallyDrop};
 use std::ops::Range;
@@ -37,7 +36,16 @@ pub(crate) type JumpBuffer = [u8; JMP_BUF_LEN];
 thread_local! {
     /// Without a destructor, so that the library can be unloaded, and a thread end, at any time. A thread that ends in a transaction
     /// leaves it open, as with PMDK.
-    static SESSION: RefCell<ManuallyDrop<Session>> = const { RefCell::new(ManuallyDrop::new(Session::new())) };
+    static THREAD: Thread = const {
+        Thread { stage: Cell::new(Stage::None), session: RefCell::new(ManuallyDrop::new(Session::new())) }
+    };
+}
+
+/// The session of a thread.
+struct Thread {
+    /// The stage of the session, for the call that programs ask most.
+    stage: Cell<Stage>,
+    session: RefCell<ManuallyDrop<Session>>,
 }
 
 /// TX_STAGE_* of the headers.
@@ -129,24 +137,23 @@ pub(crate) struct Session {
 /// Uses the session of the calling thread.
 #[inline]
 pub(crate) fn with<T>(call: impl FnOnce(&mut Session) -> T) -> T {
-    SESSION.with(|session| {
-        let mut session = session.borrow_mut();
+    THREAD.with(|thread| {
+        let mut session = thread.session.borrow_mut();
         let result = call(&mut session);
-        ThreadWord::Stage.set(session.stage as u64);
+        thread.stage.set(session.stage);
         result
     })
 }
 
 /// Returns the stage of the calling thread.
 #[inline]
-pub(crate) fn stage() -> i32 {
-    // For the call that programs make most.
-    ThreadWord::Stage.get() as i32
+pub(crate) fn stage() -> Stage {
+    THREAD.with(|thread| thread.stage.get())
 }
 
 /// Returns true in a signal handler that has interrupted a call of a transaction in the same thread.
 pub(crate) fn is_in_call() -> bool {
-    SESSION.with(|session| session.try_borrow_mut().is_err())
+    THREAD.with(|thread| thread.session.try_borrow_mut().is_err())
 }
 
 /// Rolls the calling thread's transaction back if it is in the pool with this handle, which is about to be closed.

@@ -3,8 +3,9 @@
 use crate::dirty::DirtyLines;
 use lode_layout::PoolOffset;
 use lode_pmem::biased::{Bias, Biased, BiasedGuard, Owner};
-use lode_pmem::sync::{AtomicBool, AtomicUsize, Ordering, SpinMutex, asymmetric};
-use lode_pmem::{Counter, Medium, ThreadWord};
+use lode_pmem::sync::{AtomicBool, AtomicUsize, Ordering, SpinMutex, asymmetric, thread_local};
+use lode_pmem::{Counter, Medium};
+use std::cell::Cell;
 
 /// A ring, and the place of its next record.
 #[derive(Clone, Copy, Debug)]
@@ -78,10 +79,9 @@ pub(crate) struct Lanes {
     next: Counter,
 }
 
-/// Returns the lane that this thread held last, in any log; `usize::MAX` if it held none.
-#[inline]
-fn hint() -> usize {
-    (ThreadWord::Lane.get() as usize).wrapping_sub(1)
+thread_local! {
+    /// The lane that this thread held last, in any log.
+    static HINT: Cell<usize> = const { Cell::new(usize::MAX) };
 }
 
 impl Lanes {
@@ -113,7 +113,7 @@ impl Lanes {
     /// none.
     #[inline]
     pub(crate) fn claim<M: Medium>(&self, medium: &M) -> (usize, BiasedGuard<'_, LaneState>) {
-        let hint = hint();
+        let hint = HINT.with(Cell::get);
         if let Some(lane) = self.lanes.get(hint)
             && hint < self.len()
         {
@@ -140,20 +140,20 @@ impl Lanes {
     #[inline]
     pub(crate) fn enter_exclusive(&self) -> Option<BiasedGuard<'_, LaneState>> {
         // A thread that has held none may have opened the log.
-        let lane = self.lanes.get(hint()).unwrap_or(&self.lanes[0]);
+        let lane = self.lanes.get(HINT.with(Cell::get)).unwrap_or(&self.lanes[0]);
         lane.state.enter().filter(BiasedGuard::is_exclusive)
     }
 
     #[cold]
     fn claim_any<M: Medium>(&self, medium: &M) -> (usize, BiasedGuard<'_, LaneState>) {
-        let start = match hint() {
+        let start = match HINT.with(Cell::get) {
             usize::MAX => self.next.add(1) as usize,
             hint => hint,
         };
         for round in 0.. {
             if let Some((index, mut state)) = self.find(start, medium) {
                 state.holder = Owner::current();
-                ThreadWord::Lane.set(index as u64 + 1);
+                HINT.with(|hint| hint.set(index));
                 return (index, state);
             }
             medium.relax(round);

@@ -13,9 +13,10 @@
 //!     word still mine? it is in           wait while busy
 //! ```
 
-use crate::sync::{AtomicBool, AtomicU64, Ordering, asymmetric};
-use crate::{Counter, ThreadWord};
+use crate::Counter;
+use crate::sync::{AtomicBool, AtomicU64, Ordering, asymmetric, thread_local};
 use cell::{MutPtr, UnsafeCell};
+use std::cell::Cell;
 use std::ops::{Deref, DerefMut};
 
 /// No thread has the lock, and any thread may take it.
@@ -31,6 +32,11 @@ const EXCLUSIVE: u64 = 1;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Owner(u64);
 
+thread_local! {
+    /// The owner that stands for this thread, set when it is first needed.
+    static CURRENT: Cell<Owner> = const { Cell::new(Owner::NONE) };
+}
+
 impl Owner {
     /// The owner that is no thread. Owners are multiples of 4, so their words differ from the states above.
     pub const NONE: Owner = Owner(!3);
@@ -38,16 +44,10 @@ impl Owner {
     /// Returns the calling thread.
     pub fn current() -> Owner {
         static NEXT: Counter = Counter::new(4);
-        if Owner::known() == Owner::NONE {
-            ThreadWord::Owner.set(NEXT.add(4) ^ Owner::NONE.0);
+        if CURRENT.with(Cell::get) == Owner::NONE {
+            CURRENT.with(|current| current.set(Owner(NEXT.add(4))));
         }
-        Owner::known()
-    }
-
-    /// Returns the calling thread, or `NONE` if nothing has asked for it yet.
-    #[inline]
-    fn known() -> Owner {
-        Owner(ThreadWord::Owner.get() ^ Owner::NONE.0)
+        CURRENT.with(Cell::get)
     }
 }
 
@@ -106,7 +106,7 @@ impl<T> Biased<T> {
     /// Takes the lock if it is biased to the calling thread.
     #[inline]
     pub fn enter(&self) -> Option<BiasedGuard<'_, T>> {
-        let owner = Owner::known();
+        let owner = CURRENT.with(Cell::get);
         // ORDER: none: the load below acquires.
         let word = self.word.load(Ordering::Relaxed);
         // ORDER: none: this thread alone sets it. It is set if this thread is in the lock already: a second hold

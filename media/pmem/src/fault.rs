@@ -6,7 +6,6 @@
 //! fault in place of the result. Loads need such a scope: only a scope lends the [`Readable`](crate::Readable) that
 //! has them.
 
-use crate::ThreadWord;
 use lode_layout::PoolOffset;
 use std::cell::Cell;
 
@@ -73,7 +72,6 @@ impl Fault {
     #[cold]
     #[inline(never)]
     fn take_pending() -> Option<Fault> {
-        ThreadWord::Fault.set(0);
         PENDING.take()
     }
 
@@ -86,7 +84,7 @@ impl Fault {
     /// Returns true if [`take`](Fault::take) would return a fault.
     #[inline]
     pub(crate) fn is_pending() -> bool {
-        ThreadWord::Fault.get() != 0
+        PENDING.with(|pending| pending.get().is_some())
     }
 
     /// Records `self` as a fault of the calling thread's innermost scope, unless that has an earlier one. For media, and
@@ -98,6 +96,5 @@ impl Fault {
                 pending.set(Some(self));
             }
         });
-        ThreadWord::Fault.set(1);
     }
 }

@@ -80,7 +80,6 @@ mod store_again;
 pub mod sync;
 mod sysfs;
 mod sysfs_folder;
-mod thread_word;
 
 pub(crate) use allocate::punch_hole;
 pub use allocate::{allocate, deallocate, file_size_limit};
@@ -119,4 +118,3 @@ pub use scope::{FaultScope, Readable};
 pub use store_again::store_again;
 pub use sysfs::Sysfs;
 pub use sysfs_folder::SysfsFolder;
-pub use thread_word::ThreadWord;

@@ -2,9 +2,10 @@
 
 use super::snapshots::Snapshots;
 use crate::bugs;
+use lode_pmem::Medium;
 use lode_pmem::biased::{Bias, Biased, BiasedGuard, Owner};
-use lode_pmem::sync::{AtomicBool, AtomicU64, AtomicUsize, Ordering, asymmetric};
-use lode_pmem::{Medium, ThreadWord};
+use lode_pmem::sync::{AtomicBool, AtomicU64, AtomicUsize, Ordering, asymmetric, thread_local};
+use std::cell::Cell;
 
 /// The place of a transaction. It belongs to no thread: one that ends with an open transaction leaves it open.
 #[derive(Debug)]
@@ -16,6 +17,11 @@ struct Place {
     ended: AtomicU64,
     /// A transaction takes this for each range, so it is biased to the thread that took the place, until another thread looks.
     snapshots: Biased<Snapshots>,
+}
+
+thread_local! {
+    /// The place of this thread's last transaction, of any memory.
+    static HINT: Cell<usize> = const { Cell::new(0) };
 }
 
 /// The places of all open transactions.
@@ -40,7 +46,7 @@ impl OpenTransactions {
     /// Takes a free place, preferably that of this thread's last transaction. Returns `None` if there is none.
     #[inline]
     pub(super) fn take<M: Medium>(&self, medium: &M) -> Option<usize> {
-        let hint = ThreadWord::Place.get() as usize;
+        let hint = HINT.with(Cell::get);
         if let Some(place) = self.places.get(hint)
             && let Some(mut snapshots) = place.snapshots.enter().or_else(|| place.snapshots.try_lock())
             && place.take(&mut snapshots)
@@ -59,7 +65,7 @@ impl OpenTransactions {
             self.places.iter().position(|place| !place.is_taken() && take(place))
         };
         let place = take_with(&free).or_else(|| take_with(&any))?;
-        ThreadWord::Place.set(place as u64);
+        HINT.with(|hint| hint.set(place));
         self.note_used(place);
         Some(place)
     }

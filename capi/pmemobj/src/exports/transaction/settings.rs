@@ -65,7 +65,7 @@ leaving! {
 /// See pmemobj_tx_stage(3).
 #[unsafe(no_mangle)]
 pub extern "C" fn pmemobj_tx_stage() -> c_int {
-    session::stage()
+    session::stage() as c_int
 }
 
 /// See pmemobj_tx_errno(3).
