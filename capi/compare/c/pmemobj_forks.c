@@ -3,6 +3,7 @@
  * holds when all its processes are gone. With the argument `owners`: what only one process at a time can do. With `threads`: a parent with
  * threads. With `signals`: handlers that fork.
  */
+#define _GNU_SOURCE
 #include "obj_cases.h"
 #include <libpmem.h>
 #include <pthread.h>
@@ -484,8 +485,29 @@ static void be_one_of_three(void)
     usleep(400000);
 }
 
+/* A child that calls no handlers of forks, beside its parent, which is killed. */
+static void fork_without_handlers(void)
+{
+    PMEMoid oid = OID_NULL;
+    cover(1024, 64, 7);
+    pid_t child = _Fork();
+    if (child == 0) {
+        *(int *)(r + 1080) = 5;
+        pmemobj_persist(pop, r + 1080, 4);
+        if (pmemobj_alloc(pop, &oid, 100, 5, NULL, NULL) != 0 && errno == EINVAL)
+            tell("its allocation is refused\n");
+        _exit(0);
+    }
+    waitpid(child, NULL, 0);
+    count(2048, 200);
+    end_by_kill();
+}
+
 static void owners(void)
 {
+    run("without handlers", fork_without_handlers);
+    printf("%d ", *(int *)(r + 1080));
+    finish(2048);
     /* PMDK has its state in the shared memory, and the parent's close takes it away. */
     run("closed", close_after_the_fork);
     printf("%d %d ", r[256], r[257]);

@@ -188,7 +188,7 @@ impl PoolMemory {
     }
 
     /// Returns the same memory for a child of a fork, which takes the pool over, and says on the medium that it is open. Its replicas get
-    /// what the master has. It does not grow. A drop leaves it mapped, until [`unmap_on_drop`](PoolMemory::unmap_on_drop).
+    /// what the master has. It does not grow if it did so at the fork. A drop leaves it mapped, until [`unmap_on_drop`](PoolMemory::unmap_on_drop).
     ///
     /// # Errors
     /// Those of a store to the header, or to a replica.
@@ -202,6 +202,9 @@ impl PoolMemory {
         // ORDER: no other thread has the value.
         memory.is_kept.store(true, Ordering::Relaxed);
         memory.medium.recover_replicas(Path::new("")).map_err(|error| of_parts(&error))?;
+        // None if another thread had the lock at the fork: a growth was under way.
+        memory.growth =
+            self.growth.as_ref().and_then(|growth| Some(Mutex::new(growth.try_lock().ok()?.clone())));
         memory.states.clone_from(&self.states);
         memory.store_states(&self.states, true, Path::new("")).map_err(|error| of_parts(&error))?;
         Ok(memory)

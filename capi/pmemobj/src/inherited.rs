@@ -103,7 +103,11 @@ fn take_over_alone(handle: usize, purpose: Purpose) -> Option<ProcessName> {
     // SAFETY: - the table leads to the new pool, and the old one is never dropped.
     match unsafe { pool.taken_over() } {
         Ok(new) => pools::replace(handle, Box::new(new)),
-        Err(failure) => pool.refuse(failure),
+        Err(failure) => {
+            // Another child may have a mapping of the whole pool.
+            pool.owner.release();
+            pool.refuse(failure);
+        }
     }
     None
 }

@@ -19,6 +19,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 #[derive(Debug)]
 pub(crate) struct Owner {
     page: NonNull<OwnerPage>,
+    /// A page of this process: 1, and zeros in a child, also in one that calls no handlers of forks, as after _Fork(3).
+    here: NonNull<AtomicU64>,
 }
 
 #[repr(C)]
@@ -54,14 +56,30 @@ impl Owner {
     /// # Errors
     /// ENOMEM.
     pub(crate) fn new() -> Result<Owner, Failure> {
-        let (access, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_ANONYMOUS);
-        // SAFETY: - a new mapping, at a place that the kernel chooses.
-        let place = unsafe { libc::mmap(ptr::null_mut(), size_of::<OwnerPage>(), access, flags, -1, 0) };
-        let page = NonNull::new(place.cast::<OwnerPage>()).filter(|_| place != libc::MAP_FAILED);
-        let page = page.ok_or_else(|| Failure::of_call("mmap", &io::Error::last_os_error()))?;
-        let owner = Owner { page };
+        let page = map::<OwnerPage>(libc::MAP_SHARED)?;
+        let here = map::<AtomicU64>(libc::MAP_PRIVATE).inspect_err(|_| unmap(page))?;
+        // SAFETY: - the whole page, which is mapped. A kernel without the advice leaves it to the handlers of forks.
+        unsafe { libc::madvise(here.as_ptr().cast(), size_of::<AtomicU64>(), libc::MADV_WIPEONFORK) };
+        let owner = Owner { page, here };
+        owner.mark_here();
         owner.name_this_process(&owner.page().name);
         Ok(owner)
+    }
+
+    /// Returns true in the process that made this value, or has taken it over.
+    #[inline]
+    pub(crate) fn is_here(&self) -> bool {
+        // SAFETY: - the page is mapped until the drop, and zeros are valid.
+        let here = unsafe { self.here.as_ref() };
+        // ORDER: a word of this process, which changes where it has one thread.
+        here.load(Ordering::Relaxed) != 0
+    }
+
+    fn mark_here(&self) {
+        // SAFETY: - as in `is_here`.
+        let here = unsafe { self.here.as_ref() };
+        // ORDER: as in `is_here`.
+        here.store(1, Ordering::Relaxed);
     }
 
     fn name_this_process(&self, name: &AtomicU64) {
@@ -75,7 +93,9 @@ impl Owner {
 
     /// Returns the same page, for the pool that takes the place of this one in this process, and is dropped instead of it.
     pub(crate) fn handed_on(&self) -> Owner {
-        Owner { page: self.page }
+        let owner = Owner { page: self.page, here: self.here };
+        owner.mark_here();
+        owner
     }
 
     fn page(&self) -> &OwnerPage {
@@ -143,9 +163,24 @@ impl Owner {
 
 impl Drop for Owner {
     fn drop(&mut self) {
-        // SAFETY: - the mapping is this value's own, and no reference outlives it.
-        unsafe { libc::munmap(self.page.as_ptr().cast(), size_of::<OwnerPage>()) };
+        unmap(self.page);
+        unmap(self.here);
     }
+}
+
+/// Maps a page of zeros.
+fn map<T>(share: i32) -> Result<NonNull<T>, Failure> {
+    let (access, flags) = (libc::PROT_READ | libc::PROT_WRITE, share | libc::MAP_ANONYMOUS);
+    // SAFETY: - a new mapping, at a place that the kernel chooses.
+    let place = unsafe { libc::mmap(ptr::null_mut(), size_of::<T>(), access, flags, -1, 0) };
+    let page = NonNull::new(place.cast::<T>()).filter(|_| place != libc::MAP_FAILED);
+    page.ok_or_else(|| Failure::of_call("mmap", &io::Error::last_os_error()))
+}
+
+/// Unmaps a page, which no reference outlives.
+fn unmap<T>(page: NonNull<T>) {
+    // SAFETY: - the caller's page, of `map`.
+    unsafe { libc::munmap(page.as_ptr().cast(), size_of::<T>()) };
 }
 
 #[cfg(test)]

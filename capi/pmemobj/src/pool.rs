@@ -245,7 +245,7 @@ impl OpenPool {
     /// Returns true if the engine is this process's own.
     #[inline]
     pub(crate) fn is_own(&self) -> bool {
-        self.generation == generation()
+        self.generation == generation() && self.owner.is_here()
     }
 
     /// Returns the offset of an address in the pool; `None` for any other.

@@ -27,7 +27,7 @@ use uuid::Uuid;
 const MODE_MASK: u32 = 0o777;
 
 /// The directories of an open pool, in which it grows.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct PoolGrowth {
     set: PoolSet,
     pool: Uuid,

@@ -26,8 +26,9 @@ use lode_redo::cover::Cover;
 use lode_redo::{Log, LogArea, slots};
 use std::sync::Arc;
 
-/// Number of transactions that may be open at a time: as many as PMDK's lanes.
-const TRANSACTIONS: usize = 1024;
+/// Number of transactions that may be open at a time: as many as PMDK's lanes, and some for records of the heap and of spills that one of
+/// these needs.
+const TRANSACTIONS: usize = 1024 + 64;
 /// Lanes of a new pool.
 const LANES: u64 = 1024;
 /// Offset of the heap in a new pool.

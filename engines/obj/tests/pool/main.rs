@@ -181,11 +181,25 @@ fn transactions_may_allocate_more_than_a_record_names() {
     assert!(values);
 }
 
+/// A run that an allocation needs is a record of its own, and so is the first spill of a transaction.
+#[test]
+fn heap_goes_on_beside_as_many_transactions_as_pmdk_has_lanes() {
+    let medium = new_pool(SIZE);
+    let pool = open(&medium);
+    let mut open: Vec<_> = (0..1024).map(|_| pool.begin().unwrap()).collect();
+    let reserved = pool.reserve(&Request { size: 64, type_number: 3, ..Request::default() }).unwrap();
+    pool.publish(&[Action::Allocate(reserved)]).unwrap();
+    pool.add_range(&mut open[7], reserved.at, 64).unwrap();
+    open.into_iter().for_each(|tx| pool.abort(tx).unwrap());
+    pool.close().unwrap();
+    assert_eq!(check(&medium), []);
+}
+
 #[test]
 fn refused_transactions_change_nothing() {
     let medium = new_pool(SIZE);
     let pool = open(&medium);
-    let at = object(&pool, 64);
+    let (at, other) = (object(&pool, 64), object(&pool, 64));
     let mut tx = pool.begin().unwrap();
     assert!(pool.add_range(&mut tx, PoolOffset::new(SIZE - 4), 8).is_err());
     assert!(pool.add_range(&mut tx, PoolOffset::new(0x4000), 8).is_err());
@@ -195,8 +209,9 @@ fn refused_transactions_change_nothing() {
     pool.add_range(&mut tx, at, 8).unwrap();
     medium.store8(at, 1);
     pool.free(&mut tx, at).unwrap();
-    pool.free(&mut tx, at).unwrap();
-    assert!(pool.commit(tx).is_err(), "an object is freed once");
+    pool.free(&mut tx, other).unwrap();
+    pool.publish(&[Action::Free(other)]).unwrap();
+    assert!(pool.commit(tx).is_err(), "an object of it is free by now");
     assert_eq!(read(&medium, at, 8), [0; 8]);
     assert!(pool.object(at).is_ok());
     pool.close().unwrap();
