@@ -10,7 +10,9 @@ use crate::seen::Seen;
 use crate::set_change;
 use crate::shutdown_state::{self, States};
 use crate::staged_part;
-use lode_layout::{BLOCK, PmdkFeatures, PmdkKind, PmdkPartHeader, PmdkShutdown, align_down};
+use lode_layout::{
+    BLOCK, PmdkFeatures, PmdkKind, PmdkPartHeader, PmdkShutdown, StoredPmdkHeader, align_down,
+};
 use lode_pmem::{ByAddress, Durability, MappedPart, Medium, Sysfs};
 use std::path::Path;
 use std::sync::Arc;
@@ -93,6 +95,9 @@ impl PoolParts {
         let starts = starts.map(|(locks, replica)| read_starts(&locks[..set.header_count(replica)]));
         let starts = starts.collect::<Result<Vec<Starts>, _>>()?;
         let headers = check_headers(&starts, options.kind, set.has_single_header)?;
+        if options.access == PmdkAccess::ReadWrite {
+            clear_copied_marks(&locks, &starts)?;
+        }
         let Some((_, header)) = headers.first().and_then(|headers| headers.first()).cloned() else {
             return Err(PmdkError::set(path)(SetError::Empty(path.to_owned())));
         };
@@ -326,4 +331,21 @@ pub(crate) fn to_map(
         }
     }
     Ok(parts)
+}
+
+/// Takes the mark of a pool in use from the headers of later parts. A sync of PMDK copies it there from the first part, whose mark alone counts,
+/// and PMDK refuses a pool by the mark of any part.
+fn clear_copied_marks(locks: &[Vec<Arc<LockedPart>>], starts: &[Starts]) -> Result<(), PmdkError> {
+    for (locks, starts) in locks.iter().zip(starts) {
+        for (lock, (_, bytes)) in locks.iter().zip(starts).skip(1) {
+            let mut header = StoredPmdkHeader::new(**bytes);
+            let features = header.features();
+            if features.is_in_use() {
+                header.set_features(features.when_closed());
+                header.store_checksum();
+                lock.write_header(0, header.bytes())?;
+            }
+        }
+    }
+    Ok(())
 }

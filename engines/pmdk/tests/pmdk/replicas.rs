@@ -2,7 +2,7 @@
 
 use crate::judge::Pmdk;
 use crate::{create, folder, get, open, put, write_set};
-use lode_layout::PmdkKind;
+use lode_layout::{PmdkFeatures, PmdkKind, PmdkPartHeader, StoredPmdkHeader};
 use lode_pmem::Medium;
 use std::fs;
 use std::path::Path;
@@ -43,6 +43,33 @@ fn what_is_durable_is_in_all_replicas() {
         }
         pmdk.assert_consistent(&path);
         open(PmdkKind::Objects, &path).close().unwrap();
+    }
+}
+
+/// A sync of PMDK copies the mark of a pool in use into later parts. An open takes it away there, where a close does not.
+#[test]
+fn marks_of_later_parts_are_taken_away() {
+    let folder = folder();
+    let path = write_set(folder.path(), LINES);
+    create(PmdkKind::Objects, &path, None).unwrap().close().unwrap();
+    let features = |name: &str| {
+        let bytes = fs::read(folder.path().join(name)).unwrap();
+        PmdkPartHeader::decode(&bytes).unwrap().features
+    };
+    for name in ["b", "s"] {
+        let part = folder.path().join(name);
+        let mut bytes = fs::read(&part).unwrap();
+        let mut header = StoredPmdkHeader::new(bytes[..PmdkPartHeader::LEN].try_into().unwrap());
+        let old = header.features();
+        header.set_features(PmdkFeatures { incompat: old.incompat | PmdkFeatures::IN_USE, ..old });
+        header.store_checksum();
+        bytes[..PmdkPartHeader::LEN].copy_from_slice(header.bytes());
+        fs::write(&part, bytes).unwrap();
+        assert!(features(name).is_in_use());
+    }
+    open(PmdkKind::Objects, &path).close().unwrap();
+    for name in ["a", "b", "c", "r", "s"] {
+        assert!(!features(name).is_in_use(), "{name}");
     }
 }
 
