@@ -348,38 +348,30 @@ static void persist_beside_transactions(void)
     end_by_kill();
 }
 
+/* The cases, and the two bytes that each shows. */
 static void cases(void)
 {
-    run("daemon", become_daemon);
-    printf("%d %d ", r[256], r[257]);
-    finish(1024);
-    run("twice", become_daemon_twice);
-    printf("%d %d ", r[256], r[257]);
-    finish(1024);
-    run("lingers", linger);
-    printf("%d %d ", r[256], r[257]);
-    finish(1024);
-    run("killed", lose_parent);
-    printf("%d %d ", r[256], r[257]);
-    finish(1024);
-    run("grandchild", lose_grandparent);
-    printf("%d %d ", r[256], r[257]);
-    finish(1024);
-    run("open", leave_a_transaction_open);
-    printf("%d %d ", r[512], r[639]);
-    finish(1024);
-    run("in", fork_in_a_transaction);
-    printf("%d %d ", r[512], r[639]);
-    finish(1024);
-    run("stored", store_after_the_close);
-    printf("%d %d ", r[256], r[257]);
-    finish(1024);
-    run("persist", persist_beside_the_parent);
-    printf("%d %d ", r[256], r[257]);
-    finish(1024);
-    run("transactions", persist_beside_transactions);
-    printf("%d %d ", r[256], r[257]);
-    finish(1024);
+    static const struct {
+        const char *name;
+        void (*use)(void);
+        int shown[2];
+    } all[] = {
+        {"daemon", become_daemon, {256, 257}},
+        {"twice", become_daemon_twice, {256, 257}},
+        {"lingers", linger, {256, 257}},
+        {"killed", lose_parent, {256, 257}},
+        {"grandchild", lose_grandparent, {256, 257}},
+        {"open", leave_a_transaction_open, {512, 639}},
+        {"in", fork_in_a_transaction, {512, 639}},
+        {"stored", store_after_the_close, {256, 257}},
+        {"persist", persist_beside_the_parent, {256, 257}},
+        {"transactions", persist_beside_transactions, {256, 257}},
+    };
+    for (size_t at = 0; at < COUNT(all); at++) {
+        run(all[at].name, all[at].use);
+        printf("%d %d ", r[all[at].shown[0]], r[all[at].shown[1]]);
+        finish(1024);
+    }
 }
 
 /* The objects of the threads are those that their words name. */
