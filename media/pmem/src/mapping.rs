@@ -358,7 +358,9 @@ impl MappingOptions {
                 MapFlags::SHARED,
                 Vec::new(),
             )
-        } else if map_sync_accepted(file).map_err(|error| PmemError::io("mmap", path, &error))? {
+        } else if map_sync_accepted(file, READ_WRITE, page(), 0)
+            .map_err(|error| PmemError::io("mmap", path, &error))?
+        {
             let devices = self.sysfs.block_devices(dev);
             let backing = devices.iter().map(Device::backing).collect();
             let flags = MapFlags::SHARED_VALIDATE | MapFlags::SYNC;
@@ -813,20 +815,34 @@ fn volatile_file_system(magic: u32) -> Option<&'static str> {
     }
 }
 
-/// Returns true if the kernel accepts MAP_SYNC: a page's metadata is then durable before a store to it.
-fn map_sync_accepted(file: &File) -> io::Result<bool> {
+/// Returns true if the kernel accepts MAP_SYNC for `len` bytes of the file from `off` on: a page's metadata is then durable before a store
+/// to it.
+///
+/// To be asked before a mapping at a fixed place. ext4 and XFS refuse the flag when the kernel has removed what was there: the addresses
+/// are free for a moment then, and another thread may take them.
+pub(crate) fn map_sync_accepted(
+    file: impl AsFd,
+    protection: ProtFlags,
+    len: usize,
+    off: u64,
+) -> io::Result<bool> {
     let flags = MapFlags::SHARED_VALIDATE | MapFlags::SYNC;
-    // SAFETY: - a null hint lets the kernel choose, so no existing mapping is replaced.
-    match unsafe { mm::mmap(ptr::null_mut(), page(), READ_WRITE, flags, file, 0) } {
-        Ok(place) => {
-            // SAFETY: - this function made the mapping just now, and no reference to it exists.
-            unsafe { mm::munmap(place, page()) }?;
-            Ok(true)
+    // A page first, since address space may be short; a device may have a larger unit.
+    for len in [page(), len] {
+        // SAFETY: - a null hint lets the kernel choose, so no existing mapping is replaced.
+        match unsafe { mm::mmap(ptr::null_mut(), len, protection, flags, &file, off) } {
+            Ok(place) => {
+                // SAFETY: - this function made the mapping just now, and no reference to it exists.
+                unsafe { mm::munmap(place, len) }?;
+                return Ok(true);
+            }
+            Err(Errno::OPNOTSUPP) => return Ok(false),
+            // Of a device, or of a kernel older than the flag.
+            Err(Errno::INVAL) => {}
+            Err(errno) => return Err(errno.into()),
         }
-        // EINVAL: a kernel older than the flag.
-        Err(Errno::OPNOTSUPP | Errno::INVAL) => Ok(false),
-        Err(errno) => Err(errno.into()),
     }
+    Ok(false)
 }
 
 /// Returns length and alignment of a device-DAX node, in bytes.

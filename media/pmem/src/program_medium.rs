@@ -4,6 +4,7 @@
 //! signal to the program; a child of a fork may use it; it keeps no descriptor, since programs close those that they do not
 //! know; and it takes media that keep nothing. The lock of flock(2) stays as long as the mapping does.
 
+use crate::mapping::map_sync_accepted;
 use crate::memory::Content;
 use crate::reservation::{Reservation, page};
 use crate::{
@@ -201,20 +202,13 @@ fn open(
         map(MapFlags::PRIVATE | MapFlags::NORESERVE)?;
         return Ok(false);
     }
-    if is_synced == Some(false) {
-        return map(MapFlags::SHARED).map(|()| false);
+    let is_accepted =
+        is_synced != Some(false) && map_sync_accepted(part.file, READ_WRITE, pages.len(), part.skip)?;
+    if is_synced == Some(true) && !is_accepted {
+        return Err(Errno::OPNOTSUPP.into());
     }
-    match map(MapFlags::SHARED_VALIDATE | MapFlags::SYNC) {
-        Ok(()) => Ok(true),
-        // EINVAL: a kernel older than the flag.
-        Err(error)
-            if is_synced.is_none()
-                && matches!(error.raw_os_error(), Some(libc::EOPNOTSUPP | libc::EINVAL)) =>
-        {
-            map(MapFlags::SHARED).map(|()| false)
-        }
-        Err(error) => Err(error),
-    }
+    let flags = if is_accepted { MapFlags::SHARED_VALIDATE | MapFlags::SYNC } else { MapFlags::SHARED };
+    map(flags).map(|()| is_accepted)
 }
 
 impl Medium for ProgramMedium {

@@ -3,6 +3,7 @@
 //! A reservation is inaccessible memory of the process. A view takes a part of it, and the part is reserved again when the
 //! view is gone, so no other mapping takes its addresses in between.
 
+use crate::mapping::map_sync_accepted;
 use crate::reservation::page;
 use rustix::io::Errno;
 use rustix::mm::{self, MapFlags, ProtFlags};
@@ -65,17 +66,22 @@ impl ProgramView<'_> {
             unsafe { self.map(start, MapFlags::PRIVATE) }?;
             return Ok(false);
         }
+        let is_accepted = match self.content {
+            ProgramContent::File { file, off } => map_sync_accepted(file, self.protection(), self.len, off)?,
+            ProgramContent::Anonymous => false,
+        };
+        let flags = if is_accepted { MapFlags::SHARED_VALIDATE | MapFlags::SYNC } else { MapFlags::SHARED };
         // SAFETY: - as above.
-        match unsafe { self.map(start, MapFlags::SHARED_VALIDATE | MapFlags::SYNC) } {
-            Ok(()) => Ok(true),
-            // EINVAL: a kernel older than the flag, or anonymous memory.
-            Err(Errno::OPNOTSUPP | Errno::INVAL) => {
-                // SAFETY: - as above.
-                unsafe { self.map(start, MapFlags::SHARED) }?;
-                Ok(false)
-            }
-            Err(errno) => Err(errno.into()),
-        }
+        unsafe { self.map(start, flags) }?;
+        Ok(is_accepted)
+    }
+
+    fn protection(&self) -> ProtFlags {
+        let mut protection = ProtFlags::empty();
+        protection.set(ProtFlags::READ, self.access.read);
+        protection.set(ProtFlags::WRITE, self.access.write);
+        protection.set(ProtFlags::EXEC, self.access.execute);
+        protection
     }
 
     /// Maps with these flags.
@@ -84,10 +90,7 @@ impl ProgramView<'_> {
     /// As [`map_at`](ProgramView::map_at).
     unsafe fn map(&self, start: usize, flags: MapFlags) -> rustix::io::Result<()> {
         let (place, flags) = (ptr::without_provenance_mut(start), flags | MapFlags::FIXED);
-        let mut protection = ProtFlags::empty();
-        protection.set(ProtFlags::READ, self.access.read);
-        protection.set(ProtFlags::WRITE, self.access.write);
-        protection.set(ProtFlags::EXEC, self.access.execute);
+        let protection = self.protection();
         match self.content {
             ProgramContent::File { file, off } => {
                 // SAFETY: - the caller has reserved the addresses, and uses none of them.
