@@ -79,5 +79,4 @@ found! {
     epoch_not_begun: EPOCH_NOT_BEGUN with 1;
     sealed_by_lane: SEALED_BY_LANE with 2;
     logged_after_failure: LOGGED_AFTER_FAILURE by_poison_with 2 from 36_000;
-    persisted_after_failure: PERSISTED_AFTER_FAILURE by_poison_with 2 from 51_000;
 }

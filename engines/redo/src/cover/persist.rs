@@ -191,8 +191,7 @@ impl<M: Medium> PersistHooks<'_, M> {
             let is_done = content.load(medium, start, bytes, load);
             // ORDER: asked after the old bytes are put in. A transaction whose commit was refused keeps its ranges, and its stores lie
             // there; it returned when the log had failed. One that has added them since has its stores for old bytes.
-            let asks = !is_done || !bugs::PERSISTED_AFTER_FAILURE.is_active();
-            if asks && log.check_not_failed().is_err() {
+            if log.check_not_failed().is_err() {
                 self.has_failed = true;
                 break;
             }
