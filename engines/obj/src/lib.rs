@@ -43,6 +43,7 @@ pub use check::{Finding, check};
 pub use error::{Damage, DamageReason, LogKind, ObjError, Structure};
 pub use growth::{Growth, GrowthRefusal};
 pub use heap::{ClassDescription, ClassError};
+pub use lode_redo::cover::Mode;
 pub use object::{Object, Objects, Place};
 pub use pool::{Action, Pool, Request, Reservation, Transaction};
 pub use recover::{Recovery, begin_run, recover};

@@ -133,7 +133,7 @@ fn apply_cover<M: Medium>(
 ) -> (PoolOffset, u64) {
     match entry {
         CoverEntry::Image { at, .. } => return (at, 0),
-        CoverEntry::AtHome { .. } => {}
+        CoverEntry::AtHome { .. } | CoverEntry::Pending { .. } | CoverEntry::Settled { .. } => {}
         CoverEntry::SetBits { at, mask } => {
             change_word(medium, memory, at, exclusive, |word| Some(word | mask));
         }

@@ -196,6 +196,19 @@ pub static EPOCH_NOT_BEGUN: Bug =
 pub static LOGGED_AFTER_FAILURE: Bug =
     Bug::new("logged-after-failure", "a store of a refused transaction is there after a power cut");
 
+/// Rule 27: in careful mode the new bytes are durable at home before their record.
+pub static SETTLED_BEFORE_FLUSH: Bug =
+    Bug::new("settled-before-flush", "an acknowledged transaction is lost");
+/// Rule 27: words that the library stores are settled before the call returns.
+pub static WORDS_LEFT_PENDING: Bug =
+    Bug::new("words-left-pending", "recovery replaces a store that its program has flushed");
+/// Rule 27: an aborted transaction is settled.
+pub static ABORT_NOT_SETTLED: Bug =
+    Bug::new("abort-not-settled", "recovery replaces a store that its program has flushed");
+/// Rule 27: recovery leaves settled bytes as they are.
+pub static SETTLED_REPLAYED: Bug =
+    Bug::new("settled-replayed", "recovery replaces a committed value by the one before it");
+
 /// Rule 26: a record belongs to its ring, whichever lane has it.
 pub static SEALED_BY_LANE: Bug = Bug::new("sealed-by-lane", "an acknowledged transaction is lost");
 
@@ -251,7 +264,7 @@ pub static OF_PAYLOADS: [&Bug; 7] = [
 ];
 
 /// Bugs of memory that programs store to in place.
-pub static OF_COVER: [&Bug; 22] = [
+pub static OF_COVER: [&Bug; 26] = [
     &IMAGE_BEFORE_CLAIM,
     &CLAIMED_TAKEN_FOR_COVERED,
     &CONTENT_BEFORE_NUMBER,
@@ -274,4 +287,8 @@ pub static OF_COVER: [&Bug; 22] = [
     &EPOCH_NOT_BEGUN,
     &SEALED_BY_LANE,
     &LOGGED_AFTER_FAILURE,
+    &SETTLED_BEFORE_FLUSH,
+    &WORDS_LEFT_PENDING,
+    &ABORT_NOT_SETTLED,
+    &SETTLED_REPLAYED,
 ];

@@ -17,6 +17,9 @@ pub enum InDoubtCause {
          repair it if that fails"
     )]
     WriteBack(Fault),
+    /// Its record is durable, and the log failed before its words were settled: the next open stores them again.
+    #[error("its record is durable, and the log failed after that; close the pool and open it again")]
+    Unsettled,
 }
 
 /// The reason why an operation on a log failed.

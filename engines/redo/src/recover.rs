@@ -184,17 +184,17 @@ fn replay<M: Medium>(
     let has_lines = medium.durability() == Durability::Line;
     let covering = || records.iter().filter(|record| record.covers);
     for record in covering().filter(|_| !bugs::COMMITS_BEFORE_IMAGES.is_active()) {
-        apply::store_images(medium, &record.body, has_lines.then_some(&mut dirty));
+        apply::store_images(medium, record.body(), has_lines.then_some(&mut dirty));
     }
     for record in records {
-        for body in [&record.body, &record.continued] {
+        for body in [record.body(), &record.continued] {
             if record.covers {
                 apply::store_at_home(medium, body, has_lines.then_some(&mut dirty));
             }
             apply::apply(medium, memory, body, has_lines.then_some(&mut dirty), true);
         }
         if record.covers && bugs::COMMITS_BEFORE_IMAGES.is_active() {
-            apply::store_images(medium, &record.body, has_lines.then_some(&mut dirty));
+            apply::store_images(medium, record.body(), has_lines.then_some(&mut dirty));
         }
     }
     if on_corruption == OnCorruption::Refuse {

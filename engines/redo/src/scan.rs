@@ -6,10 +6,11 @@ use crate::log::{LogArea, RINGS_MAX, ring_checksum_seed};
 use crate::ranges::Ranges;
 use crate::ring::{BitFlip, Gap, Ring};
 use lode_layout::{
-    BLOCK, CHECKPOINT_SLOTS_OFF, CheckpointSlot, Entries, Entry, Geometry, PoolOffset, RECORD_HEADER_WORDS,
-    WORD, align_down, flipped_bit_of,
+    BLOCK, CHECKPOINT_SLOTS_OFF, CheckpointSlot, CoverEntry, Entries, Entry, Geometry, PoolOffset,
+    RECORD_HEADER_WORDS, WORD, align_down, flipped_bit_of,
 };
 use lode_pmem::{Medium, Readable};
+use std::collections::BTreeSet;
 use std::iter;
 use std::ops::Range;
 
@@ -26,14 +27,21 @@ pub struct ReplayRecord {
     pub(crate) is_proven: bool,
     /// True if it has entries of memory that programs store to in place.
     pub(crate) covers: bool,
-    pub(crate) body: Vec<u64>,
+    body: Vec<u64>,
+    /// Number of words of the entries that count, the first ones: those after them have been settled.
+    live: usize,
     pub(crate) continued: Vec<u64>,
 }
 
 impl ReplayRecord {
     /// Returns the entries of the record, those that continue outside of its ring included.
     pub fn entries(&self) -> impl Iterator<Item = Entry<'_>> {
-        [&self.body, &self.continued].into_iter().flat_map(|body| Entries::new(body).map_while(Result::ok))
+        [self.body(), &self.continued].into_iter().flat_map(entries_in)
+    }
+
+    /// Returns the words of the entries in the ring that count.
+    pub(crate) fn body(&self) -> &[u64] {
+        &self.body[..self.live]
     }
 
     /// Returns the ranges that became durable with the record: its own, and those of its content outside of the ring.
@@ -46,7 +54,7 @@ impl ReplayRecord {
     /// Returns the entries whose content lies outside of the ring.
     fn external_content(&self) -> impl Iterator<Item = Entry<'_>> {
         let is_outside = |entry: &Entry<'_>| matches!(entry, Entry::Payload { .. } | Entry::Continue { .. });
-        Entries::new(&self.body).map_while(Result::ok).filter(is_outside)
+        entries_in(&self.body).filter(is_outside)
     }
 
     /// Returns true if content outside of the ring became durable with the record.
@@ -131,6 +139,7 @@ impl LogScan {
         }
         scan.records.sort_unstable_by_key(|record| record.sequence);
         scan.verify_payloads(memory, area);
+        scan.leave_out_settled();
         scan
     }
 
@@ -157,11 +166,26 @@ impl LogScan {
             if let Some(covers) = survey(&body, area, ring.memory) {
                 let (sequence, continued) = (position.sequence, Vec::new());
                 let is_proven = index < scan.proven;
-                let record = ReplayRecord { sequence, ring: number, at, is_proven, covers, body, continued };
+                let live = body.len();
+                let record =
+                    ReplayRecord { sequence, ring: number, at, is_proven, covers, body, live, continued };
                 self.records.push(record);
             } else {
                 self.add_corruption(CorruptionKind::Entries, at, true, Vec::new());
             }
+        }
+    }
+
+    /// Leaves out the pending entries whose number a record has settled.
+    fn leave_out_settled(&mut self) {
+        let covering = |record: &&ReplayRecord| record.covers;
+        let entries = self.records.iter().filter(covering).flat_map(|record| entries_in(&record.body));
+        let settled: BTreeSet<u64> = entries.filter_map(settled_id).collect();
+        if bugs::SETTLED_REPLAYED.is_active() {
+            return;
+        }
+        for record in self.records.iter_mut().filter(|record| record.covers) {
+            record.live = live_words(&record.body, &settled);
         }
     }
 
@@ -186,7 +210,7 @@ impl LogScan {
             let mut touched = Vec::new();
             let mut continued = Vec::new();
             let mut keep = true;
-            for entry in Entries::new(&record.body).map_while(Result::ok) {
+            for entry in entries_in(&record.body) {
                 let range = entry_range(&entry);
                 let (crc, what, exempt) = match entry {
                     Entry::Payload { crc, .. } => {
@@ -224,8 +248,8 @@ impl LogScan {
                 self.add_corruption(CorruptionKind::Entries, record.at, true, Vec::new());
                 keep = false;
             }
-            touched.extend(Entries::new(&continued).map_while(Result::ok).map(|entry| entry_range(&entry)));
-            touched.into_iter().for_each(|range| later.add(range));
+            touched.extend(entries_in(&continued).map(|entry| entry_range(&entry)));
+            touched.into_iter().filter(|range| !range.is_empty()).for_each(|range| later.add(range));
             if keep {
                 record.continued = continued;
                 kept.push(record);
@@ -257,15 +281,43 @@ fn survey(body: &[u64], area: LogArea, memory: &Readable) -> Option<bool> {
     let mut covers = false;
     for entry in Entries::new(body) {
         let entry = entry.ok()?;
+        covers |= matches!(entry, Entry::Cover(_));
+        if let Entry::Cover(CoverEntry::Pending { .. } | CoverEntry::Settled { .. }) = entry {
+            continue;
+        }
         let touched = entry_range(&entry);
         let is_ordered = touched.start <= touched.end;
         let is_outside = touched.end <= log.start || touched.start >= log.end;
         if !(is_ordered && is_outside && touched.start >= pool.start && touched.end <= pool.end) {
             return None;
         }
-        covers |= matches!(entry, Entry::Cover(_));
     }
     Some(covers)
+}
+
+/// Returns the entries in words that are known to be whole ones.
+fn entries_in(words: &[u64]) -> impl Iterator<Item = Entry<'_>> {
+    Entries::new(words).map_while(Result::ok)
+}
+
+fn settled_id(entry: Entry<'_>) -> Option<u64> {
+    match entry {
+        Entry::Cover(CoverEntry::Settled { id }) => Some(id),
+        _ => None,
+    }
+}
+
+/// Returns the number of words of the entries of a record before the pending ones that are settled.
+fn live_words(body: &[u64], settled: &BTreeSet<u64>) -> usize {
+    let mut entries = Entries::new(body);
+    loop {
+        let before = body.len() - entries.rest().len();
+        match entries.next() {
+            Some(Ok(Entry::Cover(CoverEntry::Pending { id }))) if settled.contains(&id) => return before,
+            Some(Ok(_)) => {}
+            _ => return body.len(),
+        }
+    }
 }
 
 /// Returns the range that `entry` writes, or whose checksum it holds.

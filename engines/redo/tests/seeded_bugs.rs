@@ -10,6 +10,15 @@ use lode_sim::{Cpu, Machine, Setup, find_seeded_bug, find_seeded_bug_by_poison};
 const LINE: Machine = Machine { cpu: Cpu::X86, durability: Durability::Line };
 
 fn is_found(bug: &'static Bug, threads: usize) {
+    is_found_in(&CoverSubject::new(LINE.durability), bug, threads);
+}
+
+/// Finds a bug of careful mode.
+fn is_found_carefully(bug: &'static Bug, threads: usize) {
+    is_found_in(&CoverSubject::new(LINE.durability).careful(), bug, threads);
+}
+
+fn is_found_in(subject: &CoverSubject, bug: &'static Bug, threads: usize) {
     let setup = Setup {
         machine: LINE,
         threads,
@@ -18,7 +27,7 @@ fn is_found(bug: &'static Bug, threads: usize) {
         seed: 1000,
         ..Setup::default()
     };
-    match find_seeded_bug(bug, &CoverSubject::new(LINE.durability), &setup, 40) {
+    match find_seeded_bug(bug, subject, &setup, 40) {
         Ok(violation) => println!("{bug}: {violation}"),
         Err(error) => panic!("{bug}: {error}"),
     }
@@ -51,6 +60,9 @@ macro_rules! found {
     (@with $bug:expr, $threads:literal) => {
         is_found($bug, $threads)
     };
+    (@carefully_with $bug:expr, $threads:literal) => {
+        is_found_carefully($bug, $threads)
+    };
     (@by_poison_with $bug:expr, $threads:literal, $seed:literal) => {
         is_found_by_poison($bug, $threads, $seed)
     };
@@ -78,5 +90,9 @@ found! {
     commits_before_images: COMMITS_BEFORE_IMAGES with 1;
     epoch_not_begun: EPOCH_NOT_BEGUN with 1;
     sealed_by_lane: SEALED_BY_LANE with 2;
+    settled_before_flush: SETTLED_BEFORE_FLUSH carefully_with 2;
+    words_left_pending: WORDS_LEFT_PENDING carefully_with 2;
+    abort_not_settled: ABORT_NOT_SETTLED carefully_with 2;
+    settled_replayed: SETTLED_REPLAYED carefully_with 1;
     logged_after_failure: LOGGED_AFTER_FAILURE by_poison_with 2 from 36_000;
 }

@@ -37,15 +37,27 @@ pub enum CoverEntry<'a> {
         /// The bits.
         mask: u64,
     },
+    /// The entries after this one, to the end of the record, count only if no record has a [`Settled`](CoverEntry::Settled) entry
+    /// with the same number: until then a program may not rely on the bytes at home.
+    Pending {
+        /// A number that a log epoch gives once.
+        id: u64,
+    },
+    /// The [`Pending`](CoverEntry::Pending) entries of this number restore nothing: the bytes at home count.
+    Settled {
+        /// The number of those entries.
+        id: u64,
+    },
 }
 
 impl CoverEntry<'_> {
-    /// Returns the range that the entry changes: offset and length in bytes.
+    /// Returns the range that the entry changes: offset and length in bytes. An empty one if it changes none.
     pub const fn range(&self) -> (PoolOffset, u64) {
         match self {
             CoverEntry::Image { at, words } => (*at, words.len() as u64 * WORD),
             CoverEntry::AtHome { at, len, .. } => (*at, *len),
             CoverEntry::SetBits { at, .. } | CoverEntry::ClearBits { at, .. } => (*at, WORD),
+            CoverEntry::Pending { .. } | CoverEntry::Settled { .. } => (PoolOffset::NULL, 0),
         }
     }
 }

@@ -47,6 +47,8 @@ const IMAGE: u64 = 8;
 const AT_HOME: u64 = 9;
 const SET_WORD_BITS: u64 = 10;
 const CLEAR_WORD_BITS: u64 = 11;
+const PENDING: u64 = 12;
+const SETTLED: u64 = 13;
 
 /// One change that a record carries. Applying it twice has the same effect as applying it once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -249,6 +251,8 @@ impl Record {
             }
             CoverEntry::SetBits { at, mask } => self.push_pair(head(SET_WORD_BITS, 0, at), mask),
             CoverEntry::ClearBits { at, mask } => self.push_pair(head(CLEAR_WORD_BITS, 0, at), mask),
+            CoverEntry::Pending { id } => self.push_pair(head(PENDING, 0, PoolOffset::NULL), id),
+            CoverEntry::Settled { id } => self.push_pair(head(SETTLED, 0, PoolOffset::NULL), id),
         }
     }
 
@@ -440,6 +444,8 @@ impl<'a> Entries<'a> {
             }
             SET_WORD_BITS => (Entry::Cover(CoverEntry::SetBits { at, mask: operand(1)? }), 2),
             CLEAR_WORD_BITS => (Entry::Cover(CoverEntry::ClearBits { at, mask: operand(1)? }), 2),
+            PENDING => (Entry::Cover(CoverEntry::Pending { id: operand(1)? }), 2),
+            SETTLED => (Entry::Cover(CoverEntry::Settled { id: operand(1)? }), 2),
             _ => return Err(EntryError::UnknownKind { word }),
         };
         self.rest = &self.rest[used..];

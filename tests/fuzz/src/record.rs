@@ -46,6 +46,8 @@ pub fn seeds() -> Vec<(&'static str, Vec<u8>)> {
         Entry::Cover(CoverEntry::AtHome { at, len: 9, words: &[3, 4] }),
         Entry::Cover(CoverEntry::SetBits { at, mask: u64::MAX }),
         Entry::Cover(CoverEntry::ClearBits { at, mask: 1 << 63 }),
+        Entry::Cover(CoverEntry::Settled { id: 1 }),
+        Entry::Cover(CoverEntry::Pending { id: u64::MAX }),
     ] {
         record.push(entry);
     }

@@ -29,7 +29,7 @@ use crate::heap::Heap;
 use lode_layout::{ObjWords, PoolOffset};
 use lode_pmem::Medium;
 use lode_pmem::sync::SpinMutex;
-use lode_redo::cover::{Cover, CoverError};
+use lode_redo::cover::{Cover, CoverError, Mode};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -59,6 +59,22 @@ impl<M: Medium> Pool<M> {
     /// Returns the medium.
     pub fn medium(&self) -> &M {
         &self.medium
+    }
+
+    /// Chooses the mode before the first call that changes the pool. In careful mode a store counts, too, that its program has flushed
+    /// by itself, and a call leaves nothing that recovery would rewrite.
+    pub fn set_mode(&mut self, mode: Mode) {
+        self.cover.set_mode(mode);
+    }
+
+    /// Returns the mode.
+    pub fn mode(&self) -> Mode {
+        self.cover.mode()
+    }
+
+    /// Returns true if the pool accepts no more changes, after an error that only the next open can mend.
+    pub fn has_failed(&self) -> bool {
+        self.cover.has_failed()
     }
 
     /// Returns the number of this run: even, and another one at each open. Locks of other runs count as free.

@@ -24,6 +24,21 @@ fn open_pools_survive_power_cuts() {
     }
 }
 
+/// The program flushes some of its stores by itself.
+#[test]
+fn careful_pools_survive_power_cuts() {
+    for machine in Machine::ALL {
+        for threads in 1..=3 {
+            let subject = PoolSubject::new(machine.durability, true).careful();
+            let setup =
+                Setup { seed: seed(4), images: scaled_images(40), ..Setup::shared(machine, threads, 24) };
+            let report = explore(&subject, &setup);
+            println!("{machine}, {threads} threads: {report}");
+            assert!(report.violation.is_none(), "{}", report.violation.unwrap());
+        }
+    }
+}
+
 /// The heap becomes longer when it is full: a power cut leaves the old size or the new one.
 #[test]
 fn growing_pools_survive_power_cuts() {
@@ -56,12 +71,15 @@ fn replicas_alone_survive_power_cuts() {
 fn lost_line_is_reported_and_loses_nothing_else() {
     for machine in Machine::ALL {
         for threads in 1..=3 {
-            let subject = PoolSubject::new(machine.durability, true);
-            let images = scaled_images(10);
-            let setup = Setup { machine, threads, operations: 8, seed: seed(1), images, ..Setup::default() };
-            let report = explore_poison(&subject, &setup);
-            println!("{machine}, {threads} threads: {report}");
-            assert!(report.violation.is_none(), "{}", report.violation.unwrap());
+            let fast = PoolSubject::new(machine.durability, true);
+            for subject in [fast, fast.careful()] {
+                let images = scaled_images(10);
+                let setup =
+                    Setup { machine, threads, operations: 8, seed: seed(1), images, ..Setup::default() };
+                let report = explore_poison(&subject, &setup);
+                println!("{subject:?}, {machine}, {threads} threads: {report}");
+                assert!(report.violation.is_none(), "{}", report.violation.unwrap());
+            }
         }
     }
 }

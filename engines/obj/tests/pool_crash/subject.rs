@@ -2,7 +2,7 @@
 
 use crate::small_pool;
 use lode_layout::{PoolOffset, WORD};
-use lode_obj::{Action, Growth, GrowthRefusal, ObjError, ObjView, Pool, Request, Transaction, check};
+use lode_obj::{Action, Growth, GrowthRefusal, Mode, ObjError, ObjView, Pool, Request, Transaction, check};
 use lode_pmdk::PoolMedium;
 use lode_pmem::{Counter, Durability, FaultScope, Mapping, Medium};
 use lode_redo::LogError;
@@ -39,6 +39,7 @@ pub(crate) struct PoolSubject {
     starts_closed: bool,
     grows: bool,
     is_replica: bool,
+    mode: Mode,
 }
 
 /// The medium of a pool that grows to its end: the first growth finds all of it there.
@@ -78,7 +79,12 @@ type Write = Vec<(u64, u64)>;
 impl PoolSubject {
     pub(crate) fn new(durability: Durability, starts_closed: bool) -> PoolSubject {
         let block_len = if durability == Durability::Commit { 12 << 10 } else { 3000 };
-        PoolSubject { block_len, starts_closed, grows: false, is_replica: false }
+        PoolSubject { block_len, starts_closed, grows: false, is_replica: false, mode: Mode::Fast }
+    }
+
+    /// Returns the same pool in careful mode: the program flushes some of its stores by itself.
+    pub(crate) fn careful(self) -> PoolSubject {
+        PoolSubject { mode: Mode::Careful, ..self }
     }
 
     /// Returns a pool of which the medium is the replica, and whose master is lost in the power cut.
@@ -180,6 +186,13 @@ impl Engine {
         Ok(stored?)
     }
 
+    /// Flushes and drains as a program does that knows the instructions.
+    fn flush(&self, at: PoolOffset, len: u64) -> Result<(), ObjError> {
+        FaultScope::run(|| self.medium().flush(at, len))?;
+        // ORDER: durable before the program goes on.
+        Ok(self.medium().drain()?)
+    }
+
     fn load(&self, at: PoolOffset) -> Result<u64, ObjError> {
         Ok(self.medium().memory().reading(|memory| memory.load8(at))?)
     }
@@ -263,7 +276,13 @@ impl PoolSubject {
         if key != BLOCK_KEY {
             let ticket = actor.begin(vec![(key, value)]);
             let at = engine.at(key);
-            match engine.store(at, value, len).and_then(|()| engine.pool.persist(at, len)) {
+            // A program whose pool has failed ends.
+            let flushes_itself = self.mode == Mode::Careful && actor.rng.bool() && !engine.pool.has_failed();
+            let persist = |()| match flushes_itself {
+                true => engine.flush(at, len),
+                false => engine.pool.persist(at, len),
+            };
+            match engine.store(at, value, len).and_then(persist) {
                 Ok(()) => actor.returned(ticket),
                 Err(_) => actor.in_doubt(ticket),
             }
@@ -363,7 +382,8 @@ impl Subject for PoolSubject {
     }
 
     fn start(&self, medium: Arc<SimMedium>) -> Result<Engine, ObjError> {
-        let pool = self.open(medium)?;
+        let mut pool = self.open(medium)?;
+        pool.set_mode(self.mode);
         let area = pool.object_after(None)?.unwrap_or(PoolOffset::NULL);
         let locks = Self::keys().map(|key| (key, AtomicBool::new(false))).collect();
         Ok(Engine { pool, area, locks, value: Counter::new(1) })

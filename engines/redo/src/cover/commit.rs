@@ -4,7 +4,7 @@ use super::claims::Claims;
 use super::snapshots::Snapshots;
 use super::transaction::Transaction;
 use super::units::UnitState;
-use super::{Cover, CoverError, HEAD_WORDS};
+use super::{Cover, CoverError, HEAD_WORDS, Mode};
 use crate::{CommitHooks, ContinuedRange, DirtyLines, LogError, bugs};
 use lode_layout::{PoolOffset, RECORD_HEADER_WORDS, RECORD_LINE_WORDS, Record, WORD};
 use lode_pmem::biased::BiasedGuard;
@@ -48,12 +48,16 @@ impl<M: Medium> Transaction<'_, M> {
     /// Durable on return. After a crash before the return, all of it is there or nothing.
     ///
     /// # Cost
-    /// One drain; none if there is nothing to make durable. Another one for each object of more than 1 KiB.
+    /// One drain; none if there is nothing to make durable. Another one for each object of more than 1 KiB. In careful mode two, and two more
+    /// for words.
     pub fn commit(mut self, changes: Changes<'_>) -> Result<(), CoverError> {
         let beside_ranges = changes.beside_ranges();
         if beside_ranges.clone().next().is_some() {
             beside_ranges.clone().try_for_each(|(at, len)| self.cover.check_range(at, len))?;
             self.cover.check_readable(beside_ranges)?;
+        }
+        if self.cover.mode == Mode::Careful {
+            return self.commit_carefully(&changes);
         }
         let of_word = HEAD_WORDS + self.cover.covered.units.unit_len() / WORD + HEAD_WORDS;
         let fixed = RECORD_HEADER_WORDS + changes.entries.len();
@@ -108,6 +112,14 @@ impl<M: Medium> Transaction<'_, M> {
             cover.leave(place);
         }
         Ok(faultless?)
+    }
+
+    fn commit_carefully(mut self, changes: &Changes<'_>) -> Result<(), CoverError> {
+        self.cover.check_settled(changes)?;
+        self.cover.flush_stored(self.open.place, changes.objects)?;
+        // After an error the record may be durable, so nothing is put back. The next open decides.
+        self.has_ended();
+        self.cover.settle_committed(self.open.place, changes).inspect_err(|_| self.cover.log.fail())
     }
 }
 

@@ -1,5 +1,6 @@
 //! The part of covered memory in a checkpoint: a new epoch, in which only the units of open transactions are covered.
 
+use super::careful::append_old;
 use super::{Covered, HEAD_WORDS};
 use crate::{CheckpointHooks, LogError, NewRecords, bugs};
 use lode_layout::{PoolOffset, RECORD_HEADER_WORDS, Record, WORD};
@@ -26,11 +27,33 @@ impl EpochHooks {
     fn open_units<M: Medium>(&self, medium: &M) -> Vec<u64> {
         let mut open = BTreeSet::new();
         self.covered.open.each(medium, |snapshots| {
-            for (at, len) in snapshots.ranges() {
+            for (at, len) in snapshots.ranges().filter(|_| snapshots.pending_id == 0) {
                 open.extend(self.covered.units.of(at, len));
             }
         });
         if bugs::OPEN_FORGOTTEN.is_active() { Vec::new() } else { open.into_iter().collect() }
+    }
+
+    /// Appends the old bytes of all open transactions that are pending.
+    fn append_pending<M: Medium>(
+        &self,
+        records: &mut dyn NewRecords<M>,
+        words_max: u64,
+    ) -> Result<(), LogError> {
+        let mut places = self.covered.open.taken();
+        if bugs::OPEN_FORGOTTEN.is_active() {
+            places.clear();
+        }
+        for place in places {
+            let (id, old): (u64, Vec<_>) = {
+                let snapshots = self.covered.open.snapshots(place, records.medium());
+                (snapshots.pending_id, snapshots.old().map(|(at, bytes)| (at, bytes.to_vec())).collect())
+            };
+            if id != 0 {
+                append_old(id, &old, words_max, &mut |record| records.append(record))?;
+            }
+        }
+        Ok(())
     }
 
     /// Adds the image of some units in a row to the record: as they are, with the old bytes of all open transactions.
@@ -85,6 +108,7 @@ impl<M: Medium> CheckpointHooks<M> for EpochHooks {
             }
             records.append(&mut record)?;
         }
+        self.append_pending(records, words_max)?;
         // ORDER: covered before any lane is released. The images are durable before the slot of this checkpoint; until then the old
         // epoch's images count.
         self.covered.units.cover(&open, true);

@@ -13,17 +13,20 @@
 //!   recover:     the images, in order; then all else, in order
 //! ```
 //!
+//! In [careful mode](Mode::Careful) the log covers the ranges of open transactions alone, for programs that flush by themselves.
 //! `docs/decisions/covered-units.md` argues each rule.
 //!
 //! # Cost
 //! A transaction over covered units: one fence. One over free units: another one for each [`Transaction::add_range`].
 
+mod careful;
 mod claims;
 mod commit;
 mod content;
 mod epoch;
 mod error;
 mod image_hooks;
+mod mode;
 mod open_transaction;
 mod open_transactions;
 mod persist;
@@ -34,6 +37,7 @@ mod units;
 pub use crate::ranges::parts_beside;
 pub use commit::Changes;
 pub use error::CoverError;
+pub use mode::Mode;
 pub use open_transaction::OpenTransaction;
 pub use transaction::Transaction;
 
@@ -41,7 +45,7 @@ use crate::{Log, LogArea, LogError, Recovery, bugs};
 use epoch::EpochHooks;
 use lode_layout::{BLOCK, Geometry, PoolOffset, WORD};
 use lode_pmem::sync::{AtomicU64, Ordering};
-use lode_pmem::{Durability, Medium};
+use lode_pmem::{Counter, Durability, Medium};
 use open_transactions::OpenTransactions;
 use snapshots::Snapshots;
 use std::ops::Range;
@@ -67,6 +71,9 @@ pub struct Cover<M: Medium> {
     room: u64,
     /// Bytes of it that a place keeps from one transaction to the next.
     idle_allowance: u64,
+    mode: Mode,
+    /// The numbers of old bytes, and of words, that are pending.
+    pending_ids: Counter,
 }
 
 /// The state that threads share beside the log.
@@ -121,7 +128,18 @@ impl<M: Medium> Cover<M> {
         let room = log.reserved_len() / 2;
         let of_idle = IDLE_UNITS * (unit + HEAD_WORDS * WORD);
         let idle_allowance = of_idle.min(room / 2 / transactions.max(1) as u64);
-        Ok((Cover { log, covered, start, area, room, idle_allowance }, recovery))
+        let (mode, pending_ids) = (Mode::Fast, Counter::new(1));
+        Ok((Cover { log, covered, start, area, room, idle_allowance, mode, pending_ids }, recovery))
+    }
+
+    /// Chooses the mode before the first transaction and the first persist.
+    pub fn set_mode(&mut self, mode: Mode) {
+        self.mode = mode;
+    }
+
+    /// Returns the mode.
+    pub fn mode(&self) -> Mode {
+        self.mode
     }
 
     /// Returns the medium.

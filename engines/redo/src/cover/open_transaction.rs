@@ -3,7 +3,7 @@
 use super::claims::Claims;
 use super::image_hooks::ImageHooks;
 use super::units::{NEIGHBOURS, UnitState};
-use super::{Cover, CoverError, HEAD_WORDS};
+use super::{Cover, CoverError, HEAD_WORDS, Mode};
 use crate::{LogError, bugs};
 use lode_layout::{LINE, PoolOffset, RECORD_HEADER_WORDS, WORD};
 use lode_pmem::{FaultScope, Medium};
@@ -37,6 +37,9 @@ impl OpenTransaction {
     ) -> Result<(), CoverError> {
         cover.check_range(at, len)?;
         let units = cover.covered.units.of(at, len);
+        if cover.mode == Mode::Careful {
+            return cover.add_pending(self.place, at.get()..at.get() + len, units);
+        }
         if !cover.covered.units.are_covered(units.clone()) {
             cover.prefetch(units.clone());
         }

@@ -3,7 +3,7 @@
 use super::claims::Claims;
 use super::content::Content;
 use super::units::UnitState;
-use super::{Cover, CoverError, HEAD_WORDS};
+use super::{Cover, CoverError, HEAD_WORDS, Mode};
 use crate::{CommitHooks, LogError, bugs};
 use lode_layout::{PoolOffset, RECORD_HEADER_WORDS, RECORD_LINE_WORDS, Record, WORD};
 use lode_pmem::sync::{Ordering, fence};
@@ -70,6 +70,13 @@ impl<M: Medium> Cover<M> {
         flush: impl FnOnce() -> Result<(), Fault>,
     ) -> Result<(), CoverError> {
         self.check_range(at, len)?;
+        if self.mode == Mode::Careful {
+            flush()?;
+            // ORDER: the bytes are durable at home before the caller is told: nothing in the log replaces them, but the old ones of
+            // transactions that are open, or that a log that has failed could not settle.
+            self.medium().drain().map_err(LogError::from)?;
+            return Ok(self.log.check_not_failed()?);
+        }
         let logs_all = self.medium().durability() == Durability::Commit && len <= SHARED_SYNC_MAX;
         if !logs_all {
             // A guess, which the record asks again.

@@ -71,7 +71,9 @@ pub(super) struct Snapshots {
     pending: Vec<(PoolOffset, u64)>,
     /// The buffers of the transaction that was at this place before.
     spare: Option<Box<Buffers>>,
-    /// Bytes of the log that images of the units take.
+    /// The number under which the old bytes are pending; 0 if they are not.
+    pub(super) pending_id: u64,
+    /// Bytes of the log that images of the units take, or pending bytes.
     pub(super) held: u64,
     /// Bytes of the log's share that the place has.
     pub(super) allowance: u64,
@@ -107,6 +109,7 @@ impl Snapshots {
             is_committing: false,
             pending: Vec::new(),
             spare: None,
+            pending_id: 0,
             held: 0,
             allowance: 0,
             covered: Vec::new(),
@@ -136,6 +139,7 @@ impl Snapshots {
         self.filter = [0; FILTER_WORDS];
         self.is_committing = false;
         self.pending.clear();
+        self.pending_id = 0;
         self.held = 0;
     }
 
@@ -363,6 +367,19 @@ impl Snapshots {
         self.ranges.iter().for_each(&mut call);
         if !self.many.is_empty() {
             self.many.values().for_each(call);
+        }
+    }
+
+    /// Calls `with` for the parts of a range that were kept since the mark, with their old bytes.
+    #[inline]
+    pub(super) fn each_kept_since(
+        &self,
+        mark: usize,
+        range: Range<u64>,
+        mut with: impl FnMut(PoolOffset, &[u8]),
+    ) {
+        for kept in self.overlapping(range).filter(|kept| kept.old >= mark) {
+            with(PoolOffset::new(kept.start), &self.old[kept.old..][..kept.len() as usize]);
         }
     }
 

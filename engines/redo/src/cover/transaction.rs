@@ -1,7 +1,7 @@
 //! A transaction over memory that its program stores to in place.
 
 use super::open_transaction::OpenTransaction;
-use super::{Cover, CoverError};
+use super::{Cover, CoverError, Mode};
 use crate::ranges::parts_beside;
 use crate::{LogError, bugs};
 use lode_layout::PoolOffset;
@@ -52,7 +52,7 @@ impl<'c, M: Medium> Transaction<'c, M> {
     /// [`LogError::Poisoned`] when the old bytes can't be stored: the next open puts them back.
     ///
     /// # Cost
-    /// No drain.
+    /// No drain; two in careful mode.
     pub fn abort(mut self) -> Result<(), LogError> {
         self.put_back()
     }
@@ -96,6 +96,10 @@ pub(super) fn put_back<M: Medium>(
         medium.relax(0);
         cover.log.with_lane(|dirty| note(dirty, &old));
         return Ok(stored?);
+    }
+    if cover.mode == Mode::Careful {
+        let settled = store().map_err(CoverError::from).and_then(|()| cover.settle_aborted(place, &old));
+        return settled.map_err(|_| LogError::Poisoned).inspect_err(|_| cover.log.fail());
     }
     // ORDER: put back, noted as dirty and forgotten while a lane is held: a checkpoint sees the transaction as open, and logs its
     // old bytes, or flushes them.

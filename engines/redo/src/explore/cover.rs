@@ -1,6 +1,6 @@
 //! Memory that programs store to in place: transactions, persists beside and inside of them, new objects, checkpoints.
 
-use crate::cover::{Changes, Cover, CoverError, Transaction};
+use crate::cover::{Changes, Cover, CoverError, Mode, Transaction};
 use crate::{Log, LogArea, LogError};
 use lode_layout::{CoverEntry, Entry, PoolOffset, Record, WORD};
 use lode_pmem::{Counter, Durability, FaultScope, Medium, Readable};
@@ -38,6 +38,8 @@ pub struct CoverSubject {
     unit: u64,
     /// True if the log is closed when the engine starts, so that there is nothing to replay.
     starts_closed: bool,
+    /// In careful mode the program flushes some of its stores by itself.
+    mode: Mode,
 }
 
 /// The memory while it is used, and locks of the program.
@@ -69,17 +71,25 @@ fn field(object: u64) -> u64 {
 }
 
 impl CoverSubject {
+    const FAST: CoverSubject = CoverSubject { log_len: 0, unit: 0, starts_closed: false, mode: Mode::Fast };
+
     /// Returns the subject for media of that durability.
     pub fn new(durability: Durability) -> CoverSubject {
         match durability {
-            Durability::Commit => CoverSubject { log_len: 512 << 10, unit: 4096, starts_closed: false },
-            _ => CoverSubject { log_len: 32 << 10, unit: 256, starts_closed: false },
+            Durability::Commit => CoverSubject { log_len: 512 << 10, unit: 4096, ..CoverSubject::FAST },
+            _ => CoverSubject { log_len: 32 << 10, unit: 256, ..CoverSubject::FAST },
         }
     }
 
     /// Returns the subject whose log is closed when the engine starts.
     pub fn closed(durability: Durability) -> CoverSubject {
         CoverSubject { starts_closed: true, ..CoverSubject::new(durability) }
+    }
+
+    /// Returns the same subject in careful mode.
+    #[must_use]
+    pub fn careful(self) -> CoverSubject {
+        CoverSubject { mode: Mode::Careful, ..self }
     }
 
     fn area(&self) -> LogArea {
@@ -155,6 +165,13 @@ impl Engine {
         Ok(FaultScope::run(|| self.medium().store(at, bytes))?)
     }
 
+    /// Flushes and drains as a program does that knows the instructions.
+    fn flush(&self, at: PoolOffset, len: u64) -> Result<(), CoverError> {
+        FaultScope::run(|| self.medium().flush(at, len))?;
+        // ORDER: durable before the program goes on.
+        Ok(self.medium().drain().map_err(LogError::from)?)
+    }
+
     fn try_lock(&self, key: u64) -> bool {
         // ORDER: acquires the stores of the last holder.
         !self.locks[&key].swap(true, Ordering::AcqRel)
@@ -216,13 +233,20 @@ impl CoverSubject {
         at: PoolOffset,
         len: u64,
     ) {
-        match stored.and_then(|()| engine.cover.persist(at, len)) {
+        // A program whose log has failed ends.
+        let flushes_itself =
+            engine.cover.mode() == Mode::Careful && actor.rng.bool() && !engine.cover.has_failed();
+        let persist = |()| match flushes_itself {
+            true => engine.flush(at, len),
+            false => engine.cover.persist(at, len),
+        };
+        match stored.and_then(persist) {
             Ok(()) => actor.returned(ticket),
             Err(_) => actor.in_doubt(ticket),
         }
     }
 
-    /// Stores to a field of an object, and persists it.
+    /// Stores to a field of an object, or to the word that links it, and persists that.
     fn change_field(&self, engine: &Engine, actor: &mut Actor<'_, Write>) {
         let key = FIRST_OBJECT + actor.rng.u64(..OBJECTS.len() as u64);
         if !engine.try_lock(key) {
@@ -231,8 +255,13 @@ impl CoverSubject {
         let (link, at, _) = self.object(key);
         let linked = engine.medium().memory().reading(|memory| memory.load8(link));
         if linked.is_ok_and(|linked| linked != 0) {
-            let value = engine.value.add(1);
-            let ticket = actor.begin(vec![(field(key), value)]);
+            let unlinks = actor.rng.u8(..4) == 0;
+            let value = if unlinks { 0 } else { engine.value.add(1) };
+            let (at, writes) = match unlinks {
+                true => (link, vec![(key, 0), (field(key), 0)]),
+                false => (at, vec![(field(key), value)]),
+            };
+            let ticket = actor.begin(writes);
             let stored = engine.store(at, &value.to_le_bytes());
             self.persist_stored(engine, actor, ticket, stored, at, WORD);
         }
@@ -366,7 +395,8 @@ impl Subject for CoverSubject {
     }
 
     fn start(&self, medium: Arc<SimMedium>) -> Result<Engine, LogError> {
-        let cover = open(medium, self.area(), 3)?;
+        let mut cover = open(medium, self.area(), 3)?;
+        cover.set_mode(self.mode);
         let locks = Self::keys().map(|key| (key, AtomicBool::new(false))).collect();
         Ok(Engine { cover, locks, value: Counter::new(1) })
     }
