@@ -147,6 +147,24 @@ impl ByAddress {
         self.drain();
     }
 
+    /// Copies the whole lines of a record, by the way on which they are durable earliest.
+    ///
+    /// # Durability
+    /// After the thread's next [`drain`](ByAddress::drain).
+    ///
+    /// # Safety
+    /// As [`copy`](ByAddress::copy); the ranges don't overlap, and `into` is the start of a line.
+    #[inline]
+    pub(crate) unsafe fn copy_record(&self, into: *mut u8, from: *const u8, len: usize) {
+        if self.is_flushing && self.stream_min != usize::MAX {
+            // SAFETY: - the caller's promise. A fault is a signal to the program.
+            unsafe { self.cpu.copy_record(into, from, len) };
+        } else {
+            // SAFETY: - the caller's promise.
+            unsafe { self.copy(into, from, len, CopyPath::ByLength) };
+        }
+    }
+
     /// Stores `len` times the same byte.
     ///
     /// # Durability

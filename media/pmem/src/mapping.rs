@@ -622,7 +622,7 @@ impl Mapping {
     fn log_store(&self, at: PoolOffset, bytes: &[u8]) -> Result<(), SyncError> {
         self.check_sync_allowed()?;
         let stored = match self.durability {
-            Durability::Line => self.copy_past_cache(at, bytes),
+            Durability::Line => self.copy_record(at, bytes),
             _ => self.memory.store_all(at, bytes),
         };
         if self.durability >= Durability::Line {
@@ -634,11 +634,11 @@ impl Mapping {
     }
 
     #[inline]
-    fn copy_past_cache(&self, at: PoolOffset, bytes: &[u8]) -> bool {
-        // SAFETY: - `range_address` checks the range; `bytes` is a reference.
+    fn copy_record(&self, at: PoolOffset, bytes: &[u8]) -> bool {
+        // SAFETY: - `range_address` checks the range; `bytes` is a reference, and `log_write` checked that both are whole lines.
         self.memory
             .range_address(at, bytes.len())
-            .is_some_and(|into| unsafe { self.cpu.copy(into.as_ptr(), bytes.as_ptr(), bytes.len()) })
+            .is_some_and(|into| unsafe { self.cpu.copy_record(into.as_ptr(), bytes.as_ptr(), bytes.len()) })
     }
 }
 
@@ -722,7 +722,7 @@ impl Medium for Mapping {
             return Fault { kind: FaultKind::OutOfRange, at, len: bytes.len() as u64 }.raise();
         }
         match self.durability {
-            Durability::Line => self.copy_past_cache(at, bytes),
+            Durability::Line => self.copy_record(at, bytes),
             _ => self.memory.store_all(at, bytes),
         };
     }

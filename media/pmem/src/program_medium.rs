@@ -294,7 +294,10 @@ impl Medium for ProgramMedium {
     }
 
     fn log_write(&self, at: PoolOffset, bytes: &[u8]) -> Result<(), SyncError> {
-        self.copy(at, bytes);
+        if let Some(into) = self.memory.range_address(at, bytes.len()) {
+            // SAFETY: - `range_address` checked the range, `bytes` is a reference, and both are whole lines.
+            unsafe { self.instructions.copy_record(into.as_ptr(), bytes.as_ptr(), bytes.len()) };
+        }
         // ORDER: the bytes are durable before the caller is told. Stop here: the record is whole, or its checksum shows that it is not.
         self.drain()
     }

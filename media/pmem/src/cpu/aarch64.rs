@@ -80,6 +80,16 @@ impl Cpu {
         stored && unsafe { self.flush(into, len) }
     }
 
+    /// Stores the whole lines of a record, as [`copy`](Cpu::copy) does.
+    ///
+    /// # Safety
+    /// As [`copy`](Cpu::copy).
+    #[inline]
+    pub(crate) unsafe fn copy_record(self, into: *mut u8, from: *const u8, len: usize) -> bool {
+        // SAFETY: - the caller's promises.
+        unsafe { self.copy(into, from, len) }
+    }
+
     /// Stores `lines` whole lines and starts their write-back. Returns true if all could be stored. `into` is the start of
     /// a line.
     ///

@@ -2,6 +2,7 @@
 //!
 //! # Cost
 //! The choice is a small value that its holder matches on. The branch always goes the same way, so it costs one cycle.
+//! `docs/decisions/short-records.md` has the figures of records.
 //! A copy of 64 to 256 bytes and its fence cost the time in which the memory accepts them.
 
 use crate::PmemError;

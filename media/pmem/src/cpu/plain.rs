@@ -38,6 +38,11 @@ impl Cpu {
         unsafe { access::store_words(into, from, len) }
     }
 
+    pub(crate) unsafe fn copy_record(self, into: *mut u8, from: *const u8, len: usize) -> bool {
+        // SAFETY: - the caller's promises.
+        unsafe { self.copy(into, from, len) }
+    }
+
     pub(crate) unsafe fn copy_lines(self, into: *mut u8, from: *const u8, lines: usize) -> bool {
         // SAFETY: - the caller's promises.
         unsafe { self.copy(into, from, lines * lode_layout::LINE as usize) }
