@@ -60,15 +60,27 @@ impl Program {
 
     /// Links `c/NAME.c` with our archive into a static program.
     pub fn link_statically(name: &str, library: Library) -> Program {
+        Program::of_archive(name, library, &["-static"])
+    }
+
+    /// Links `c/NAME.c` with our archive into a program that takes the C library from the system.
+    pub fn link_archive(name: &str, library: Library) -> Program {
+        Program::of_archive(name, library, &["-Wl,-Bstatic"])
+    }
+
+    fn of_archive(name: &str, library: Library, options: &[&str]) -> Program {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join(name);
         let mut compiler = Command::new("cc");
-        compiler.args(["-O1", "-static", "-pthread", "-o"]).arg(&path).arg(source(name)).arg("-L");
+        compiler.args(["-O1", "-pthread", "-o"]).arg(&path).args(options).arg(source(name)).arg("-L");
         compiler.arg(library.ours()).arg(format!("-l{}", library.name));
         if library.name == "pmemobj" {
             compiler.arg("-lpmem");
         }
-        assert!(compiler.status().unwrap().success(), "{name}.c does not link statically");
+        if !options.contains(&"-static") {
+            compiler.args(["-Wl,-Bdynamic", "-lgcc_s", "-ldl", "-lm"]);
+        }
+        assert!(compiler.status().unwrap().success(), "{name}.c does not link with our archive");
         Program { _folder: folder, path, library }
     }
 
@@ -117,7 +129,7 @@ impl Program {
 pub fn on_library(command: &mut Command, folder: Option<&Path>) {
     for (name, _) in std::env::vars_os() {
         let text = name.to_string_lossy();
-        if text.starts_with("PMEM") || text == "LD_LIBRARY_PATH" || text == "LODE_CPU_MASK" {
+        if text.starts_with("PMEM") || ["LD_LIBRARY_PATH", "LODE_CPU_MASK", "LODE_OBJ"].contains(&&*text) {
             command.env_remove(&name);
         }
     }

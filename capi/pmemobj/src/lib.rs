@@ -33,6 +33,7 @@ mod inherited;
 mod list;
 mod logs;
 mod memory;
+mod mode;
 mod oid;
 mod owner;
 mod pool;

@@ -4,12 +4,13 @@ use crate::failure::{failure, is_undone};
 use crate::fatal::fatal;
 use crate::generation::generation;
 use crate::memory::ObjMemory;
+use crate::mode::mode as mode_of_pools;
 use crate::oid::Oid;
 use crate::owner::{Holder, Owner};
 use crate::settings::PoolSettings;
-use lode_capi_entry::{Failure, PoolFiles, PoolMemory, take_refusal};
+use lode_capi_entry::{Failure, PoolFiles, PoolMemory, take_refusal, variable};
 use lode_layout::{PmdkObj, PoolOffset};
-use lode_obj::{ClassDescription, Finding, ObjError, ObjView, Pool, Transaction};
+use lode_obj::{ClassDescription, Finding, Mode, ObjError, ObjView, Pool, Transaction};
 use lode_pmem::{FaultScope, Medium};
 use std::ffi::c_void;
 use std::ops::Range;
@@ -46,28 +47,29 @@ impl OpenPool {
         len: u64,
         mode: u32,
     ) -> Result<OpenPool, Failure> {
-        let owner = Owner::new()?;
+        let (owner, obj_mode) = (Owner::new()?, mode_of_pools(&variable)?);
         let new = files.create(path, len, mode)?;
         Pool::format(&new.medium, layout).map_err(|error| failure(&error, ""))?;
-        OpenPool::of(new.publish()?, || owner)
+        OpenPool::of(new.publish()?, obj_mode, || owner)
     }
 
     /// Opens the pool at `path`, whose layout has this name if one is given.
     pub(crate) fn open(files: &PoolFiles, path: &Path, layout: Option<&[u8]>) -> Result<OpenPool, Failure> {
-        let owner = Owner::new()?;
+        let (owner, obj_mode) = (Owner::new()?, mode_of_pools(&variable)?);
         let memory = files.open(path)?;
         check_replicas(&memory, layout)?;
-        let pool = OpenPool::of(memory, || owner)?;
+        let pool = OpenPool::of(memory, obj_mode, || owner)?;
         if take_refusal() { Err(Failure::no_memory()) } else { Ok(pool) }
     }
 
-    /// Recovers the pool, which has this owner after a success.
-    fn of(memory: PoolMemory, owner: impl FnOnce() -> Owner) -> Result<OpenPool, Failure> {
+    /// Recovers the pool, which has this mode and this owner after a success.
+    fn of(memory: PoolMemory, mode: Mode, owner: impl FnOnce() -> Owner) -> Result<OpenPool, Failure> {
         let uuid_lo = uuid_lo(memory.header().poolset_uuid.as_bytes());
         let start = memory.memory().locate(PoolOffset::new(0), memory.memory().len());
         let start = start.map_err(|fault| failure(&fault.into(), ""))?;
         let grows = memory.can_grow();
         let mut engine = Pool::open(ObjMemory(memory)).map_err(|error| failure(&error, ""))?;
+        engine.set_mode(mode);
         if grows {
             engine.let_grow();
         }
@@ -116,7 +118,7 @@ impl OpenPool {
     pub(crate) unsafe fn taken_over(&self) -> Result<OpenPool, Failure> {
         // SAFETY: - the caller's promise.
         let memory = unsafe { self.engine.medium().0.inherited() }?;
-        let pool = OpenPool::of(memory, || self.owner.handed_on())?;
+        let pool = OpenPool::of(memory, self.engine.mode(), || self.owner.handed_on())?;
         pool.engine.medium().0.unmap_on_drop();
         pool.settings.copy(&self.settings);
         pool.engine.set_growth_step(self.engine.growth_step());

@@ -9,6 +9,7 @@ mod forks;
 mod growth;
 mod linking;
 mod object_graph;
+mod own_flushes;
 mod programs;
 mod replicas;
 mod settings;

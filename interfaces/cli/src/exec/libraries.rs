@@ -23,6 +23,15 @@ pub(super) struct Libraries {
     folder: PathBuf,
 }
 
+/// The libraries that a program is linked with.
+#[derive(Debug)]
+pub(super) struct Linked {
+    /// Those that change.
+    pub(super) changed: Vec<Change>,
+    /// All of them, as the program finds them with ours.
+    pub(super) files: Vec<PathBuf>,
+}
+
 /// A library of a program that changes.
 #[derive(Debug)]
 pub(super) struct Change {
@@ -70,10 +79,10 @@ impl Libraries {
         path
     }
 
-    /// Returns the libraries that the program is linked with, directly or by another library, and that change. Asks the
-    /// program's own loader, which lists them and runs no code of the program.
-    pub(super) fn changed_by(&self, elf: &Elf) -> Vec<Change> {
-        let Some(loader) = elf.loader() else { return Vec::new() };
+    /// Asks the program's own loader for the libraries that the program is linked with, directly or by another library. The loader
+    /// runs no code of the program.
+    pub(super) fn of_program(&self, elf: &Elf) -> Linked {
+        let Some(loader) = elf.loader() else { return Linked { changed: Vec::new(), files: Vec::new() } };
         let listed = |path: Option<OsString>| {
             let mut command = Command::new(loader);
             command.arg("--list").arg(elf.path());
@@ -89,13 +98,22 @@ impl Libraries {
             let to = resolved(&after, name).filter(|path| path.starts_with(&self.folder))?;
             Some(Change { name, from: resolved(&before, name), to })
         };
-        SONAMES.into_iter().filter_map(change).collect()
+        Linked {
+            changed: SONAMES.into_iter().filter_map(change).collect(),
+            files: after.lines().filter_map(path_of).collect(),
+        }
     }
 }
 
 /// Returns the path of a library in a list of the loader, whose lines are `NAME => PATH (ADDRESS)`.
 fn resolved(list: &str, name: &str) -> Option<PathBuf> {
-    let line = list.lines().find_map(|line| line.trim().strip_prefix(name)?.strip_prefix(" => "))?;
+    let is_named = |line: &&str| line.trim().strip_prefix(name).is_some_and(|rest| rest.starts_with(" => "));
+    path_of(list.lines().find(is_named)?)
+}
+
+/// Returns the path in a line of the list, which is the name itself for a library that is linked by its path.
+fn path_of(line: &str) -> Option<PathBuf> {
+    let line = line.split_once(" => ").map_or(line.trim(), |(_, path)| path);
     let path = line.rsplit_once(" (").map_or(line, |(path, _)| path);
     path.starts_with('/').then(|| PathBuf::from(path))
 }
@@ -111,5 +129,7 @@ mod test {
         assert_eq!(resolved(list, "libpmem.so.1"), Some("/usr/my lib/libpmem.so.1".into()));
         assert_eq!(resolved(list, "libpmem2.so.1"), None);
         assert_eq!(resolved(list, "libpmemobj.so.1"), None);
+        let paths: Vec<_> = list.lines().filter_map(path_of).collect();
+        assert_eq!(paths, ["/usr/my lib/libpmem.so.1", "/lib64/ld-linux-x86-64.so.2"].map(PathBuf::from));
     }
 }

@@ -5,6 +5,7 @@
 
 mod elf;
 mod libraries;
+mod object_mode;
 mod process;
 
 use crate::durability::DurabilityOption;
@@ -14,6 +15,7 @@ use crate::output::Output;
 use clap::Args;
 use elf::Elf;
 use libraries::Libraries;
+use object_mode::ObjectMode;
 use serde_json::json;
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -34,7 +36,11 @@ rights than its user, and DT_RPATH comes before the environment.
 
 --durability line makes a program take any medium for persistent memory that a flush makes durable, byte the same without flushes, \
 commit makes it sync, and none makes it take any medium without flushes. A wrong choice may lose data; auto leaves it to the library \
-and to the variables of libpmem(7) and libpmem2(7).";
+and to the variables of libpmem(7) and libpmem2(7).
+
+libpmemobj opens pools in careful mode if the program, or a library that it has loaded, has CLWB, CLFLUSHOPT, CLFLUSH or a MOVNT instruction of its own, or \
+imports msync: then stores count that the program flushes by itself, and a transaction takes more drains. --show names the first \
+such file. LODE_OBJ=fast and LODE_OBJ=careful decide in place of that.";
 
 const EXIT_STATUS: &str = "\
 Exit status:
@@ -48,11 +54,16 @@ const FIELDS: &[(&str, &str)] = &[
         "changed",
         "libraries that the program is linked with and that change: {name, from, to}; `from` is null if it is absent",
     ),
+    (
+        "libpmemobj",
+        "mode of the pools of objects: {mode, reason}; null if the program is not linked with libpmemobj. `mode` is \"fast\", \"careful\", or null if \
+         LODE_OBJ is wrong; `reason` is null if no file flushes by itself",
+    ),
 ];
 
 #[derive(Args, Debug)]
 pub(crate) struct Exec {
-    /// Print the libraries of the program that change, and do not run it
+    /// Print the libraries of the program that change and the mode of its pools of objects, and do not run it
     #[arg(long)]
     show: bool,
     /// The program, by its path or by a name in PATH, and its arguments
@@ -102,18 +113,24 @@ fn variables(durability: DurabilityOption) -> &'static [(&'static str, &'static 
 
 /// Returns the libraries that change, for people and for programs.
 fn shown(program: &Path, elf: &Elf, libraries: &Libraries) -> Output {
-    let changed = libraries.changed_by(elf);
+    let linked = libraries.of_program(elf);
+    let mode = ObjectMode::of(elf.path(), &linked);
     let mut text = String::new();
-    for change in &changed {
+    for change in &linked.changed {
         let from =
             change.from.as_ref().map_or_else(|| "not found".to_owned(), |path| path.display().to_string());
         text += &format!("{}: {from} -> {}\n", change.name, change.to.display());
     }
-    if changed.is_empty() {
+    if linked.changed.is_empty() {
         text += "the program is linked with none of the libraries; those that it loads later change\n";
     }
+    if let Some(mode) = &mode {
+        text += &mode.line();
+    }
     text += &format!("LD_LIBRARY_PATH={}\n", libraries.search_path().display());
-    let changed: Vec<_> = changed
+    let mode = mode.map(|mode| json!({ "mode": mode.name(), "reason": mode.reason() }));
+    let changed: Vec<_> = linked
+        .changed
         .iter()
         .map(|change| json!({ "name": change.name, "from": change.from, "to": change.to }))
         .collect();
@@ -121,6 +138,7 @@ fn shown(program: &Path, elf: &Elf, libraries: &Libraries) -> Output {
         .with("program", program.display().to_string())
         .with("folder", libraries.folder().display().to_string())
         .with("changed", changed)
+        .with("libpmemobj", mode)
 }
 
 /// Returns the path of the program: a name without a slash is searched in PATH.

@@ -136,6 +136,35 @@ fn libpmemobj_changes_too() {
     installed.run(&["--durability", "line"], &[program.path()]).success();
 }
 
+/// The mode of libpmemobj's pools is told with its reason: the first file of the program and its libraries that flushes by itself.
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn mode_of_object_pools_is_shown() {
+    let Some(plain) = Program::compile("pmemobj_example", Library::PMEMOBJ) else { return };
+    let Some(flushing) = Program::compile("pmemobj_own_flush", Library::PMEMOBJ) else { return };
+    let installed = Installed::new();
+    let line = |program: &Program, mode: Option<&str>| {
+        let mut command = installed.command(&["--show"], &[program.path()]);
+        command.envs(mode.map(|mode| ("LODE_OBJ", mode)));
+        let out = RunResult::of(command.output().unwrap()).success();
+        out.lines().find(|line| line.starts_with("libpmemobj: ")).unwrap().to_owned()
+    };
+    assert_eq!(line(&plain, None), "libpmemobj: fast");
+    let careful = line(&flushing, None);
+    let start = format!("libpmemobj: careful, because {} has CLFLUSH at 0x", flushing.path().display());
+    assert!(careful.starts_with(&start), "{careful}");
+    assert!(careful.ends_with("; LODE_OBJ=fast if it never flushes a pool"), "{careful}");
+    assert_eq!(line(&flushing, Some("fast")), "libpmemobj: fast, because LODE_OBJ is set");
+    assert_eq!(line(&plain, Some("careful")), "libpmemobj: careful, because LODE_OBJ is set");
+    assert!(line(&plain, Some("wrong")).contains("set it to fast or careful"));
+    let json = installed.run(&["--show", "--json"], &[plain.path()]).json();
+    assert_eq!((&json["libpmemobj"]["mode"], json["libpmemobj"]["reason"].is_null()), (&"fast".into(), true));
+    let json = installed.run(&["--show", "--json"], &[flushing.path()]).json();
+    assert_eq!(json["libpmemobj"]["mode"], "careful");
+    let none = installed.run(&["--show", "--json"], &["sh"]).json();
+    assert!(none["libpmemobj"].is_null(), "{none}");
+}
+
 /// The library that checks and repairs pools changes, too.
 #[test]
 fn libpmempool_changes_too() {
