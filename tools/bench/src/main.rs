@@ -27,6 +27,7 @@ mod report;
 mod rounds;
 mod run;
 mod targets;
+mod unit;
 mod workloads;
 
 use crate::engine::Engine;

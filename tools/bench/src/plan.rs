@@ -100,6 +100,10 @@ pub(crate) struct Size {
     pub(crate) client_lap: Duration,
     /// Size of the pool that is opened after a crash.
     pub(crate) opened_len: u64,
+    /// Transactions of a process on a pool of libpmemobj before it is killed.
+    pub(crate) reopened_transactions: u64,
+    /// Words that one transaction of `open-large-tx` holds.
+    pub(crate) held_words: u64,
     /// Sockets of the machine of `platform-1536`.
     pub(crate) sockets: u32,
 }
@@ -130,6 +134,8 @@ impl Size {
             block_accesses: 100_000,
             client_lap: Duration::from_secs(2),
             opened_len: 16 << 30,
+            reopened_transactions: 60_000,
+            held_words: 32 << 20,
             sockets: 64,
         }
     }
@@ -159,6 +165,8 @@ impl Size {
             block_accesses: 500,
             client_lap: Duration::from_millis(100),
             opened_len: 64 << 20,
+            reopened_transactions: 1000,
+            held_words: 10_000,
             sockets: 2,
         }
     }

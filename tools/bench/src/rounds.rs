@@ -2,7 +2,8 @@
 
 use crate::clock::Lap;
 use crate::engine::{Engine, NoFigure};
-use crate::targets::{self, Unit};
+use crate::targets;
+use crate::unit::Unit;
 use anyhow::{Context, Result, ensure};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::{Deserialize, Serialize};
@@ -72,7 +73,9 @@ impl EngineLaps {
             Unit::Micros => lap.ns as f64 / 1000.0 / lap.ops as f64,
             Unit::Millis => lap.ns as f64 / 1e6 / lap.ops as f64,
             Unit::Bytes => lap.bytes as f64 / lap.ops as f64,
-            Unit::PutsPerSecond | Unit::GetsPerSecond | Unit::Iops => lap.ops as f64 * 1e9 / lap.ns as f64,
+            Unit::PutsPerSecond | Unit::CommitsPerSecond | Unit::GetsPerSecond | Unit::Iops => {
+                lap.ops as f64 * 1e9 / lap.ns as f64
+            }
             _ => lap.cycles as f64 / lap.ops as f64,
         };
         self.laps.iter().map(value).collect()
@@ -101,6 +104,7 @@ impl Comparison {
             "reopen-kill" | "store-compaction" => Unit::Millis,
             "store-size" | "store-compacted-size" => Unit::Bytes,
             "file-counter-16" => Unit::PutsPerSecond,
+            "file-obj-16" => Unit::CommitsPerSecond,
             workload if workload.starts_with("file-put-16") => Unit::PutsPerSecond,
             workload if workload.starts_with("nbd-") => Unit::Iops,
             workload if MICROS.iter().any(|begin| workload.starts_with(begin)) => Unit::Micros,

@@ -1,6 +1,7 @@
 //! All workloads, in the order in which they are reported, and the goal of each. The only list of both.
 
 use crate::group::Group;
+use crate::unit::Unit;
 
 /// A workload: something that is measured.
 pub(crate) struct Workload {
@@ -62,57 +63,6 @@ impl Limit {
             Bound::AtLeast => value >= self.limit,
             Bound::Exactly => value == self.limit,
         }
-    }
-}
-
-/// The unit of a figure.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Unit {
-    /// Ticks of the time-stamp counter for one operation.
-    Cycles,
-    /// Microseconds for one operation.
-    Micros,
-    /// Puts in a second.
-    PutsPerSecond,
-    /// Gets in a second.
-    GetsPerSecond,
-    /// Requests of a client in a second.
-    Iops,
-    /// Drains for one operation, or for a thousand.
-    Drains,
-    /// A ratio.
-    Times,
-    /// Milliseconds.
-    Millis,
-    /// Bytes for one key.
-    Bytes,
-    /// Mebibytes.
-    Mebibytes,
-    /// Crash images in a second.
-    ImagesPerSecond,
-}
-
-impl Unit {
-    /// The name in all outputs.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Unit::Cycles => "cycles",
-            Unit::Micros => "us",
-            Unit::PutsPerSecond => "puts/s",
-            Unit::GetsPerSecond => "gets/s",
-            Unit::Iops => "IOPS",
-            Unit::Drains => "drains",
-            Unit::Times => "x",
-            Unit::Millis => "ms",
-            Unit::Bytes => "bytes",
-            Unit::Mebibytes => "MiB",
-            Unit::ImagesPerSecond => "images/s",
-        }
-    }
-
-    /// Returns true if more is better.
-    pub(crate) fn is_rate(self) -> bool {
-        matches!(self, Unit::PutsPerSecond | Unit::GetsPerSecond | Unit::Iops | Unit::ImagesPerSecond)
     }
 }
 
@@ -800,10 +750,45 @@ pub(crate) const WORKLOADS: &[Workload] = &[
     obj("obj-rbtree-insert", "a random key into the example rbtree_map", &[("libpmemobj", 3.0)]),
     obj("obj-hashmap-tx-insert", "a random key into the example hashmap_tx", &[("libpmemobj", 4.0)]),
     obj("obj-art-insert", "a random key into the example libart", &[("libpmemobj", 2.5)]),
+    obj("obj-careful-1-16m", "obj-tx-1-16m with ours in careful mode", &[("libpmemobj", 1.7)]),
+    obj("obj-careful-4-16m", "obj-tx-4-16m with ours in careful mode", &[("libpmemobj", 1.7)]),
+    obj("obj-careful-16-16m", "obj-tx-16-16m with ours in careful mode", &[("libpmemobj", 2.0)]),
+    limit(
+        Group::Libpmemobj,
+        "obj-threads-2",
+        "commits of two threads that store a word each in 64 KiB of their own, over one thread",
+        Bound::AtLeast,
+        1.6,
+        Unit::Times,
+    ),
+    limit(
+        Group::Libpmemobj,
+        "obj-reopen",
+        "pmemobj_open of 1 GiB after SIGKILL of a process that filled the log by transactions of a word",
+        Bound::AtMost,
+        100.0,
+        Unit::Millis,
+    ),
+    limit(
+        Group::Libpmemobj,
+        "obj-open",
+        "pmemobj_open of a closed pool of 1 GiB, less the time of libpmemobj",
+        Bound::AtMost,
+        5.0,
+        Unit::Millis,
+    ),
+    Workload {
+        group: Group::Libpmemobj,
+        name: "open-large-tx",
+        what: "the slowest commit of 15 threads while one transaction holds 256 MiB in ranges of 8 bytes, and aborts",
+        goal: Goal::Shown(Unit::Millis),
+        on_request: true,
+    },
     file_obj("file-obj-tx-1-64k", "1 word added and stored, in a file", &[("libpmemobj", 3.0)]),
     file_obj("file-obj-tx-4-64k", "4 words added and stored, in a file", &[("libpmemobj", 6.0)]),
     file_obj("file-obj-tx-alloc", "allocate, fill, link, free, in a file", &[("libpmemobj", 6.0)]),
     file_obj("file-obj-art-insert", "a random key into libart, in a file", &[("libpmemobj", 8.0)]),
+    file_obj("file-obj-16", "1 word added and stored, 16 threads with a page each", &[("libpmemobj", 12.0)]),
 ];
 
 /// A workload of libpmemobj's calls.

@@ -25,8 +25,14 @@ pub(crate) struct PmemCalls {
 }
 
 impl PmemCalls {
-    /// Starts the driver with its files in `folder`, on the libraries in the folder `library`, or on the system's.
-    pub(crate) fn start(driver: Driver, folder: &Path, library: Option<&Path>) -> Result<PmemCalls> {
+    /// Starts the driver with its files in `folder`, on the libraries in the folder `library`, or on the system's. The
+    /// environment of the process has the variable `setting`, a name and a value, if there is one.
+    pub(crate) fn start(
+        driver: Driver,
+        folder: &Path,
+        library: Option<&Path>,
+        setting: Option<(&str, &str)>,
+    ) -> Result<PmemCalls> {
         let program = match driver {
             Driver::Pmem => env!("LODE_BENCH_PMEM_DRIVER"),
             Driver::Pools => env!("LODE_BENCH_POOLS_DRIVER"),
@@ -34,7 +40,7 @@ impl PmemCalls {
         };
         let mut command = Command::new(program);
         command.arg(folder).stdin(Stdio::piped()).stdout(Stdio::piped()).env_remove("LD_LIBRARY_PATH");
-        command.env("PMEM2_FORCE_GRANULARITY", "CACHE_LINE");
+        command.env("PMEM2_FORCE_GRANULARITY", "CACHE_LINE").env_remove("LODE_OBJ").envs(setting);
         if let Some(library) = library {
             command.env("LD_LIBRARY_PATH", library);
         }

@@ -2,9 +2,10 @@
 //!
 //! Each maker has a process, which keeps its files over all rounds. After a lap both must hold the same content.
 
+use super::{Findings, object_large, object_reopen, object_threads};
 use crate::engine::Engine;
 use crate::peers::{Driver, PmemCalls};
-use crate::plan::{Selection, Size};
+use crate::plan::{Selection, Size, THREADS};
 use crate::rounds::{Comparison, run_interleaved};
 use anyhow::{Result, ensure};
 use std::collections::HashMap;
@@ -64,6 +65,16 @@ const OBJECT_ROWS: [Row; 20] = [
     ("obj-art-insert", 2, Engine::Libpmemobj),
 ];
 
+/// The rows of libpmemobj on memory with ours in careful mode.
+const CAREFUL_OBJECT_ROWS: [Row; 3] = [
+    ("obj-careful-1-16m", 1, Engine::Libpmemobj),
+    ("obj-careful-4-16m", 4, Engine::Libpmemobj),
+    ("obj-careful-16-16m", 16, Engine::Libpmemobj),
+];
+
+/// The variable of the environment that opens pools of our libpmemobj in careful mode.
+const CAREFUL: (&str, &str) = ("LODE_OBJ", "careful");
+
 /// The rows of libpmemobj on an ordinary file, with a sync in each transaction.
 const FILE_OBJECT_ROWS: [Row; 4] = [
     ("file-obj-tx-1-64k", 1, Engine::Libpmemobj),
@@ -72,51 +83,99 @@ const FILE_OBJECT_ROWS: [Row; 4] = [
     ("file-obj-art-insert", 1, Engine::Libpmemobj),
 ];
 
+/// The row of libpmemobj on an ordinary file whose transactions many threads share.
+const SHARED_FILE_OBJECT_ROWS: [Row; 1] = [("file-obj-16", 1, Engine::Libpmemobj)];
+
+/// Number by which the transactions of a thread of [`SHARED_FILE_OBJECT_ROWS`] are divided.
+const SHARED_DIVISOR: usize = 4;
+
+/// The processes that rows share.
+struct Pair<'a> {
+    driver: Driver,
+    /// Name of the folder of both makers' files.
+    name: &'a str,
+    /// A variable of the environment of the process on our library.
+    setting: Option<(&'a str, &'a str)>,
+    /// Accesses of a lap, before they are divided.
+    accesses: usize,
+}
+
+impl<'a> Pair<'a> {
+    fn new(driver: Driver, name: &'a str, accesses: usize) -> Pair<'a> {
+        Pair { driver, name, setting: None, accesses }
+    }
+}
+
 /// Runs the rows of libpmem and libpmem2.
 pub(super) fn run(selection: &Selection, size: &Size, folder: &Path) -> Result<Vec<Comparison>> {
-    run_rows(Driver::Pmem, &ROWS, selection, size.block_accesses, size, folder)
+    run_rows(&Pair::new(Driver::Pmem, "pmem", size.block_accesses), &ROWS, selection, size, folder)
 }
 
 /// Runs the rows of libpmemlog and libpmemblk on memory.
 pub(super) fn run_pools(selection: &Selection, size: &Size, folder: &Path) -> Result<Vec<Comparison>> {
-    run_rows(Driver::Pools, &POOL_ROWS, selection, size.block_accesses, size, folder)
+    run_rows(&Pair::new(Driver::Pools, "pools", size.block_accesses), &POOL_ROWS, selection, size, folder)
 }
 
 /// Runs the rows of libpmemlog and libpmemblk on an ordinary file.
 pub(super) fn run_file_pools(selection: &Selection, size: &Size, folder: &Path) -> Result<Vec<Comparison>> {
-    run_rows(Driver::Pools, &FILE_ROWS, selection, size.file_transactions, size, folder)
+    run_rows(&Pair::new(Driver::Pools, "pools", size.file_transactions), &FILE_ROWS, selection, size, folder)
 }
 
 /// Runs the rows of libpmemobj on memory.
-pub(super) fn run_objects(selection: &Selection, size: &Size, folder: &Path) -> Result<Vec<Comparison>> {
-    run_rows(Driver::Objects, &OBJECT_ROWS, selection, size.block_accesses, size, folder)
+pub(super) fn run_objects(selection: &Selection, size: &Size, folder: &Path) -> Result<Findings> {
+    let plain = Pair::new(Driver::Objects, "objects", size.block_accesses);
+    let careful = Pair { name: "careful", setting: Some(CAREFUL), ..plain };
+    let mut comparisons = run_rows(&plain, &OBJECT_ROWS, selection, size, folder)?;
+    comparisons.extend(run_rows(&careful, &CAREFUL_OBJECT_ROWS, selection, size, folder)?);
+    let mut findings = Findings { comparisons, ..Findings::default() };
+    if selection.has("obj-threads-2") {
+        findings.figures.push(object_threads::run(&ours()?, size, folder)?);
+    }
+    if selection.has("obj-reopen") || selection.has("obj-open") {
+        object_reopen::run(&ours()?, selection, size, folder, &mut findings)?;
+    }
+    if selection.has("open-large-tx") {
+        object_large::run(&ours()?, size, folder, &mut findings)?;
+    }
+    Ok(findings)
 }
 
 /// Runs the rows of libpmemobj on an ordinary file.
 pub(super) fn run_file_objects(selection: &Selection, size: &Size, folder: &Path) -> Result<Vec<Comparison>> {
-    run_rows(Driver::Objects, &FILE_OBJECT_ROWS, selection, size.file_transactions, size, folder)
+    let one = Pair::new(Driver::Objects, "objects", size.file_transactions);
+    let of_a_thread = (size.file_transactions / SHARED_DIVISOR).max(1);
+    let many = Pair { name: "shared", accesses: THREADS * of_a_thread, ..one };
+    let mut comparisons = run_rows(&one, &FILE_OBJECT_ROWS, selection, size, folder)?;
+    comparisons.extend(run_rows(&many, &SHARED_FILE_OBJECT_ROWS, selection, size, folder)?);
+    Ok(comparisons)
 }
 
+/// Runs those of `rows` that are selected, and removes their files.
 fn run_rows(
-    driver: Driver,
+    pair: &Pair<'_>,
     rows: &[Row],
     selection: &Selection,
-    accesses: usize,
     size: &Size,
     folder: &Path,
 ) -> Result<Vec<Comparison>> {
+    if !rows.iter().any(|(row, ..)| selection.has(row)) {
+        return Ok(Vec::new());
+    }
     let library = ours()?;
-    let start = |name: &str, library: Option<&Path>| {
+    let folder = folder.join(pair.name);
+    let start = |name: &str, library: Option<&Path>, setting| {
         let folder = folder.join(name);
-        fs::create_dir(&folder)?;
-        PmemCalls::start(driver, &folder, library)
+        fs::create_dir_all(&folder)?;
+        PmemCalls::start(pair.driver, &folder, library, setting)
     };
-    let mut engines =
-        [(Engine::Ours, start("ours", Some(&library))?), (Engine::Libpmem, start("theirs", None)?)];
+    let mut engines = [
+        (Engine::Ours, start("ours", Some(&library), pair.setting)?),
+        (Engine::Libpmem, start("theirs", None, None)?),
+    ];
     let mut comparisons = Vec::new();
     for (row, divisor, peer) in rows.iter().copied().filter(|(row, ..)| selection.has(row)) {
         engines[1].0 = peer;
-        let count = (accesses / divisor).max(1) as u64;
+        let count = (pair.accesses / divisor).max(1) as u64;
         let (mut found, mut last) = (HashMap::new(), 0);
         let turn = |round: usize, _, calls: &mut PmemCalls| {
             let (lap, digest) = calls.lap(row, count, (round as u64) << 48)?;
@@ -129,6 +188,8 @@ fn run_rows(
         comparison[0].digest = last;
         comparisons.append(&mut comparison);
     }
+    drop(engines);
+    fs::remove_dir_all(&folder)?;
     Ok(comparisons)
 }
 
@@ -141,4 +202,28 @@ fn ours() -> Result<PathBuf> {
         ensure!(folder.join(name).exists(), "{} has no {name}: run `make capi`", folder.display());
     }
     Ok(folder.canonicalize()?)
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+    use crate::group::Group;
+    use crate::targets::{Goal, WORKLOADS};
+
+    /// Asserts that these are the rows with peers of a group.
+    fn assert_rows(group: Group, tables: &[&[Row]]) {
+        let of_group = WORKLOADS.iter().filter(|row| row.group == group);
+        let listed = of_group.filter(|row| matches!(row.goal, Goal::Ratios(_))).map(|row| row.name);
+        let run = tables.iter().copied().flatten().map(|(name, ..)| *name);
+        assert_eq!(listed.collect::<Vec<_>>(), run.collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn each_row_is_run() {
+        assert_rows(Group::Libpmem, &[&ROWS]);
+        assert_rows(Group::Libpools, &[&POOL_ROWS]);
+        assert_rows(Group::FileLibpools, &[&FILE_ROWS]);
+        assert_rows(Group::Libpmemobj, &[&OBJECT_ROWS, &CAREFUL_OBJECT_ROWS]);
+        assert_rows(Group::FileLibpmemobj, &[&FILE_OBJECT_ROWS, &SHARED_FILE_OBJECT_ROWS]);
+    }
 }

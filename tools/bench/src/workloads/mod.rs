@@ -8,6 +8,9 @@ mod later;
 mod libpmem;
 mod load;
 mod nbd;
+mod object_large;
+mod object_reopen;
+mod object_threads;
 mod opening;
 mod past_ram;
 mod platform;
@@ -72,7 +75,7 @@ pub(crate) fn run(selection: &Selection, size: &Size, seed: u64, folder: &Path) 
         Group::Libpmem => libpmem::run(selection, size, folder)?,
         Group::Libpools => libpmem::run_pools(selection, size, folder)?,
         Group::FileLibpools => libpmem::run_file_pools(selection, size, folder)?,
-        Group::Libpmemobj => libpmem::run_objects(selection, size, folder)?,
+        Group::Libpmemobj => return libpmem::run_objects(selection, size, folder),
         Group::FileLibpmemobj => libpmem::run_file_objects(selection, size, folder)?,
         Group::Nbd => nbd::run(selection, size, folder)?,
         Group::Opening => {

@@ -11,7 +11,7 @@ use crate::figure::Figure;
 use crate::pairs::Pairs;
 use crate::plan::{Selection, Size};
 use crate::rounds::{Comparison, Measured, common_digest, run_interleaved};
-use crate::targets::Unit;
+use crate::unit::Unit;
 use anyhow::{Result, ensure};
 use fastrand::Rng;
 use std::collections::HashMap;
