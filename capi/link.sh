@@ -53,9 +53,12 @@ objcopy "@$work/aliases" "$work/lib$name.o" "$work/shared.o"
 # All code gets a section of its own name in what is linked: capi/program looks for programs that flush by themselves, and passes over it. The
 # functions stay in sections of their own, so a linker may leave out those that a program does not need. Symbols are added before: sections of
 # one name can't be told apart then.
-objdump -hw "$work/all.o" | awk '/, CODE/ && !seen[$2]++ { printf "--rename-section\n%s=.lode_text\n", $2 }' >"$work/renames"
-objcopy "@$work/renames" "$work/lib$name.o"
-objcopy "@$work/renames" "$work/shared.o"
+# libpmem2 is no exception there: it flushes any memory, and no log hears of it.
+if [ "$name" != pmem2 ]; then
+    objdump -hw "$work/all.o" | awk '/, CODE/ && !seen[$2]++ { printf "--rename-section\n%s=.lode_text\n", $2 }' >"$work/renames"
+    objcopy "@$work/renames" "$work/lib$name.o"
+    objcopy "@$work/renames" "$work/shared.o"
+fi
 needed=()
 if [ "$name" = pmemobj ]; then
     needed=("-L$folder" -l:libpmem.so.1 -Wl,-z,defs)

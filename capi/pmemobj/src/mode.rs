@@ -5,6 +5,7 @@ use lode_capi_program::{ForcedMode, LoadedFile, VARIABLE, loaded_files, reason_o
 use lode_obj::Mode;
 use std::ffi::OsString;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::os::unix::fs::MetadataExt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Files that are remembered; more are read again at each open.
@@ -37,6 +38,13 @@ pub(crate) fn mode(variable: &dyn Fn(&str) -> Option<OsString>) -> Result<Mode, 
 fn is_clean(file: &LoadedFile) -> bool {
     let mut hasher = DefaultHasher::new();
     file.hash(&mut hasher);
+    // A file that was built anew may have the same number.
+    if let Ok(metadata) = file.path.metadata() {
+        (metadata.dev(), metadata.ino(), metadata.len()).hash(&mut hasher);
+        let [modified, changed] =
+            [(metadata.mtime(), metadata.mtime_nsec()), (metadata.ctime(), metadata.ctime_nsec())];
+        (modified, changed).hash(&mut hasher);
+    }
     let number = hasher.finish().max(1);
     // ORDER: a number says all that there is to know.
     if CLEAN.iter().any(|clean| clean.load(Ordering::Relaxed) == number) {
@@ -72,14 +80,15 @@ mod test {
     }
 
     #[test]
-    fn files_are_read_once() {
+    fn changed_files_are_read_again() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("program");
         std::fs::copy("/bin/sh", &path).unwrap();
         let file = LoadedFile { path: path.clone(), number: "08:01 12".into(), is_deleted: false };
         assert!(is_clean(&file));
-        std::fs::write(&path, "no program").unwrap();
         assert!(is_clean(&file), "it is remembered");
+        std::fs::write(&path, "no program").unwrap();
+        assert!(!is_clean(&file), "it is another file now");
         for other in [
             LoadedFile { number: "08:01 13".into(), ..file.clone() },
             LoadedFile { is_deleted: true, ..file.clone() },

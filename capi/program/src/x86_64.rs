@@ -10,9 +10,14 @@ use crate::x86_instruction::{INSTRUCTION_LEN_MAX, decode};
 /// Bytes before an opcode byte at which decoding begins, one after the other; after them the whole code is decoded.
 const DISTANCES: [usize; 3] = [48, 512, 8192];
 
+/// Bytes that are decoded again at most where decoding from nearby places does not agree: code made for that would take for ever.
+const DECODED_AGAIN_MAX: usize = 64 << 20;
+/// The name of an instruction that can't be told.
+const UNTOLD: &str = "code that can't be told apart from flushes";
+
 /// Returns the first of these instructions in code, with its address.
 pub(crate) fn first(code: &[u8], address: u64) -> Option<(&'static str, u64)> {
-    let mut stream = Stream { code, reached: Vec::new() };
+    let mut stream = Stream { code, reached: Vec::new(), decoded_again: 0 };
     let opcodes = (1..code.len()).filter(|at| may_be_opcode(code, *at));
     let found = { opcodes }.find_map(|at| stream.flush_over(at));
     found.map(|(name, at)| (name, address.wrapping_add(at as u64)))
@@ -21,17 +26,20 @@ pub(crate) fn first(code: &[u8], address: u64) -> Option<(&'static str, u64)> {
 /// Returns true if the byte at `at` may be the opcode of such an instruction: true for each that is one.
 #[inline]
 fn may_be_opcode(code: &[u8], at: usize) -> bool {
-    // MOVNTPS and MOVNTPD, CLWB and its kind, MOVNTI, MOVNTQ and MOVNTDQ.
+    // MOVNTPS and MOVNTPD, CLWB and its kind, MOVNTI, MOVNTQ and MOVNTDQ, MASKMOVQ and its kind, MOVDIR64B, MOVDIRI.
     let byte = code[at];
-    if !matches!(byte, 0x2b | 0xae | 0xc3 | 0xe7) {
+    if !matches!(byte, 0x2b | 0xae | 0xc3 | 0xe7 | 0xf7 | 0xf8 | 0xf9) {
         return false;
     }
-    // They have an operand in memory, and CLWB and its kind two registers' numbers for more of the opcode.
-    let Some(operand) = code.get(at + 1).filter(|operand| **operand < 0xc0) else { return false };
+    // MASKMOVQ and its kind have registers, the others an operand in memory, and CLWB and its kind two registers' numbers for more of the
+    // opcode.
+    let wanted = |operand: &&u8| (**operand >= 0xc0) == (byte == 0xf7);
+    let Some(operand) = code.get(at + 1).filter(wanted) else { return false };
     let before = |distance: usize| at.checked_sub(distance).map_or(0, |at| code[at]);
     match byte {
         0xae => before(1) == 0x0f && operand >> 3 & 7 >= 6,
         0xc3 => before(1) == 0x0f,
+        0xf8 | 0xf9 => before(1) == 0x38 && before(2) == 0x0f,
         // With a prefix of VEX or EVEX in place of 0x0f.
         _ => {
             before(1) == 0x0f
@@ -47,6 +55,8 @@ struct Stream<'c> {
     code: &'c [u8],
     /// For each byte from the place where decoding begins, whether an instruction begins there.
     reached: Vec<bool>,
+    /// Bytes that were decoded from the first one on, more than once.
+    decoded_again: usize,
 }
 
 impl Stream<'_> {
@@ -57,6 +67,11 @@ impl Stream<'_> {
             if let Ok(flush) = self.flush_from(first, INSTRUCTION_LEN_MAX, at) {
                 return flush;
             }
+        }
+        self.decoded_again += at;
+        if self.decoded_again > DECODED_AGAIN_MAX {
+            // Doubt makes it careful.
+            return Some((UNTOLD, at));
         }
         self.flush_from(0, 1, at).unwrap_or_default()
     }
@@ -106,14 +121,21 @@ mod test {
 
     /// Decodes all code from its first byte on.
     fn first_of_all(code: &[u8]) -> Option<(&'static str, u64)> {
-        let mut stream = Stream { code, reached: Vec::new() };
+        let mut stream = Stream { code, reached: Vec::new(), decoded_again: 0 };
         let flush = (0..code.len()).find_map(|at| stream.flush_from(0, 1, at).unwrap_or_default());
         flush.map(|(name, at)| (name, at as u64))
     }
 
+    /// The first encodings, those of our instructions.
+    const FLUSHES: usize = 20;
     /// Encodings of the instructions, and of others that look like them.
-    const ENCODINGS: [(&[u8], Option<&str>); 24] = [
+    const ENCODINGS: [(&[u8], Option<&str>); 30] = [
         (&[0x66, 0x0f, 0xae, 0x30], Some("CLWB")),
+        (&[0x0f, 0xf7, 0xca], Some("MASKMOVQ")),
+        (&[0x66, 0x0f, 0xf7, 0xca], Some("MASKMOVDQU")),
+        (&[0xc5, 0xf9, 0xf7, 0xca], Some("VMASKMOVDQU")),
+        (&[0x66, 0x0f, 0x38, 0xf8, 0x07], Some("MOVDIR64B")),
+        (&[0x48, 0x0f, 0x38, 0xf9, 0x07], Some("MOVDIRI")),
         (&[0x66, 0x41, 0x0f, 0xae, 0x37], Some("CLWB")),
         (&[0x66, 0x0f, 0xae, 0x38], Some("CLFLUSHOPT")),
         (&[0x0f, 0xae, 0x38], Some("CLFLUSH")),
@@ -138,6 +160,7 @@ mod test {
         (&[0x48, 0xb8, 0x66, 0x0f, 0xae, 0x30, 0x0f, 0xc3, 0x07, 0], None),
         (&[0xb8, 0x0f, 0xae, 0x38, 0x90], None),
         (&[0xc3], None),
+        (&[0x66, 0x0f, 0x38, 0xf9, 0x07], None),
     ];
 
     #[test]
@@ -149,6 +172,14 @@ mod test {
                 assert_eq!(first(&code, 0x1000), wanted, "{encoding:x?} after {nops}");
             }
         }
+    }
+
+    /// Zeros are two bytes of an instruction each, so decoding from two neighbouring places never meets.
+    #[test]
+    fn code_that_can_not_be_told_is_given_up() {
+        let part = [&[0; 8401][..], &[0x0f, 0x2b, 0x00, 0x90, 0x90, 0x90]].concat();
+        let code = [&[0xc3][..], &part.repeat(400)].concat();
+        assert!(first(&code, 0).is_some());
     }
 
     /// The parts that are decoded say what the whole says, also where the code is no code.
@@ -164,14 +195,14 @@ mod test {
             let mut code = Vec::new();
             for _ in 0..1 + next(400) {
                 match next(8) {
-                    0 => code.extend_from_slice(ENCODINGS[15 + next(9)].0),
+                    0 => code.extend_from_slice(ENCODINGS[FLUSHES + next(ENCODINGS.len() - FLUSHES)].0),
                     1 => code.extend((0..next(12)).map(|_| next(256) as u8)),
                     2 => code.push([0x0f, 0x66, 0xc5, 0xc4, 0x62, 0x48, 0xb8, 0xe8][next(8)]),
                     _ => code.extend_from_slice([&[0x90][..], &[0x48, 0x89, 0xd8], &[0x85, 0xc0]][next(3)]),
                 }
             }
             if next(2) == 0 {
-                code.extend_from_slice(ENCODINGS[next(15)].0);
+                code.extend_from_slice(ENCODINGS[next(FLUSHES)].0);
             }
             let wanted = first_of_all(&code);
             assert_eq!(first(&code, 0), wanted, "round {round}: {code:x?}");

@@ -73,7 +73,10 @@ fn decode_opcode(code: &[u8], at: usize, prefixes: Prefixes) -> Option<Instructi
     let byte = |distance: usize| code.get(at + distance).copied();
     match byte(0)? {
         0x0f => match byte(1)? {
-            0x38 => finished(code, at + 3, Operands { has_modrm: true, constants: 0 }, None),
+            0x38 => {
+                let name = || direct_store(byte(2)?, prefixes.of_opcode(), byte(3)?);
+                finished(code, at + 3, Operands { has_modrm: true, constants: 0 }, name())
+            }
             0x0f | 0x3a => {
                 // The opcode of 0x0f 0x0f is its last byte.
                 let opcode_len = if byte(1)? == 0x0f { 2 } else { 3 };
@@ -197,7 +200,12 @@ fn of_map_1(opcode: u8) -> Option<Operands> {
 /// Returns the name of an instruction of ours, by its opcode after 0x0f or of the map that stands for it.
 fn name_of(opcode: u8, prefix: OpcodePrefix, modrm: u8, is_extended: bool) -> Option<&'static str> {
     if modrm >= 0xc0 {
-        return None;
+        return match (opcode, prefix, is_extended) {
+            (0xf7, 0, false) => Some("MASKMOVQ"),
+            (0xf7, 1, false) => Some("MASKMOVDQU"),
+            (0xf7, 1, true) => Some("VMASKMOVDQU"),
+            _ => None,
+        };
     }
     Some(match (opcode, prefix, is_extended) {
         (0xae, 1, false) if modrm >> 3 & 7 == 6 => "CLWB",
@@ -217,6 +225,16 @@ fn name_of(opcode: u8, prefix: OpcodePrefix, modrm: u8, is_extended: bool) -> Op
     })
 }
 
+/// Returns the name of an instruction of ours, by its opcode after 0x0f 0x38.
+fn direct_store(opcode: u8, prefix: OpcodePrefix, modrm: u8) -> Option<&'static str> {
+    match (opcode, prefix) {
+        _ if modrm >= 0xc0 => None,
+        (0xf8, 1) => Some("MOVDIR64B"),
+        (0xf9, 0) => Some("MOVDIRI"),
+        _ => None,
+    }
+}
+
 #[cfg(test)]
 mod test {
     use super::*;
@@ -226,6 +244,8 @@ mod test {
         let name = format!("{mnemonic:?}").to_uppercase();
         let is_ours = name.starts_with("CLFLUSH")
             || name == "CLWB"
+            || name.starts_with("MOVDIR")
+            || ["MASKMOVQ", "MASKMOVDQU", "VMASKMOVDQU"].contains(&name.as_str())
             || name.trim_start_matches('V').starts_with("MOVNT");
         // A load.
         (is_ours && !name.ends_with("MOVNTDQA")).then_some(name)

@@ -43,8 +43,10 @@ fn code_of_our_archives_is_passed_over() {
     let found = own_flush_of_file(own.path()).unwrap().unwrap();
     assert!(found.to_string().starts_with("CLFLUSH at 0x"), "{found}");
     for library in Library::ALL {
-        let found = own_flush_of_file(&library.ours().join(library.soname()));
-        assert_eq!(found, Ok(None), "{}", library.soname());
+        let found = own_flush_of_file(&library.ours().join(library.soname())).unwrap();
+        // It flushes any memory, and the log does not hear of it.
+        let is_told = library.soname() == "libpmem2.so.1";
+        assert_eq!(found.is_some(), is_told, "{}: {found:?}", library.soname());
     }
     // It is the section's name that tells them.
     let text = std::fs::read(program.path()).unwrap();

@@ -39,9 +39,10 @@ impl<M: Medium> Cover<M> {
         if addition.words == 0 {
             return Ok(());
         }
-        let words = WORDS_BESIDE + addition.words;
-        self.check_room(words)?;
-        let held = snapshots.held + words * WORD;
+        self.check_room(WORDS_BESIDE + addition.words)?;
+        // A checkpoint puts the ranges of a transaction into few records.
+        let beside = if snapshots.held == 0 { WORDS_BESIDE } else { 0 };
+        let held = snapshots.held + (beside + addition.words) * WORD;
         if held > snapshots.allowance {
             self.extend(&mut snapshots.allowance, held)?;
         }

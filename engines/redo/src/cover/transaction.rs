@@ -98,6 +98,8 @@ pub(super) fn put_back<M: Medium>(
         return Ok(stored?);
     }
     if cover.mode == Mode::Careful {
+        // Its record may be durable: recovery decides by that, and finds the bytes as they are.
+        cover.log.check_not_failed()?;
         let settled = store().map_err(CoverError::from).and_then(|()| cover.settle_aborted(place, &old));
         return settled.map_err(|_| LogError::Poisoned).inspect_err(|_| cover.log.fail());
     }
