@@ -50,10 +50,10 @@ objdump -t "$work/lib$name.o" | awk 'FNR == NR { node[$2] = $1; last[$2] = $3; n
     printf "--add-symbol\n%s@%s=%s:0x%s,global,function\n", $6, node[$6], $4, $1
     printf "--redefine-sym\n%s=%s@@%s\n", $6, $6, last[$6] }' "$work/earlier" - >"$work/aliases"
 objcopy "@$work/aliases" "$work/lib$name.o" "$work/shared.o"
-# All code gets a section of its own name in what is linked: capi/program looks for programs that flush by themselves, and passes over it. The
+# Code gets a section of its own name in what is linked, but for libpmem2: capi/program looks for programs that flush by themselves, and passes over it. The
 # functions stay in sections of their own, so a linker may leave out those that a program does not need. Symbols are added before: sections of
 # one name can't be told apart then.
-# libpmem2 is no exception there: it flushes any memory, and no log hears of it.
+# libpmem2 flushes any memory, and no log hears of it, so its code is to be found.
 if [ "$name" != pmem2 ]; then
     objdump -hw "$work/all.o" | awk '/, CODE/ && !seen[$2]++ { printf "--rename-section\n%s=.lode_text\n", $2 }' >"$work/renames"
     objcopy "@$work/renames" "$work/lib$name.o"
