@@ -62,13 +62,9 @@ impl<M: Medium> Cover<M> {
         buffers.record.push(Entry::Cover(CoverEntry::Pending { id: snapshots.pending_id }));
         snapshots.each_kept_since(mark, range, |at, old| buffers.record.push_at_home(at, old));
         drop(snapshots);
-        let logged = self.log.commit_in(&scope, &mut buffers.record, &[], &mut PendingHooks { cover: self });
-        let closed = scope.close();
+        let logged = self.log_in(scope, &mut buffers.record, &[], &mut PendingHooks { cover: self });
         self.covered.open.snapshots(place, self.medium()).spare(buffers);
-        if logged?.is_none() {
-            return Err(LogError::Poisoned.into());
-        }
-        Ok(closed?)
+        logged
     }
 
     /// Makes durable at home what the program of the transaction at `place` has stored, before its record says so.
@@ -173,9 +169,18 @@ impl<M: Medium> Cover<M> {
         continued: &[ContinuedRange],
         ended: Option<usize>,
     ) -> Result<(), CoverError> {
-        let scope = FaultScope::open();
-        let mut hooks = SettledHooks { cover: self, ended };
-        let logged = self.log.commit_in(&scope, record, continued, &mut hooks);
+        self.log_in(FaultScope::open(), record, continued, &mut SettledHooks { cover: self, ended })
+    }
+
+    /// Logs a record, unless the log has failed.
+    fn log_in(
+        &self,
+        scope: FaultScope,
+        record: &mut Record,
+        continued: &[ContinuedRange],
+        hooks: &mut impl CommitHooks,
+    ) -> Result<(), CoverError> {
+        let logged = self.log.commit_in(&scope, record, continued, hooks);
         let closed = scope.close();
         if logged?.is_none() {
             return Err(LogError::Poisoned.into());
