@@ -1,7 +1,7 @@
 //! A batch: records that become durable by one synced write.
 
 use crate::apply::ContinuedRange;
-use lode_layout::{PoolOffset, WORD, align_up};
+use lode_layout::{PoolOffset, WORD};
 use std::ops::Range;
 use zerocopy::IntoBytes;
 
@@ -49,10 +49,9 @@ impl Batch {
         self.start + self.words.as_bytes().len() as u64
     }
 
-    /// Adds zeros up to the end of a block.
-    pub(crate) fn pad_to(&mut self, block: u64) {
-        let padded = (align_up(self.end(), block) - self.start) / WORD;
-        self.words.resize(padded as usize, 0);
+    /// Adds zeros up to that position.
+    pub(crate) fn pad_to(&mut self, end: u64) {
+        self.words.resize(((end - self.start) / WORD) as usize, 0);
     }
 
     /// Returns the parts of a batch that has records, each with its offset in a ring of that length.

@@ -37,6 +37,10 @@ const YIELDING_ROUND: u32 = 64;
 /// damaged one for torn.
 const UNPROVEN_MAX: u64 = 64 << 10;
 
+/// Bytes of a ring that was never written up to whose multiple a batch is filled with zeros. The first write to a block that is only
+/// allocated changes the file system's own records, and one such change takes as long for all of these bytes as for a block.
+const FILL: u64 = 256 << 10;
+
 #[derive(Debug)]
 struct State {
     /// Offset of the ring in the pool. It changes while no batch is open or being written, as the length.
@@ -55,12 +59,28 @@ struct State {
     /// Position after the last padding, or of the last checkpoint. Recovery can't tell a damaged record after it from a torn one.
     proven_to: u64,
     failed: Option<SyncError>,
+    /// Position up to which batches have written the blocks of the ring, if it was never written before.
+    filled_to: Option<u64>,
     /// Records whose write-backs met lost memory. The log accepts no more records then.
     faults: Vec<(u64, Fault)>,
     /// Buffer of a written batch, for reuse.
     spare: Vec<u64>,
     /// Durable batches that the next checkpoint writes back, in their order, if write-backs are deferred.
     deferred: Vec<Arc<Batch>>,
+}
+
+impl State {
+    /// Adds zeros to a batch that is the first to lie in its part of the ring.
+    fn fill_after(&mut self, batch: &mut Batch) {
+        let Some(filled_to) = self.filled_to else { return };
+        if batch.end() >= self.ring_len {
+            self.filled_to = None;
+        } else if batch.end() > filled_to {
+            // Nothing lies ahead in the first lap.
+            batch.pad_to(align_up(batch.end(), FILL).min(self.ring_len));
+            self.filled_to = Some(batch.end());
+        }
+    }
 }
 
 /// A record that was appended to a batch and is not ready to be written back. It is ready when this is dropped.
@@ -137,6 +157,7 @@ impl Group {
             written_to: 0,
             proven_to: 0,
             failed: None,
+            filled_to: None,
             faults: Vec::new(),
             spare: Vec::new(),
             deferred: Vec::new(),
@@ -156,6 +177,11 @@ impl Group {
     /// Leaves write-backs to checkpoints from now on.
     pub(crate) fn defer_write_backs(&mut self) {
         self.is_deferring = true;
+    }
+
+    /// Takes the ring for one whose blocks were never written, though the file system has allocated them.
+    pub(crate) fn fill_ahead(&self) {
+        self.lock_state().filled_to = Some(0);
     }
 
     /// Returns true if checkpoints write records back.
@@ -490,7 +516,8 @@ impl Group {
         let number = state.open.number + 1;
         let mut closed = mem::replace(&mut state.open, Batch { start, words, number, ..Batch::default() });
         if !self.is_deferring {
-            closed.pad_to(block);
+            closed.pad_to(align_up(end, block));
+            state.fill_after(&mut closed);
         }
         closed
     }

@@ -181,13 +181,15 @@ impl<M: Medium> Log<M> {
     }
 
     /// Lets `hooks` take part in every checkpoint from now on. A quarter of each ring is left to the records that they append. A
-    /// thread that fills a ring goes on in another one. Such a log does not move.
+    /// thread that fills a ring goes on in another one. Such a log does not move. It lies where the file system may have allocated
+    /// blocks that were never written: at durability commit it writes many of them at a time when it comes to them.
     pub fn hook_checkpoints(&mut self, hooks: Box<dyn CheckpointHooks<M>>) {
         // ORDER: none: the caller alone has the log.
         self.reserved = self.ring_len.load(Ordering::Relaxed) / 4;
         self.checkpoint_hooks = Some(hooks);
-        if self.group.is_none() {
-            self.share_rings();
+        match &self.group {
+            None => self.share_rings(),
+            Some(group) => group.fill_ahead(),
         }
     }
 

@@ -153,16 +153,18 @@ impl ProgramMedium {
         }
     }
 
-    /// Makes all stores durable by one msync(2) of the mapping.
+    /// Makes the stores to `len` bytes at `at` durable by one msync(2) of their pages. It fails, too, if the kernel has failed to
+    /// write another page of the file back.
     #[cold]
-    fn msync(&self) -> Result<(), SyncError> {
+    fn msync(&self, at: PoolOffset, len: usize) -> Result<(), SyncError> {
         // ORDER: pairs with the store below: a sync after a failure is refused.
         match self.failed.load(Ordering::Acquire) {
             0 => {}
             errno => return Err(SyncError { errno }),
         }
-        let start = self.memory.range_address(PoolOffset::NULL, 0).map_or(0, |start| start.addr().get());
-        msync_program(start, self.memory.len() as usize).map_err(|error| {
+        // The memory raises a fault for a range outside of it.
+        let Some(start) = self.memory.range_address(at, len) else { return Ok(()) };
+        msync_program(start.addr().get(), len).map_err(|error| {
             let errno = error.raw_os_error().unwrap_or(libc::EIO);
             // ORDER: the next sync sees it. The first failure counts.
             let first = self.failed.compare_exchange(0, errno, Ordering::AcqRel, Ordering::Acquire);
@@ -265,7 +267,7 @@ impl Medium for ProgramMedium {
     #[inline]
     fn drain(&self) -> Result<(), SyncError> {
         match self.durability {
-            Durability::Commit => self.msync(),
+            Durability::Commit => self.msync(PoolOffset::NULL, self.memory.len() as usize),
             Durability::None => Ok(()),
             Durability::Line | Durability::Byte => {
                 self.instructions.drain();
@@ -299,7 +301,11 @@ impl Medium for ProgramMedium {
             unsafe { self.instructions.copy_record(into.as_ptr(), bytes.as_ptr(), bytes.len()) };
         }
         // ORDER: the bytes are durable before the caller is told. Stop here: the record is whole, or its checksum shows that it is not.
-        self.drain()
+        match self.durability {
+            // The pages with the homes wait for a checkpoint.
+            Durability::Commit => self.msync(at, bytes.len()),
+            _ => self.drain(),
+        }
     }
 }
 
