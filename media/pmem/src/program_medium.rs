@@ -118,6 +118,9 @@ impl ProgramMedium {
             ProgramShare::Shared => Durability::Byte,
             ProgramShare::CopyOnWrite | ProgramShare::ReadOnly => Durability::None,
         };
+        if durability == Durability::Commit {
+            expect_single_pages(&reservation, 0..start);
+        }
         // An engine may store to a copy, and nothing of it reaches the file.
         let content = match share {
             ProgramShare::ReadOnly => Content::PrivateView,
@@ -140,7 +143,11 @@ impl ProgramMedium {
         }
         let len = self.memory.len().checked_add(part.len).ok_or(Errno::NOMEM)?;
         self.memory.grow_with(len, |reservation, pages| {
-            open(reservation, pages, &part, self.share, Some(self.is_synced)).map(drop)
+            open(reservation, pages.clone(), &part, self.share, Some(self.is_synced))?;
+            if self.durability == Durability::Commit {
+                expect_single_pages(reservation, pages);
+            }
+            Ok(())
         })
     }
 
@@ -211,6 +218,13 @@ fn open(
     }
     let flags = if is_accepted { MapFlags::SHARED_VALIDATE | MapFlags::SYNC } else { MapFlags::SHARED };
     map(flags).map(|()| is_accepted)
+}
+
+/// Asks the kernel for pages one by one. Pages that it reads ahead it keeps in folios of up to 2 MiB, and a sync writes all of a folio in which a
+/// byte was stored.
+fn expect_single_pages(reservation: &Reservation, pages: Range<usize>) {
+    // Without the advice syncs are slow, and nothing else is wrong.
+    let _ = reservation.expect_random_reads(pages);
 }
 
 impl Medium for ProgramMedium {
