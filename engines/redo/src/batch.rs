@@ -39,6 +39,11 @@ impl Batch {
         self.records.len() - self.unattended
     }
 
+    /// Returns the number of the last record.
+    pub(crate) fn last(&self) -> Option<u64> {
+        self.records.last().map(|record| record.sequence)
+    }
+
     /// Returns the entries of a record's body.
     pub(crate) fn body(&self, record: &BatchRecord) -> &[u64] {
         &self.words[record.body.clone()]

@@ -70,6 +70,13 @@ struct State {
 }
 
 impl State {
+    /// Returns the number of the batch with the record, which is not written back.
+    fn batch_of(&self, sequence: u64) -> u64 {
+        let closed =
+            self.closed.as_deref().filter(|closed| closed.last().is_some_and(|last| sequence <= last));
+        closed.unwrap_or(&self.open).number
+    }
+
     /// Adds zeros to a batch that is the first to lie in its part of the ring.
     fn fill_after(&mut self, batch: &mut Batch) {
         let Some(filled_to) = self.filled_to else { return };
@@ -136,7 +143,8 @@ pub(crate) struct Group {
     unready: [AtomicU64; 2],
     /// True while a thread gathers, writes or writes back a batch. Changes under the lock of the state.
     writing: AtomicBool,
-    written: Event,
+    /// The threads that wait for a batch with an even number, and with an odd one.
+    written: [Event; 2],
     /// True if checkpoints write records back, records are stored when they are appended, and a drain makes a batch durable.
     is_deferring: bool,
     /// Held while a record is appended and stored, so that records are stored in the order of their numbers.
@@ -168,7 +176,7 @@ impl Group {
             written_back: Arc::new(WrittenBack::new(last)),
             unready: [AtomicU64::new(0), AtomicU64::new(0)],
             writing: AtomicBool::new(false),
-            written: Event::new(),
+            written: [Event::new(), Event::new()],
             is_deferring: false,
             storing: SpinMutex::new(()),
         }
@@ -329,6 +337,11 @@ impl Group {
         &self.unready[(batch.number % 2) as usize]
     }
 
+    /// Returns the event of the batch with that number. Threads wait for two batches at most, the open one and the one before it.
+    fn written_of(&self, batch: u64) -> &Event {
+        &self.written[(batch % 2) as usize]
+    }
+
     /// Returns how far the records are written back.
     pub(crate) fn written_back(&self) -> &Arc<WrittenBack> {
         &self.written_back
@@ -359,7 +372,7 @@ impl Group {
     fn wait<M: Medium>(&self, medium: &M, sequence: u64) -> Result<MutexGuard<'_, State>, LogError> {
         let is_done = || self.written_back.last() >= sequence;
         loop {
-            {
+            let batch = {
                 let state = self.lock_state();
                 if is_done() {
                     return Ok(state);
@@ -375,10 +388,11 @@ impl Group {
                     mem::forget(unwinding);
                     continue;
                 }
-            }
+                state.batch_of(sequence)
+            };
             // ORDER: acquires the end of a write that failed, or that was of another batch.
             let mut waits = || !is_done() && self.writing.load(Ordering::Acquire);
-            medium.wait_while(&self.written, &mut waits);
+            medium.wait_while(self.written_of(batch), &mut waits);
         }
     }
 
@@ -387,7 +401,7 @@ impl Group {
         let ring = (state.ring, state.ring_len);
         let batch = self.gather(medium, state);
         let mut faults = Vec::new();
-        let last = batch.records.last().map(|record| record.sequence);
+        let last = batch.last();
         if bugs::GROUP_COMMIT_BEFORE_SYNC.is_active() {
             self.write_back(medium, &batch, &mut faults);
             last.inspect(|last| self.written_back.advance(*last));
@@ -420,6 +434,7 @@ impl Group {
             (Err(_), _) => self.written_back.end(),
         }
         (state.closed, state.is_writing_back) = (None, false);
+        let (number, has_failed) = (batch.number, state.failed.is_some());
         if self.is_deferring {
             state.deferred.extend(written.is_ok().then_some(batch));
         } else if let Some(mut batch) = Arc::into_inner(batch) {
@@ -427,7 +442,10 @@ impl Group {
             state.spare = batch.words;
         }
         drop(state);
-        self.written.notify_all();
+        self.written_of(number).notify_all();
+        // The threads of the next batch need one that writes it. The others go on sleeping.
+        let next = self.written_of(number + 1);
+        if has_failed { next.notify_all() } else { next.notify_one() }
     }
 
     /// Calls `with` while no record is being written back, with the number of the last one that is, and those that wait for it.
@@ -488,10 +506,10 @@ impl Group {
         }
     }
 
-    /// Takes the open batch when as many threads wait for it as for the last one, or when the threads of the last batch have
-    /// had their chance to append. Those were woken a moment ago, and a sync for one record costs as much as for all.
+    /// Takes the open batch when the threads of the last batch have appended to it, too, or have had their chance. Those were woken a
+    /// moment ago, and a sync for one record costs as much as for all.
     fn gather<'a, M: Medium>(&'a self, medium: &M, mut state: MutexGuard<'a, State>) -> Arc<Batch> {
-        let expected = state.previous_attended;
+        let expected = state.open.attended() + state.previous_attended;
         for _ in 0..GATHER_ROUNDS * expected {
             if state.open.attended() >= expected {
                 break;
@@ -577,6 +595,6 @@ impl Drop for FailOnUnwind<'_> {
         // ORDER: releases the failure to the threads that ask without the lock.
         self.0.writing.store(false, Ordering::Release);
         drop(state);
-        self.0.written.notify_all();
+        self.0.written.iter().for_each(Event::notify_all);
     }
 }
