@@ -22,7 +22,7 @@ impl Flavor {
     /// Returns the name of the build's file in `.cargo/`.
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Flavor::Checked => "config",
+            Flavor::Checked => "checked",
             Flavor::Shipped => "shipped",
             Flavor::Bugs => "bugs",
             Flavor::Loom => "loom",
@@ -31,17 +31,11 @@ impl Flavor {
 
     /// Returns the options of cargo for a workspace with this `root`, or a copy of it.
     pub(crate) fn options(self, root: &Path) -> Vec<OsString> {
-        if self == Flavor::Checked {
-            return Vec::new();
-        }
         vec!["--config".into(), root.join(".cargo").join(self.name()).with_extension("toml").into()]
     }
 
     /// Returns a call of cargo for this build.
     pub(crate) fn cargo(self, workspace: &Workspace, words: &str) -> Cargo {
-        match self {
-            Flavor::Checked => Cargo::stable(workspace, words),
-            _ => Cargo::stable(workspace, &format!("--config .cargo/{}.toml {words}", self.name())),
-        }
+        Cargo::stable(workspace, &format!("--config .cargo/{}.toml {words}", self.name()))
     }
 }

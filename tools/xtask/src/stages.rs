@@ -214,7 +214,9 @@ pub(crate) fn test(run: &mut Run) -> Result<Verdict> {
     let cargo = Flavor::Checked.cargo(run.workspace, "test --locked --workspace");
     let programs = run.with_settings(cargo).build(run.workspace, run.log)?;
     let verdict = run.run_tests(&programs, &[])?;
-    let good = run.stable("test --locked --workspace --doc --no-fail-fast")?;
+    // With the same options, so that the libraries are those of the other tests.
+    let words = "test --locked --workspace --doc --no-fail-fast";
+    let good = run.call(Flavor::Checked.cargo(run.workspace, words))?;
     Ok(if good { verdict } else { Verdict::Failed })
 }
 
