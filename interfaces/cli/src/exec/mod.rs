@@ -38,7 +38,7 @@ rights than its user, and DT_RPATH comes before the environment.
 commit makes it sync, and none makes it take any medium without flushes. A wrong choice may lose data; auto leaves it to the library \
 and to the variables of libpmem(7) and libpmem2(7).
 
-libpmemobj opens pools in careful mode if the program, or a library that it has loaded, has CLWB, CLFLUSHOPT, CLFLUSH or a MOVNT instruction of its own, or \
+libpmemobj opens pools in careful mode if the program, or a library that it has loaded, has a CLWB, CLFLUSHOPT, CLFLUSH, MOVNT, MASKMOV or MOVDIR instruction of its own, or \
 imports msync: then stores count that the program flushes by itself, and a transaction takes more drains. --show names the first \
 such file. LODE_OBJ=fast and LODE_OBJ=careful decide in place of that.";
 
