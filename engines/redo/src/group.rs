@@ -37,9 +37,12 @@ const YIELDING_ROUND: u32 = 64;
 /// damaged one for torn.
 const UNPROVEN_MAX: u64 = 64 << 10;
 
-/// Bytes of a ring that was never written up to whose multiple a batch is filled with zeros. The first write to a block that is only
-/// allocated changes the file system's own records, and one such change takes as long for all of these bytes as for a block.
-const FILL: u64 = 256 << 10;
+/// Bytes of a ring up to whose multiple a batch is filled with zeros where the ring may never have been written. The first write to a
+/// block that is only allocated changes the file system's own records, and one such change takes as long for all of these bytes as for a
+/// block.
+const FILL_MAX: u64 = 256 << 10;
+/// The same at the start of the ring, for programs that commit little.
+const FILL_MIN: u64 = 16 << 10;
 
 #[derive(Debug)]
 struct State {
@@ -52,8 +55,8 @@ struct State {
     closed: Option<Arc<Batch>>,
     /// True while the closed batch is being written back.
     is_writing_back: bool,
-    /// Records in the batch before it for which a thread waits.
-    previous_attended: usize,
+    /// Records for which threads waited at the end of the last batch: those of that batch, and those that were in the next one already.
+    expected: usize,
     /// Position up to which the ring is durable and written back, counted as that of a batch.
     written_to: u64,
     /// Position after the last padding, or of the last checkpoint. Recovery can't tell a damaged record after it from a torn one.
@@ -84,7 +87,8 @@ impl State {
             self.filled_to = None;
         } else if batch.end() > filled_to {
             // Nothing lies ahead in the first lap.
-            batch.pad_to(align_up(batch.end(), FILL).min(self.ring_len));
+            let fill = filled_to.next_power_of_two().clamp(FILL_MIN, FILL_MAX);
+            batch.pad_to(align_up(batch.end(), fill).min(self.ring_len));
             self.filled_to = Some(batch.end());
         }
     }
@@ -161,7 +165,7 @@ impl Group {
             open,
             closed: None,
             is_writing_back: false,
-            previous_attended: 0,
+            expected: 0,
             written_to: 0,
             proven_to: 0,
             failed: None,
@@ -337,7 +341,8 @@ impl Group {
         &self.unready[(batch.number % 2) as usize]
     }
 
-    /// Returns the event of the batch with that number. Threads wait for two batches at most, the open one and the one before it.
+    /// Returns the event of the batch with that number. Threads wait for two batches, the open one and the one before it; those of an
+    /// older one are being woken.
     fn written_of(&self, batch: u64) -> &Event {
         &self.written[(batch % 2) as usize]
     }
@@ -378,6 +383,9 @@ impl Group {
                     return Ok(state);
                 }
                 if let Some(error) = state.failed {
+                    drop(state);
+                    // It may have been woken to write the batch, which no thread writes now.
+                    self.wake_all();
                     return Err(error.into());
                 }
                 // ORDER: none: the flag changes under the lock that is held.
@@ -435,6 +443,7 @@ impl Group {
         }
         (state.closed, state.is_writing_back) = (None, false);
         let (number, has_failed) = (batch.number, state.failed.is_some());
+        state.expected = batch.attended() + state.open.attended();
         if self.is_deferring {
             state.deferred.extend(written.is_ok().then_some(batch));
         } else if let Some(mut batch) = Arc::into_inner(batch) {
@@ -442,10 +451,16 @@ impl Group {
             state.spare = batch.words;
         }
         drop(state);
+        if has_failed {
+            return self.wake_all();
+        }
         self.written_of(number).notify_all();
         // The threads of the next batch need one that writes it. The others go on sleeping.
-        let next = self.written_of(number + 1);
-        if has_failed { next.notify_all() } else { next.notify_one() }
+        self.written_of(number + 1).notify_one();
+    }
+
+    fn wake_all(&self) {
+        self.written.iter().for_each(Event::notify_all);
     }
 
     /// Calls `with` while no record is being written back, with the number of the last one that is, and those that wait for it.
@@ -506,10 +521,10 @@ impl Group {
         }
     }
 
-    /// Takes the open batch when the threads of the last batch have appended to it, too, or have had their chance. Those were woken a
-    /// moment ago, and a sync for one record costs as much as for all.
+    /// Takes the open batch when as many threads wait for it as at the end of the last one, or when the threads of the last batch have
+    /// had their chance to append. Those were woken a moment ago, and a sync for one record costs as much as for all.
     fn gather<'a, M: Medium>(&'a self, medium: &M, mut state: MutexGuard<'a, State>) -> Arc<Batch> {
-        let expected = state.open.attended() + state.previous_attended;
+        let expected = state.expected;
         for _ in 0..GATHER_ROUNDS * expected {
             if state.open.attended() >= expected {
                 break;
@@ -518,7 +533,6 @@ impl Group {
             medium.relax(YIELDING_ROUND);
             state = self.lock_state();
         }
-        state.previous_attended = state.open.attended();
         let closed = Arc::new(self.close_batch(&mut state, medium.log_block()));
         state.closed = Some(Arc::clone(&closed));
         closed
@@ -595,6 +609,37 @@ impl Drop for FailOnUnwind<'_> {
         // ORDER: releases the failure to the threads that ask without the lock.
         self.0.writing.store(false, Ordering::Release);
         drop(state);
-        self.0.written.iter().for_each(Event::notify_all);
+        self.0.wake_all();
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod test {
+    use super::*;
+    use lode_testing::memory;
+    use std::sync::mpsc;
+    use std::thread;
+    use std::time::Duration;
+
+    /// The thread that was woken to write the next batch finds a failure, and the others sleep.
+    #[test]
+    fn failure_between_two_writers_reaches_all_that_wait() {
+        const THREADS: usize = 3;
+        let seed = ChecksumSeed::new(&[7; 16], [1; 2], 0);
+        let group = Arc::new(Group::new(PoolOffset::new(4096), 1 << 20, seed, 1));
+        group.writing.store(true, Ordering::Release);
+        let (sender, results) = mpsc::channel();
+        for _ in 0..THREADS {
+            let (group, sender) = (Arc::clone(&group), sender.clone());
+            thread::spawn(move || sender.send(group.wait(&memory::persistent(4096), 2).map(drop)));
+        }
+        // They sleep by then. If they do not, the test passes without its point.
+        thread::sleep(Duration::from_millis(100));
+        group.fail_state(SyncError { errno: 5 });
+        group.writing.store(false, Ordering::Release);
+        group.written_of(0).notify_one();
+        for _ in 0..THREADS {
+            results.recv_timeout(Duration::from_secs(60)).expect("no thread sleeps on").unwrap_err();
+        }
     }
 }

@@ -4,7 +4,7 @@
 //! fails if the table differs from its golden file. So `cargo test` needs no code from here; this module prints the
 //! difference, and replaces the golden file if asked.
 
-use crate::cargo::Cargo;
+use crate::flavor::Flavor;
 use crate::log::Log;
 use crate::workspace::{Package, Workspace};
 use anyhow::{Context, Result};
@@ -23,7 +23,8 @@ pub(crate) fn run(workspace: &Workspace, accept: bool) -> Result<bool> {
             fs::remove_file(&written)?;
         }
         let words = format!("test --locked --package {} --test cost", package.name);
-        let outcome = Cargo::stable(workspace, &words).set("LODE_COST_OUT", &folder).run(Log::default())?;
+        let cargo = Flavor::Checked.cargo(workspace, &words).set("LODE_COST_OUT", &folder);
+        let outcome = cargo.run(Log::default())?;
         let same = compare(workspace, package, &written, accept)?;
         good &= same && (outcome.success || accept);
     }

@@ -1,7 +1,7 @@
 //! The manual pages in `docs/man/`, which `lode` itself makes from the definition of its arguments. A test of `lode`
 //! compares the files with its current output.
 
-use crate::cargo::Cargo;
+use crate::flavor::Flavor;
 use crate::log::Log;
 use crate::workspace::Workspace;
 use anyhow::{Context, Result};
@@ -17,7 +17,7 @@ pub(crate) fn write(workspace: &Workspace) -> Result<bool> {
         }
         _ => {}
     }
-    let cargo =
-        Cargo::stable(workspace, "run --locked --quiet --profile test --package lodestone-cli -- manual");
+    let words = "run --locked --quiet --profile test --package lodestone-cli -- manual";
+    let cargo = Flavor::Checked.cargo(workspace, words);
     Ok(cargo.argument(folder).run(Log::default())?.success)
 }
