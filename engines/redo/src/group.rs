@@ -62,7 +62,8 @@ struct State {
     /// Position after the last padding, or of the last checkpoint. Recovery can't tell a damaged record after it from a torn one.
     proven_to: u64,
     failed: Option<SyncError>,
-    /// Position up to which batches have written the blocks of the ring, if it was never written before.
+    /// Position up to which batches have written the blocks of the ring since the open, if they may never have been written before. `None` after
+    /// the first lap.
     filled_to: Option<u64>,
     /// Records whose write-backs met lost memory. The log accepts no more records then.
     faults: Vec<(u64, Fault)>,
@@ -191,7 +192,7 @@ impl Group {
         self.is_deferring = true;
     }
 
-    /// Takes the ring for one whose blocks were never written, though the file system has allocated them.
+    /// Takes the ring for one whose blocks may never have been written, though the file system has allocated them.
     pub(crate) fn fill_ahead(&self) {
         self.lock_state().filled_to = Some(0);
     }
