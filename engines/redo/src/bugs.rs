@@ -209,6 +209,13 @@ pub static ABORT_NOT_SETTLED: Bug =
 pub static SETTLED_REPLAYED: Bug =
     Bug::new("settled-replayed", "recovery replaces a committed value by the one before it");
 
+/// Rule 28: the images of the new epoch are in the second area before the slot names it.
+pub static MOVED_WITHOUT_IMAGES: Bug =
+    Bug::new("moved-without-images", "a store of an open transaction is there after a power cut");
+/// Rule 28: the slot names the second area before a record is committed there.
+pub static SLOT_NAMES_FIRST_AREA: Bug =
+    Bug::new("slot-names-first-area", "an acknowledged transaction is lost");
+
 /// Rule 26: a record belongs to its ring, whichever lane has it.
 pub static SEALED_BY_LANE: Bug = Bug::new("sealed-by-lane", "an acknowledged transaction is lost");
 
@@ -264,7 +271,7 @@ pub static OF_PAYLOADS: [&Bug; 7] = [
 ];
 
 /// Bugs of memory that programs store to in place.
-pub static OF_COVER: [&Bug; 26] = [
+pub static OF_COVER: [&Bug; 28] = [
     &IMAGE_BEFORE_CLAIM,
     &CLAIMED_TAKEN_FOR_COVERED,
     &CONTENT_BEFORE_NUMBER,
@@ -291,4 +298,6 @@ pub static OF_COVER: [&Bug; 26] = [
     &WORDS_LEFT_PENDING,
     &ABORT_NOT_SETTLED,
     &SETTLED_REPLAYED,
+    &MOVED_WITHOUT_IMAGES,
+    &SLOT_NAMES_FIRST_AREA,
 ];

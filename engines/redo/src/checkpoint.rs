@@ -121,7 +121,7 @@ impl<M: Medium> Log<M> {
     }
 
     /// Lets the hooks append the first records after the checkpoint, which are durable on return. The caller holds all lanes.
-    fn begin_hooks(&self, scope: &FaultScope) -> Result<(), LogError> {
+    pub(crate) fn begin_hooks(&self, scope: &FaultScope) -> Result<(), LogError> {
         let Some(hooks) = &self.checkpoint_hooks else { return Ok(()) };
         let begun = hooks.begun(&mut CheckpointRecords { log: self, scope });
         begun.and_then(|()| self.write_back_to(self.last_sequence())).inspect_err(|_| self.fail())
@@ -208,6 +208,7 @@ impl<M: Medium> Log<M> {
             log_epoch: self.log_epoch,
             rings: checkpointer.rings,
             closed,
+            in_second_area: checkpointer.in_second_area,
         };
         let written = slots::write(&self.medium, &self.uuid, &slot);
         written.map_err(|_| LogError::Poisoned).inspect_err(|_| self.fail())?;

@@ -210,6 +210,8 @@ impl Group {
         let start = state.open.start.next_multiple_of(ring_len);
         (state.ring, state.ring_len, state.open.start) = (ring, ring_len, start);
         (state.written_to, state.proven_to) = (start, start);
+        // The blocks of another place were written before.
+        state.filled_to = None;
         start
     }
 

@@ -52,7 +52,7 @@ pub struct Log<M: Medium> {
     /// Offset of the log's first byte. It changes with all lanes held.
     pub(crate) start: AtomicU64,
     pub(crate) log_epoch: [u64; 2],
-    /// Length of a ring in bytes. It only grows, with all lanes held.
+    /// Length of a ring in bytes. It changes with all lanes held.
     pub(crate) ring_len: AtomicU64,
     /// One for each ring that the log may ever have.
     pub(crate) checksum_seeds: Vec<ChecksumSeed>,
@@ -71,8 +71,6 @@ pub struct Log<M: Medium> {
     /// True if the log refuses records because its medium must not be changed.
     pub(crate) is_read_only: bool,
     pub(crate) checkpoint_hooks: Option<Box<dyn CheckpointHooks<M>>>,
-    /// Bytes of each ring that only checkpoints use.
-    pub(crate) reserved: u64,
     /// Present if lanes share the rings.
     pub(crate) spare_rings: Option<SpareRings>,
 }
@@ -90,6 +88,8 @@ pub(crate) struct Checkpointer {
     /// Number of rings.
     pub(crate) rings: u32,
     pub(crate) dirty: DirtyLines,
+    /// True if the log lies in its second area.
+    pub(crate) in_second_area: bool,
     /// True once the slot of the log epoch is durable.
     has_begun: bool,
 }
@@ -107,7 +107,14 @@ impl<M: Medium> Log<M> {
         slots::write(
             medium,
             uuid,
-            &CheckpointSlot { generation: 1, sequence: 0, log_epoch, rings, closed: true },
+            &CheckpointSlot {
+                generation: 1,
+                sequence: 0,
+                log_epoch,
+                rings,
+                closed: true,
+                in_second_area: false,
+            },
         )
     }
 
@@ -151,13 +158,13 @@ impl<M: Medium> Log<M> {
                 generation: slot.generation,
                 rings: slot.rings,
                 dirty,
+                in_second_area: slot.in_second_area,
                 has_begun: false,
             }),
             refuses: AtomicBool::new(true),
             failed: AtomicBool::new(false),
             is_read_only: false,
             checkpoint_hooks: None,
-            reserved: 0,
             spare_rings: None,
             medium,
         }
@@ -181,11 +188,9 @@ impl<M: Medium> Log<M> {
     }
 
     /// Lets `hooks` take part in every checkpoint from now on. A quarter of each ring is left to the records that they append. A
-    /// thread that fills a ring goes on in another one. Such a log does not move. It lies where the file system may have allocated
+    /// thread that fills a ring goes on in another one. It lies where the file system may have allocated
     /// blocks that were never written: at durability commit it writes many of them at a time when it comes to them.
     pub fn hook_checkpoints(&mut self, hooks: Box<dyn CheckpointHooks<M>>) {
-        // ORDER: none: the caller alone has the log.
-        self.reserved = self.ring_len.load(Ordering::Relaxed) / 4;
         self.checkpoint_hooks = Some(hooks);
         match &self.group {
             None => self.share_rings(),
@@ -199,12 +204,15 @@ impl<M: Medium> Log<M> {
         self.group.is_some()
     }
 
-    /// Returns the bytes of the log that only the [hooks](Log::hook_checkpoints) of a checkpoint use.
-    pub fn reserved_len(&self) -> u64 {
-        self.reserved * self.lanes_with_rings()
+    /// Returns the bytes of each ring that only the [hooks](Log::hook_checkpoints) of a checkpoint use.
+    #[inline]
+    pub(crate) fn reserved(&self) -> u64 {
+        // ORDER: none: changed with all lanes held. A caller that holds none has it for a choice.
+        if self.checkpoint_hooks.is_some() { self.ring_len.load(Ordering::Relaxed) / 4 } else { 0 }
     }
 
-    fn lanes_with_rings(&self) -> u64 {
+    /// Returns the number of rings.
+    pub(crate) fn rings(&self) -> u64 {
         if self.group.is_some() { 1 } else { self.lanes.len() as u64 }
     }
 
@@ -383,7 +391,7 @@ impl<M: Medium> Log<M> {
     /// Returns the maximum length of a record in words, header included. A longer record continues elsewhere, by
     /// [`Entry::Continue`](lode_layout::Entry::Continue).
     pub fn record_words_max(&self) -> usize {
-        // ORDER: none: rings only become longer, so a record of the older length fits, too.
+        // ORDER: none: a record of an older length fits into longer rings. A commit that finds shorter ones is given up.
         (self.ring_len.load(Ordering::Relaxed) / 4 / 8) as usize
     }
 
@@ -417,8 +425,8 @@ impl<M: Medium> Log<M> {
         committed.map(|sequence| sequence.expect("no hook gives up the commit"))
     }
 
-    /// Commits as [`commit`](Log::commit) does, and calls `hooks` meanwhile. Returns `None` if they give up the commit:
-    /// nothing is changed then. A fault that `scope` has counts as one of the record's write-backs.
+    /// Commits as [`commit`](Log::commit) does, and calls `hooks` meanwhile. Returns `None` if they give up the commit, or if the log has
+    /// moved and the record is longer than [`record_words_max`](Log::record_words_max) by now: nothing is changed then. A fault that `scope` has counts as one of the record's write-backs.
     ///
     /// # Errors
     /// As [`commit`](Log::commit).
@@ -430,7 +438,6 @@ impl<M: Medium> Log<M> {
         continued: &[ContinuedRange],
         hooks: &mut impl CommitHooks,
     ) -> Result<Option<u64>, LogError> {
-        debug_assert!(hooks.padded_len_max(record) <= self.record_words_max().next_multiple_of(8));
         self.begin_epoch()?;
         let result = if self.group.is_some() {
             self.commit_grouped(scope, record, continued, hooks)
@@ -470,7 +477,10 @@ impl<M: Medium> Log<M> {
         let len_max = hooks.padded_len_max(record) as u64 * WORD;
         let (index, mut lane) = loop {
             let (index, mut lane) = self.lanes.claim(&self.medium);
-            if self.has_room(&mut lane.ring, len_max, self.reserved)
+            if !self.takes(len_max) {
+                return Ok(None);
+            }
+            if self.has_room(&mut lane.ring, len_max, self.reserved())
                 || self.take_spare_ring(&mut lane, len_max)
             {
                 if !hooks.admits(0) {
@@ -553,10 +563,13 @@ impl<M: Medium> Log<M> {
         let group = self.group.as_ref().expect("asked before");
         let (mut lane, appended) = loop {
             let (_, lane) = self.lanes.claim(&self.medium);
+            if !self.takes(hooks.padded_len_max(record) as u64 * WORD) {
+                return Ok(None);
+            }
             // ORDER: acquires the checkpoint that freed the space below the tail.
             let tail = self.tails[0].load(Ordering::Acquire);
             let seen = self.checkpointed();
-            let new = NewRecord { record, continued, hooks, reserved: self.reserved };
+            let new = NewRecord { record, continued, hooks, reserved: self.reserved() };
             match group.append(scope, &self.medium, new, &self.next_sequence.0, tail)? {
                 Append::Done(appended) => break (lane, appended),
                 Append::GivenUp => return Ok(None),
@@ -607,6 +620,18 @@ impl<M: Medium> Log<M> {
     fn area_len(&self) -> u64 {
         // ORDER: none: an old length only makes the checkpoint come earlier.
         self.ring_len.load(Ordering::Relaxed) * self.tails.len() as u64
+    }
+
+    /// Returns true if a record of `len` bytes is not too long, asked while a lane is held.
+    #[inline]
+    fn takes(&self, len: u64) -> bool {
+        // ORDER: none: changed with all lanes held.
+        let fits = len <= self.ring_len.load(Ordering::Relaxed) / 4;
+        debug_assert!(
+            fits || self.checkpoint_hooks.is_some(),
+            "a log without hooks moves to longer rings only"
+        );
+        fits
     }
 
     /// Returns true if `ring` has room for a record of `len` bytes at its position, with `reserved` bytes left. Then moves the

@@ -80,9 +80,14 @@ impl<M: Medium> Log<M> {
                 return Err(LogError::Corrupt { what: "the checkpoint slots", at: CHECKPOINT_SLOTS_OFF });
             }
             // Without a slot the epoch of the log is unknown, and no record counts.
-            (None, OnCorruption::Continue) => {
-                CheckpointSlot { generation: 0, sequence: 0, log_epoch, rings: 1, closed: true }
-            }
+            (None, OnCorruption::Continue) => CheckpointSlot {
+                generation: 0,
+                sequence: 0,
+                log_epoch,
+                rings: 1,
+                closed: true,
+                in_second_area: false,
+            },
         };
         let scan = LogScan::read(&medium, area, &uuid, &newest)?;
         if let (Some(damage), OnCorruption::Refuse) = (scan.proven_corruption(), on_corruption) {
@@ -109,6 +114,7 @@ impl<M: Medium> Log<M> {
             log_epoch,
             rings: ring_count(medium.durability(), area),
             closed: false,
+            in_second_area: newest.in_second_area,
         };
         let recovery =
             Recovery { was_closed: newest.closed, replayed: records.len() as u64, suspect_records };

@@ -1,4 +1,4 @@
-//! The move of the log to a larger area.
+//! The move of the log: to a larger area, or that of a log with hooks to its second one.
 
 use crate::bugs;
 use crate::error::LogError;
@@ -82,6 +82,92 @@ impl<M: Medium> Log<M> {
         mem::forget(failing);
         drop(added);
         Ok(())
+    }
+
+    /// Moves a log whose checkpoints have [hooks](Log::hook_checkpoints) to `area`, its second one, which may be shorter. Asks
+    /// `admits` while all lanes are held, and returns false if that refuses, or if the log has moved before. No bytes of the first area
+    /// are needed after that.
+    ///
+    /// # Errors
+    /// Those of [`checkpoint`](Log::checkpoint).
+    ///
+    /// # Durability
+    /// As [`checkpoint`](Log::checkpoint). The slot that covers all records names the area, too: a crash leaves the log in one of both.
+    ///
+    /// # Cost
+    /// That of two checkpoints. Other transactions that are about to commit wait for the second one.
+    pub(crate) fn move_to_second_area(
+        &self,
+        area: LogArea,
+        admits: impl FnOnce() -> bool,
+    ) -> Result<bool, LogError> {
+        // Makes most write-backs durable while other threads still commit.
+        self.checkpoint()?;
+        let checkpointer = self.wait_for_checkpointer();
+        let scope = FaultScope::open();
+        let moved = self.move_in(&scope, checkpointer, area, admits);
+        // The error reports the fault.
+        let _ = scope.close();
+        moved
+    }
+
+    fn move_in(
+        &self,
+        scope: &FaultScope,
+        mut checkpointer: SpinMutexGuard<'_, Checkpointer>,
+        area: LogArea,
+        admits: impl FnOnce() -> bool,
+    ) -> Result<bool, LogError> {
+        if checkpointer.in_second_area {
+            return Ok(false);
+        }
+        // ORDER: the slot covers no record that is not written back. Stop here: the old slot counts.
+        let (mut lanes, written) = self.claim_all_written_back();
+        written.map_err(|_| LogError::Poisoned)?;
+        self.bias_lanes(&mut lanes, &[]);
+        if !admits() {
+            return Ok(false);
+        }
+        self.gather_lanes(&mut lanes, &mut checkpointer.dirty);
+        // ORDER: all lanes are held, so no thread gets a number before they are released.
+        let sequence = self.next_sequence.0.load(Ordering::Relaxed) - 1;
+        let failing = FailOnUnwind(self);
+        self.use_area(area);
+        // ORDER: the images of the new epoch are durable in the second area before the slot that names it. Stop here: the old slot names
+        // the first area, which has all records above its number still.
+        if !bugs::MOVED_WITHOUT_IMAGES.is_active() {
+            self.begin_hooks(scope)?;
+        }
+        checkpointer.in_second_area = !bugs::SLOT_NAMES_FIRST_AREA.is_active();
+        // ORDER: all that is at home, and then the slot, before any lane is released: no record of the second area has a number that the
+        // old slot does not cover while that counts. Stop here: as above.
+        self.finish_checkpoint(scope, &mut checkpointer, sequence, false)?;
+        if let Some(hooks) = &self.checkpoint_hooks {
+            hooks.ended();
+        }
+        mem::forget(failing);
+        self.note_free_rings();
+        Ok(true)
+    }
+
+    /// Makes the lanes, which have left their rings, use rings of `area`. The caller holds all of them.
+    fn use_area(&self, area: LogArea) {
+        let ring_len = self.ring_len_in(area);
+        match (&self.group, &self.spare_rings) {
+            // ORDER: none: published with the lanes.
+            (Some(group), _) => self.tails[0].store(group.relocate(area.start, ring_len), Ordering::Relaxed),
+            (None, Some(spare)) => self.move_spare_rings(spare, area.start, ring_len),
+            (None, None) => unreachable!("a log with hooks has spare rings"),
+        }
+        // ORDER: none: published with the lanes.
+        self.start.store(area.start.get(), Ordering::Relaxed);
+        // ORDER: as above.
+        self.ring_len.store(ring_len, Ordering::Relaxed);
+    }
+
+    /// Returns the length of a ring if the rings of this log lie in `area`.
+    pub(crate) fn ring_len_in(&self, area: LogArea) -> u64 {
+        align_down(area.len / self.rings(), BLOCK)
     }
 
     /// Makes the lanes use `area`. The caller holds all lanes, and no record of the log is needed. Returns the lanes that

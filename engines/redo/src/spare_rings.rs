@@ -14,6 +14,7 @@
 use crate::error::LogError;
 use crate::lane::{LaneState, RingPosition, SpareRings};
 use crate::log::Log;
+use lode_layout::PoolOffset;
 use lode_pmem::biased::BiasedGuard;
 use lode_pmem::sync::{AtomicBool, Ordering, SpinMutex, SpinMutexGuard};
 use lode_pmem::{Medium, hold};
@@ -34,9 +35,9 @@ impl<M: Medium> Log<M> {
     pub(crate) fn take_spare_ring(&self, lane: &mut LaneState, len: u64) -> bool {
         let Some(spare) = &self.spare_rings else { return false };
         let mut rings = hold(&spare.rings, &self.medium);
-        let Some(index) = self.roomiest(&rings, len, self.reserved) else { return false };
+        let Some(index) = self.roomiest(&rings, len, self.reserved()) else { return false };
         let mut taken = rings.swap_remove(index);
-        self.has_room(&mut taken, len, self.reserved);
+        self.has_room(&mut taken, len, self.reserved());
         let left = mem::replace(&mut lane.ring, taken);
         if !left.is_none() {
             rings.push(left);
@@ -65,6 +66,17 @@ impl<M: Medium> Log<M> {
         let mut heads = vec![0; rings.len()];
         rings.iter().for_each(|ring| heads[ring.number] = ring.head);
         heads
+    }
+
+    /// Moves the rings, all of which are spare and empty, to the area that begins at `start`. The caller holds all lanes.
+    pub(crate) fn move_spare_rings(&self, spare: &SpareRings, start: PoolOffset, ring_len: u64) {
+        for ring in hold(&spare.rings, &self.medium).iter_mut() {
+            let (number, head) = (ring.number, ring.head.next_multiple_of(ring_len));
+            let start = start.plus(number as u64 * ring_len);
+            *ring = RingPosition { number, start, len: ring_len, head, offset: 0 };
+            // ORDER: published with the lanes.
+            self.tails[number].store(head, Ordering::Relaxed);
+        }
     }
 
     /// Calls `append` with the spare ring that has the most room. The caller holds all lanes, which have left their rings.

@@ -72,6 +72,26 @@ fn lost_line_is_reported_and_loses_nothing_else() {
 }
 
 #[test]
+fn lost_line_of_a_log_that_moves_loses_nothing_else() {
+    lost_line_loses_nothing_else(|durability| CoverSubject::closed(durability).moving());
+}
+
+#[test]
+fn stores_survive_a_move_of_the_log_on_lines() {
+    stores_survive_power_cuts(CoverSubject::new(Durability::Line).moving(), Machine::ALL[0]);
+}
+
+#[test]
+fn stores_survive_a_move_of_the_log_at_commit() {
+    stores_survive_power_cuts(CoverSubject::new(Durability::Commit).moving(), Machine::ALL[4]);
+}
+
+#[test]
+fn stores_of_a_program_that_flushes_survive_a_move_of_the_log() {
+    stores_survive_power_cuts(CoverSubject::new(Durability::Line).careful().moving(), Machine::ALL[0]);
+}
+
+#[test]
 fn lost_line_of_a_program_that_flushes_loses_nothing_else() {
     lost_line_loses_nothing_else(|durability| CoverSubject::closed(durability).careful());
 }

@@ -18,6 +18,11 @@ fn is_found_carefully(bug: &'static Bug, threads: usize) {
     is_found_in(&CoverSubject::new(LINE.durability).careful(), bug, threads);
 }
 
+/// Finds a bug of a log that moves.
+fn is_found_moving(bug: &'static Bug, threads: usize) {
+    is_found_in(&CoverSubject::new(LINE.durability).moving(), bug, threads);
+}
+
 fn is_found_in(subject: &CoverSubject, bug: &'static Bug, threads: usize) {
     let setup = Setup {
         machine: LINE,
@@ -63,6 +68,9 @@ macro_rules! found {
     (@carefully_with $bug:expr, $threads:literal) => {
         is_found_carefully($bug, $threads)
     };
+    (@moving_with $bug:expr, $threads:literal) => {
+        is_found_moving($bug, $threads)
+    };
     (@by_poison_with $bug:expr, $threads:literal, $seed:literal) => {
         is_found_by_poison($bug, $threads, $seed)
     };
@@ -94,5 +102,7 @@ found! {
     words_left_pending: WORDS_LEFT_PENDING carefully_with 2;
     abort_not_settled: ABORT_NOT_SETTLED carefully_with 2;
     settled_replayed: SETTLED_REPLAYED carefully_with 1;
+    moved_without_images: MOVED_WITHOUT_IMAGES moving_with 2;
+    slot_names_first_area: SLOT_NAMES_FIRST_AREA moving_with 1;
     logged_after_failure: LOGGED_AFTER_FAILURE by_poison_with 2 from 36_000;
 }

@@ -26,13 +26,14 @@ struct SlotBytes {
     log_epoch: [u64; 2],
     rings: u32,
     closed: u32,
-    reserved: [u64; 2],
+    area: u64,
+    reserved: u64,
 }
 
 pub(crate) const TABLE: FormatTable = format_table!(
     "checkpoint_slot",
     SlotBytes,
-    [magic, crc, generation, sequence, log_epoch, rings, closed, reserved]
+    [magic, crc, generation, sequence, log_epoch, rings, closed, area, reserved]
 );
 
 /// A checkpoint: every transaction up to `sequence` is written back and durable.
@@ -48,6 +49,8 @@ pub struct CheckpointSlot {
     pub rings: u32,
     /// True if the pool was closed, so the log holds no records.
     pub closed: bool,
+    /// True if the log lies in the second of its two areas, to which that of an object pool moves.
+    pub in_second_area: bool,
 }
 
 impl CheckpointSlot {
@@ -66,7 +69,8 @@ impl CheckpointSlot {
             log_epoch: self.log_epoch,
             rings: self.rings,
             closed: u32::from(self.closed),
-            reserved: [0; 2],
+            area: u64::from(self.in_second_area),
+            reserved: 0,
         };
         bytes.crc = crc(&bytes, uuid);
         transmute!(bytes)
@@ -75,9 +79,16 @@ impl CheckpointSlot {
     /// Decodes the slot stored as `words` in the pool `uuid`. Returns `None` if it is damaged or was never written.
     pub fn decode(words: &[u64; CHECKPOINT_SLOT_WORDS], uuid: &[u8; 16]) -> Option<CheckpointSlot> {
         let bytes: SlotBytes = transmute!(*words);
-        let SlotBytes { generation, sequence, log_epoch, rings, closed, .. } = bytes;
-        let intact = bytes.magic == MAGIC && bytes.crc == crc(&bytes, uuid) && rings > 0;
-        intact.then_some(CheckpointSlot { generation, sequence, log_epoch, rings, closed: closed == 1 })
+        let SlotBytes { generation, sequence, log_epoch, rings, closed, area, .. } = bytes;
+        let intact = bytes.magic == MAGIC && bytes.crc == crc(&bytes, uuid) && rings > 0 && area < 2;
+        intact.then_some(CheckpointSlot {
+            generation,
+            sequence,
+            log_epoch,
+            rings,
+            closed: closed == 1,
+            in_second_area: area == 1,
+        })
     }
 }
 
@@ -95,8 +106,14 @@ mod test {
     fn slots_round_trip_and_detect_bit_flips() {
         let uuid = [9; 16];
         for closed in [false, true] {
-            let slot =
-                CheckpointSlot { generation: 7, sequence: 1 << 60, log_epoch: [3, 4], rings: 16, closed };
+            let slot = CheckpointSlot {
+                generation: 7,
+                sequence: 1 << 60,
+                log_epoch: [3, 4],
+                rings: 16,
+                closed,
+                in_second_area: !closed,
+            };
             let words = slot.encode(&uuid);
             assert_eq!(CheckpointSlot::decode(&words, &uuid), Some(slot));
             assert_eq!(CheckpointSlot::decode(&words, &[8; 16]), None, "another pool's slot");

@@ -142,6 +142,7 @@ mod test {
                     log_epoch,
                     rings: 1 + numbers.any() as u32 / 2,
                     closed: false,
+                    in_second_area: false,
                 };
                 for (word, value) in slot.encode(uuid).into_iter().enumerate() {
                     medium.store8(CheckpointSlot::offset(generation).plus(word as u64 * 8), value);

@@ -171,7 +171,14 @@ mod test {
     const UUID: [u8; 16] = [9; 16];
 
     fn slot(generation: u64, rings: u32) -> CheckpointSlot {
-        CheckpointSlot { generation, sequence: 100, log_epoch: [3, 4], rings, closed: false }
+        CheckpointSlot {
+            generation,
+            sequence: 100,
+            log_epoch: [3, 4],
+            rings,
+            closed: false,
+            in_second_area: false,
+        }
     }
 
     /// Returns the findings after a change of one word of the first copy of the newest slot. The log has moved, and

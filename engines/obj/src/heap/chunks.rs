@@ -84,7 +84,7 @@ impl Heap {
     }
 
     /// Takes the smallest free block of at least so many chunks. If there is none, a zone comes into use, or empty runs become free
-    /// blocks, or the heap grows. The caller holds [`Heap::order`].
+    /// blocks, or the heap grows, or the log gives its chunks up. The caller holds [`Heap::order`].
     pub(super) fn take_block<M: Medium>(
         &self,
         cover: &Cover<M>,
@@ -100,7 +100,7 @@ impl Heap {
             }
             let has_more =
                 self.begin_zone(cover)? || self.free_empty_runs(cover)? || self.join_neighbours(cover)?;
-            if !has_more && !self.grow_by_itself(cover)? {
+            if !has_more && !self.grow_by_itself(cover)? && !self.take_log_block(cover)? {
                 return Ok(None);
             }
         }

@@ -18,6 +18,7 @@ mod class_table;
 mod fallback;
 mod free_space;
 mod growth;
+mod log_block;
 mod publication;
 mod run;
 mod runs;
@@ -36,7 +37,7 @@ use crate::view::ObjView;
 use arena::Arenas;
 use class::Class;
 use class_table::ClassTable;
-use free_space::{FreeSpace, Transit};
+use free_space::{Extent, FreeSpace, Transit};
 use growth::Growing;
 use lode_layout::{LINE, PmdkChunkKind, PmdkHeap, PmdkObjectHeader, PmdkObjectHeaderKind, PoolOffset};
 use lode_pmem::sync::{SpinMutex, SpinMutexGuard, pause};
@@ -64,6 +65,8 @@ pub(crate) struct Heap {
     free: SpinMutex<FreeSpace>,
     /// Held while headers of chunks are decided and committed, so that their order in the log is that of the decisions.
     order: SpinMutex<()>,
+    /// The free block in which the log lies.
+    log_block: SpinMutex<Option<Extent>>,
     /// The files in which the heap grows.
     pub(crate) growing: Growing,
 }
@@ -85,7 +88,7 @@ fn lock<T>(mutex: &SpinMutex<T>) -> SpinMutexGuard<'_, T> {
 }
 
 impl Heap {
-    /// Reads the headers of a pool that is recovered. `log` is a free block that the log takes: it is not given away, and stays as it is.
+    /// Reads the headers of a pool that is recovered. `log` is a free block that the log takes: it is given away last, when the log has moved.
     ///
     /// # Errors
     /// [`ObjError::Damaged`], [`ObjError::Memory`].
@@ -93,7 +96,7 @@ impl Heap {
     /// # Cost
     /// A load for each block of chunks. Bitmaps are read when a block of their run's class is first asked for.
     pub(crate) fn boot<M: Medium>(view: &ObjView<M>, log: Option<BlockPlace>) -> Result<Heap, ObjError> {
-        let mut free = FreeSpace::default();
+        let (mut free, mut log_block) = (FreeSpace::default(), None);
         let reserved = view.medium().memory().reserved().saturating_sub(view.descriptor().heap);
         let slots = Slots::new(view.heap_size().max(reserved));
         for zone in 0..view.zone_count() {
@@ -107,7 +110,7 @@ impl Heap {
             let place = (block.zone as u32, block.chunk);
             let is_log = log == Some(place);
             match block.header.kind {
-                PmdkChunkKind::Free if is_log => {}
+                PmdkChunkKind::Free if is_log => log_block = Some((place, block.header.size)),
                 PmdkChunkKind::Free => free.add((place, block.header.size)),
                 PmdkChunkKind::Run => {
                     free.add_unread((block.header.flags, block.header.size), place);
@@ -123,6 +126,7 @@ impl Heap {
             slots,
             free: SpinMutex::new(free),
             order: SpinMutex::new(()),
+            log_block: SpinMutex::new(log_block),
             growing: Growing::default(),
         })
     }

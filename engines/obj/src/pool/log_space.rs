@@ -1,7 +1,8 @@
 //! Chunks that the log takes while the pool is open, in pools where the place of the lanes is short for it.
 //!
 //! They are a free block of their own, so that the headers of chunks are sound at any moment: the last chunks of a free block become
-//! one before the log begins, and belong to it again after the log is closed.
+//! one before the log begins, and belong to it again after the log is closed. When the heap is full but for these chunks, the log
+//! moves to the place of the lanes, and the block is as any other.
 //!
 //! | stops after | headers |
 //! |---|---|
@@ -27,10 +28,10 @@ const COUNT_MAX: u64 = 256;
 
 /// A free block that the log takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct LogSpace {
-    pub(crate) zone: u64,
-    pub(crate) chunk: u32,
-    pub(crate) count: u32,
+pub(super) struct LogSpace {
+    pub(super) zone: u64,
+    pub(super) chunk: u32,
+    pub(super) count: u32,
 }
 
 impl LogSpace {

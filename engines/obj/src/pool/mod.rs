@@ -17,7 +17,6 @@ mod root;
 mod spill;
 mod transaction;
 
-pub(crate) use log_space::LogSpace;
 pub(crate) use marker::is_in_use;
 pub use transaction::Transaction;
 
@@ -30,7 +29,6 @@ use lode_layout::{ObjWords, PoolOffset};
 use lode_pmem::Medium;
 use lode_pmem::sync::SpinMutex;
 use lode_redo::cover::{Cover, CoverError, Mode};
-use std::ops::Range;
 use std::sync::Arc;
 
 /// An open object pool.
@@ -46,9 +44,6 @@ pub struct Pool<M: Medium> {
     pub(crate) words: ObjWords,
     uuid: [u8; 16],
     run_id: u64,
-    log_space: Option<LogSpace>,
-    /// The bytes of the log, wherever it lies.
-    log_range: Range<u64>,
     /// For each word of a spill, whether a transaction has it.
     spill_words: SpinMutex<Vec<bool>>,
     /// Held while the root is made or grows.
@@ -107,7 +102,8 @@ impl<M: Medium> Pool<M> {
     ) -> Result<(), ObjError> {
         let (from, to) = (at.get(), at.get().saturating_add(len));
         let heap = self.words.start().get() + ObjWords::LEN;
-        let log = &self.log_range;
+        let log = self.cover.log_area();
+        let log = log.start.get()..log.start.get() + log.len;
         if from >= heap && (to <= log.start || from >= log.end) {
             // An absent error is not copied: a load of its bytes, which nothing has stored, waits for the drain.
             return match with(at, len) {

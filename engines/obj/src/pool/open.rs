@@ -6,6 +6,7 @@
 //! | the mark | no sound slot, and one of four places of slots is zero | makes lanes, words and slots anew |
 //! | words and slots | a log without records | recovers the log |
 //! | commits | a log with records | recovers the log, puts spilled bytes back |
+//! | the slot of a log that moves | the log in the place of the lanes, its chunks free | the same |
 //! | the slot of a closed log | all is at home | recovers the log: nothing to do |
 //! | the lanes in the place of the log | the same | the same |
 //! | the lanes in the place of the slots | no sound slot, and one of four places is zero | makes words and slots anew |
@@ -100,19 +101,18 @@ impl<M: Medium> Pool<M> {
         } else if is_log_unbegun(&medium, &uuid)? {
             begin_log(&medium, &uuid, lanes, words)?;
         }
-        let area = stored_area(&view, words, &uuid)?;
+        let areas = [stored_area(&view, words, &uuid)?, lanes];
         let (cover, _) =
-            Cover::recover(Arc::clone(&medium), area, words.start(), uuid, random()?, TRANSACTIONS)?;
+            Cover::recover_movable(Arc::clone(&medium), areas, words.start(), uuid, random()?, TRANSACTIONS)?;
         spill::put_all_back(&view, words, &uuid)?;
         view.grow_zones()?;
         let run_id = begin_run(&medium)?;
         let view = ObjView::open(&*medium)?;
-        let log_space = LogSpace::at(&view, area)?;
+        let log_space = LogSpace::at(&view, cover.log_area())?;
         let heap = Heap::boot(&view, log_space.map(|space| (space.zone as u32, space.chunk)))?;
-        let log_range = area.start.get()..area.start.get() + area.len;
         let spill_words = SpinMutex::new(vec![false; ObjWords::SPILLS as usize]);
         let root = SpinMutex::new(());
-        Ok(Pool { cover, heap, medium, words, uuid, run_id, log_space, log_range, spill_words, root })
+        Ok(Pool { cover, heap, medium, words, uuid, run_id, spill_words, root })
     }
 
     /// Closes the pool, so that PMDK opens it. Open transactions are aborted, reservations are given up.
@@ -126,7 +126,7 @@ impl<M: Medium> Pool<M> {
     /// # Cost
     /// That of a checkpoint, and the lanes are stored anew.
     pub fn close(self) -> Result<(), ObjError> {
-        let Pool { cover, heap, medium, words, uuid, log_space, .. } = self;
+        let Pool { cover, heap, medium, words, uuid, .. } = self;
         let view = ObjView::open(Arc::clone(&medium))?;
         cover.close()?;
         // An open transaction that was forgotten has its spilled bytes there still.
@@ -143,8 +143,8 @@ impl<M: Medium> Pool<M> {
             marker::store(&medium, false)?;
         }
         lanes::store_new(&medium, view.descriptor())?;
-        if let Some(space) = log_space {
-            space.join(&view)?;
+        if let Some(((zone, chunk), count)) = heap.log_block() {
+            LogSpace { zone: zone.into(), chunk, count }.join(&view)?;
         }
         marker::store(&medium, false)
     }

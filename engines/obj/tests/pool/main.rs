@@ -1,6 +1,7 @@
 //! Open pools: transactions of any size, crashes without a power cut, closes, and what is left after each.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+mod full;
 mod growth;
 
 use lode_layout::{ObjSpill, ObjWords, PmdkHeader, PmdkKind, PmdkObj, PmdkPartHeader, PoolOffset};

@@ -64,7 +64,11 @@ impl<M: Medium> Cover<M> {
         drop(snapshots);
         let logged = self.log_in(scope, &mut buffers.record, &[], &mut PendingHooks { cover: self });
         self.covered.open.snapshots(place, self.medium()).spare(buffers);
-        logged
+        match logged {
+            // The log has moved since the range was registered, and has logged all old bytes in the second area.
+            Err(CoverError::TooLarge { .. }) => Ok(()),
+            logged => logged,
+        }
     }
 
     /// Makes durable at home what the program of the transaction at `place` has stored, before its record says so.
@@ -155,11 +159,7 @@ impl<M: Medium> Cover<M> {
     }
 
     fn check_room(&self, words: u64) -> Result<(), CoverError> {
-        let room = self.log.record_words_max() as u64;
-        match words <= room {
-            true => Ok(()),
-            false => Err(CoverError::TooLarge { needed: words * WORD, room: room * WORD }),
-        }
+        if words <= self.limits.record_words() { Ok(()) } else { Err(self.too_large(words)) }
     }
 
     /// Logs a record. The transaction at `ended` has ended with it.
@@ -183,7 +183,8 @@ impl<M: Medium> Cover<M> {
         let logged = self.log.commit_in(&scope, record, continued, hooks);
         let closed = scope.close();
         if logged?.is_none() {
-            return Err(LogError::Poisoned.into());
+            self.log.check_not_failed()?;
+            return Err(self.too_large(record.len() as u64));
         }
         Ok(closed?)
     }

@@ -62,9 +62,9 @@ impl<M: Medium> Transaction<'_, M> {
         let of_word = HEAD_WORDS + self.cover.covered.units.unit_len() / WORD + HEAD_WORDS;
         let fixed = RECORD_HEADER_WORDS + changes.entries.len();
         let mut words = fixed as u64 + self.open.words + changes.words.len() as u64 * of_word;
-        let room = self.cover.log.record_words_max() as u64;
+        let room = self.cover.limits.record_words();
         if words > room {
-            return Err(CoverError::TooLarge { needed: words * WORD, room: room * WORD });
+            return Err(self.cover.too_large(words));
         }
         if words == RECORD_HEADER_WORDS as u64 && changes.objects.is_empty() {
             self.cover.leave(self.open.place);
@@ -102,6 +102,9 @@ impl<M: Medium> Transaction<'_, M> {
         let committed = cover.log.commit_in(&scope, &mut buffers.record, continued, &mut hooks);
         let faultless = scope.close();
         cover.covered.open.snapshots(place, cover.medium()).spare(buffers);
+        if matches!(committed, Ok(None)) && !cover.has_failed() {
+            return Err(cover.too_large(words));
+        }
         // After an error the record may be durable, so nothing is put back. The next open decides.
         self.has_ended();
         if committed?.is_none() {
@@ -117,9 +120,13 @@ impl<M: Medium> Transaction<'_, M> {
     fn commit_carefully(mut self, changes: &Changes<'_>) -> Result<(), CoverError> {
         self.cover.check_settled(changes)?;
         self.cover.flush_stored(self.open.place, changes.objects)?;
-        // After an error the record may be durable, so nothing is put back. The next open decides.
+        let settled = self.cover.settle_committed(self.open.place, changes);
+        if matches!(settled, Err(CoverError::TooLarge { .. })) {
+            return settled;
+        }
+        // After another error the record may be durable, so nothing is put back. The next open decides.
         self.has_ended();
-        self.cover.settle_committed(self.open.place, changes).inspect_err(|_| self.cover.log.fail())
+        settled.inspect_err(|_| self.cover.log.fail())
     }
 }
 

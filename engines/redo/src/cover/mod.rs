@@ -19,6 +19,7 @@
 //! # Cost
 //! A transaction over covered units: one fence. One over free units: another one for each [`Transaction::add_range`].
 
+mod area;
 mod careful;
 mod claims;
 mod commit;
@@ -26,6 +27,7 @@ mod content;
 mod epoch;
 mod error;
 mod image_hooks;
+mod limits;
 mod mode;
 mod open_transaction;
 mod open_transactions;
@@ -41,10 +43,11 @@ pub use mode::Mode;
 pub use open_transaction::OpenTransaction;
 pub use transaction::Transaction;
 
-use crate::{Log, LogArea, LogError, Recovery, bugs};
+use crate::{Log, LogArea, LogError, Recovery, bugs, slots};
+use area::LogAreas;
 use epoch::EpochHooks;
+use limits::{CurrentLimits, Limits};
 use lode_layout::{BLOCK, Geometry, PoolOffset, WORD};
-use lode_pmem::sync::{AtomicU64, Ordering};
 use lode_pmem::{Counter, Durability, Medium};
 use open_transactions::OpenTransactions;
 use snapshots::Snapshots;
@@ -54,8 +57,6 @@ use units::Units;
 
 /// Length of a unit in bytes, except at durability commit.
 const UNIT: u64 = 256;
-/// Units whose share of the log a place keeps from one transaction to the next, if the log is long enough.
-const IDLE_UNITS: u64 = 16;
 /// Words of the head of an entry with content.
 const HEAD_WORDS: u64 = 2;
 
@@ -66,11 +67,8 @@ pub struct Cover<M: Medium> {
     covered: Arc<Covered>,
     /// Offset of the first byte that programs may store to.
     start: PoolOffset,
-    area: LogArea,
-    /// Bytes of the log that images of the units of all open transactions may take.
-    room: u64,
-    /// Bytes of it that a place keeps from one transaction to the next.
-    idle_allowance: u64,
+    areas: LogAreas,
+    limits: CurrentLimits,
     mode: Mode,
     /// The numbers of old bytes, and of words, that are pending.
     pending_ids: Counter,
@@ -81,8 +79,6 @@ pub struct Cover<M: Medium> {
 struct Covered {
     units: Units,
     open: OpenTransactions,
-    /// Bytes of the log's share for open transactions that their places have.
-    held: AtomicU64,
 }
 
 impl<M: Medium> Cover<M> {
@@ -105,14 +101,44 @@ impl<M: Medium> Cover<M> {
         log_epoch: [u64; 2],
         transactions: usize,
     ) -> Result<(Cover<M>, Recovery), CoverError> {
+        let areas = LogAreas::one(area);
+        Cover::recover_in(medium, areas, start, uuid, log_epoch, transactions)
+    }
+
+    /// Opens memory as [`recover`](Cover::recover) does, whose log lies in the first of two areas, or in the second if it has
+    /// [moved](Cover::move_log).
+    ///
+    /// # Errors
+    /// As [`recover`](Cover::recover).
+    pub fn recover_movable(
+        medium: M,
+        [first, second]: [LogArea; 2],
+        start: PoolOffset,
+        uuid: [u8; 16],
+        log_epoch: [u64; 2],
+        transactions: usize,
+    ) -> Result<(Cover<M>, Recovery), CoverError> {
+        let slot = medium.memory().reading(|memory| slots::read(memory, &uuid)).map_err(LogError::from)?;
+        let areas = LogAreas::two(first, second, slot.is_some_and(|slot| slot.in_second_area));
+        Cover::recover_in(medium, areas, start, uuid, log_epoch, transactions)
+    }
+
+    fn recover_in(
+        medium: M,
+        areas: LogAreas,
+        start: PoolOffset,
+        uuid: [u8; 16],
+        log_epoch: [u64; 2],
+        transactions: usize,
+    ) -> Result<(Cover<M>, Recovery), CoverError> {
         debug_assert!(
             start >= Geometry::LOG && start.get().is_multiple_of(BLOCK),
             "recovery believes no record of headers and slots, and images have whole pages"
         );
-        let (mut log, recovery) = Log::recover(medium, area, uuid, log_epoch)?;
+        let (mut log, recovery) = Log::recover(medium, areas.current(), uuid, log_epoch)?;
         let unit = if log.medium().durability() == Durability::Commit { BLOCK } else { UNIT };
         if (log.record_words_max() as u64) < words_of_unit(unit) {
-            return Err(CoverError::LogTooShort { len: area.len, unit });
+            return Err(CoverError::LogTooShort { len: areas.current().len, unit });
         }
         if !bugs::EPOCH_NOT_BEGUN.is_active() {
             // ORDER: the old epoch has ended before a store in place becomes durable. Stop here: recovery does the same again.
@@ -121,15 +147,12 @@ impl<M: Medium> Cover<M> {
         let covered = Arc::new(Covered {
             units: Units::new(log.medium().memory().len(), unit),
             open: OpenTransactions::new(transactions, unit),
-            held: AtomicU64::new(0),
         });
         log.hook_checkpoints(Box::new(EpochHooks::new(Arc::clone(&covered))));
         log.bias_to_opener();
-        let room = log.reserved_len() / 2;
-        let of_idle = IDLE_UNITS * (unit + HEAD_WORDS * WORD);
-        let idle_allowance = of_idle.min(room / 2 / transactions.max(1) as u64);
-        let (mode, pending_ids) = (Mode::Fast, Counter::new(1));
-        Ok((Cover { log, covered, start, area, room, idle_allowance, mode, pending_ids }, recovery))
+        let limits = Limits::of(log.rings(), log.ring_len_in(areas.current()), unit, transactions);
+        let (limits, mode, pending_ids) = (CurrentLimits::new(limits), Mode::Fast, Counter::new(1));
+        Ok((Cover { log, covered, start, areas, limits, mode, pending_ids }, recovery))
     }
 
     /// Chooses the mode before the first transaction and the first persist.
@@ -241,7 +264,7 @@ impl<M: Medium> Cover<M> {
 
     /// Returns the most bytes of a record, of which a transaction has one.
     pub fn record_len_max(&self) -> u64 {
-        self.log.record_words_max() as u64 * WORD
+        self.limits.record_words() * WORD
     }
 
     /// Returns true if the log accepts no more records: an error of a commit then says nothing about its record.
@@ -279,7 +302,8 @@ impl<M: Medium> Cover<M> {
     /// Returns an error if a range is not in the memory that programs store to.
     fn check_range(&self, at: PoolOffset, len: u64) -> Result<(), CoverError> {
         let end = self.covered.units.len();
-        let log = self.area.start.get()..self.area.start.get() + self.area.len;
+        let area = self.log_area();
+        let log = area.start.get()..area.start.get() + area.len;
         let is_admitted = |last: u64| last <= end && (last <= log.start || at.get() >= log.end);
         if at >= self.start && at.get().checked_add(len).is_some_and(is_admitted) {
             return Ok(());
@@ -290,44 +314,24 @@ impl<M: Medium> Cover<M> {
 
     /// Ends the transaction at a place. All that its end stores is stored.
     fn leave(&self, place: usize) {
-        let end = |snapshots: &mut Snapshots| self.reduce(&mut snapshots.allowance);
+        let end = |snapshots: &mut Snapshots| self.limits.reduce(&mut snapshots.allowance);
         self.covered.open.leave(place, self.medium(), end);
     }
 
-    /// Extends the allowance of a place to `needed` bytes of the log, or more, so that the next ranges need no further share.
-    #[cold]
+    /// Extends the allowance of a place to `needed` bytes of the log, or more.
     fn extend(&self, allowance: &mut u64, needed: u64) -> Result<(), CoverError> {
         let least = needed - *allowance;
-        for more in [least.max(self.idle_allowance), least] {
-            // ORDER: none: a bound, counted apart from what it bounds.
-            let mut held = self.covered.held.load(Ordering::Relaxed);
-            while let Some(sum) = held.checked_add(more).filter(|sum| *sum <= self.room) {
-                match self.covered.held.compare_exchange(held, sum, Ordering::Relaxed, Ordering::Relaxed) {
-                    Ok(_) => {
-                        *allowance += more;
-                        return Ok(());
-                    }
-                    Err(found) => held = found,
-                }
-            }
-        }
-        // ORDER: as above.
-        let held = self.covered.held.load(Ordering::Relaxed);
-        Err(CoverError::TooLarge { needed: least, room: self.room.saturating_sub(held) })
+        self.limits.extend(allowance, needed).map_err(|room| CoverError::TooLarge { needed: least, room })
     }
 
-    /// Gives back what an idle place does not keep of its allowance.
-    fn reduce(&self, allowance: &mut u64) {
-        if let Some(more) = allowance.checked_sub(self.idle_allowance).filter(|more| *more > 0) {
-            *allowance -= more;
-            // ORDER: as in `extend`.
-            self.covered.held.fetch_sub(more, Ordering::Relaxed);
-        }
+    /// Returns the error for a record of so many words.
+    fn too_large(&self, words: u64) -> CoverError {
+        CoverError::TooLarge { needed: words * WORD, room: self.limits.record_words() * WORD }
     }
 
     /// Returns the number of units that a record may hold together with as many bytes of other entries.
     fn units_in_record(&self) -> u64 {
-        self.log.record_words_max() as u64 / words_of_unit(self.covered.units.unit_len())
+        self.limits.record_words() / words_of_unit(self.covered.units.unit_len())
     }
 
     /// Splits a range into parts whose units fit into a record.

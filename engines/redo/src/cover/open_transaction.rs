@@ -4,7 +4,7 @@ use super::claims::Claims;
 use super::image_hooks::ImageHooks;
 use super::units::{NEIGHBOURS, UnitState};
 use super::{Cover, CoverError, HEAD_WORDS, Mode};
-use crate::{LogError, bugs};
+use crate::bugs;
 use lode_layout::{LINE, PoolOffset, RECORD_HEADER_WORDS, WORD};
 use lode_pmem::{FaultScope, Medium};
 use std::ops::Range;
@@ -62,13 +62,14 @@ impl OpenTransaction {
         units: Range<u64>,
     ) -> Result<(), CoverError> {
         let range = at.get()..at.get() + len;
-        let room = cover.log.record_words_max() as u64;
         let of_unit = cover.covered.units.unit_len() + HEAD_WORDS * WORD;
         let mut snapshots = cover.covered.open.snapshots(self.place, cover.medium());
+        // Asked while the snapshots are held: a move of the log lowers it, and looks at them afterwards.
+        let room = cover.limits.record_words();
         let addition = snapshots.addition(&range, &units);
         let words = self.words + addition.words;
         if words + RECORD_HEADER_WORDS as u64 > room {
-            return Err(CoverError::TooLarge { needed: words * WORD, room: room * WORD });
+            return Err(cover.too_large(words));
         }
         let held = snapshots.held + addition.new_units * of_unit;
         if held > snapshots.allowance {
@@ -100,7 +101,8 @@ impl<M: Medium> Cover<M> {
     fn with_neighbours(&self, units: Range<u64>) -> Range<u64> {
         let states = &self.covered.units;
         let together = states.together();
-        if units.end - units.start >= together {
+        let words = together * (states.unit_len() / WORD + HEAD_WORDS) + RECORD_HEADER_WORDS as u64;
+        if units.end - units.start >= together || words > self.limits.record_words() {
             return units;
         }
         let end = units.end.next_multiple_of(together).min(states.count());
@@ -123,7 +125,9 @@ impl<M: Medium> Cover<M> {
         let closed = scope.close();
         self.covered.open.snapshots(place, self.medium()).spare(buffers);
         if logged?.is_none() {
-            return Err(LogError::Poisoned.into());
+            self.log.check_not_failed()?;
+            // The log has moved since the range was registered, and has covered the units of all ranges.
+            debug_assert!(states.are_covered(units.clone()), "a move covers the units of open transactions");
         }
         closed?;
         if bugs::CLAIMED_TAKEN_FOR_COVERED.is_active() {

@@ -132,6 +132,14 @@ impl OpenTransactions {
         self.used().iter().for_each(|place| with(&hold(&place.snapshots, medium)));
     }
 
+    /// Calls `with` for the snapshots of each place that was ever taken, and with true if it is now.
+    pub(super) fn each_place<M: Medium>(&self, medium: &M, mut with: impl FnMut(&mut Snapshots, bool)) {
+        for place in self.used() {
+            let mut snapshots = hold(&place.snapshots, medium);
+            with(&mut snapshots, place.is_taken());
+        }
+    }
+
     /// Calls `with` for all snapshots at the end of an epoch. Each place may be biased again.
     pub(super) fn end_epoch<M: Medium>(&self, medium: &M, mut with: impl FnMut(&mut Snapshots)) {
         for place in self.used() {

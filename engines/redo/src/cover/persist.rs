@@ -99,8 +99,17 @@ impl<M: Medium> Cover<M> {
             }
         }
         let logged = if logs_all { Logged::All } else { Logged::NotFree };
+        self.log_parts(at, len, logged)
+    }
+
+    /// Logs bytes of a range, in records of which each has room in the log.
+    fn log_parts(&self, at: PoolOffset, len: u64, logged: Logged) -> Result<(), CoverError> {
         for (at, len) in self.parts(at, len) {
-            self.log_bytes(at, len, logged)?;
+            // A record is given up if it is not needed, or if the log has moved and it is too long by now. What is flushed needs none after
+            // the checkpoint of that move.
+            if !self.log_bytes(at, len, logged)? && logged == Logged::All {
+                self.log_parts(at, len, logged)?;
+            }
         }
         Ok(())
     }

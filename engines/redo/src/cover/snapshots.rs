@@ -2,7 +2,7 @@
 
 use super::HEAD_WORDS;
 use crate::ranges::parts_beside;
-use lode_layout::{PoolOffset, Record, WORD};
+use lode_layout::{PoolOffset, RECORD_HEADER_WORDS, Record, WORD};
 use lode_pmem::Readable;
 use std::collections::BTreeMap;
 use std::iter;
@@ -141,6 +141,12 @@ impl Snapshots {
         self.pending.clear();
         self.pending_id = 0;
         self.held = 0;
+    }
+
+    /// Returns the words that the content of the ranges takes in a record.
+    pub(super) fn record_words(&self) -> u64 {
+        self.ranges().map(|(at, len)| words_of_part(at.get()..at.get() + len)).sum::<u64>()
+            + RECORD_HEADER_WORDS as u64
     }
 
     /// Says that the transaction can't be aborted any more, and that its record holds the words `pending`.

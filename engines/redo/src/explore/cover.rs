@@ -40,6 +40,8 @@ pub struct CoverSubject {
     starts_closed: bool,
     /// In careful mode the program flushes some of its stores by itself.
     mode: Mode,
+    /// Length of the second area of the log, to which it moves in the run; 0 if it has none.
+    second_len: u64,
 }
 
 /// The memory while it is used, and locks of the program.
@@ -48,6 +50,8 @@ pub struct Engine {
     cover: Cover<Arc<SimMedium>>,
     locks: BTreeMap<u64, AtomicBool>,
     value: Counter,
+    /// True if a persist has failed: the program does not know whether a link that it has cleared is so durably, and its place free.
+    has_persist_failed: AtomicBool,
 }
 
 /// New objects, words of links, and entries.
@@ -57,8 +61,17 @@ type LibraryChanges = (Vec<(PoolOffset, u64)>, Vec<(PoolOffset, u64)>, Record);
 type Write = Vec<(u64, u64)>;
 
 /// Opens the memory in a log epoch.
-fn open(medium: Arc<SimMedium>, area: LogArea, log_epoch: u64) -> Result<Cover<Arc<SimMedium>>, LogError> {
-    match Cover::recover(medium, area, area.start.plus(area.len), UUID, [log_epoch; 2], TRANSACTIONS) {
+fn open(
+    medium: Arc<SimMedium>,
+    subject: &CoverSubject,
+    log_epoch: u64,
+) -> Result<Cover<Arc<SimMedium>>, LogError> {
+    let (area, base, log_epoch) = (subject.area(), subject.base(), [log_epoch; 2]);
+    let recovered = match subject.second_area() {
+        None => Cover::recover(medium, area, base, UUID, log_epoch, TRANSACTIONS),
+        Some(second) => Cover::recover_movable(medium, [area, second], base, UUID, log_epoch, TRANSACTIONS),
+    };
+    match recovered {
         Ok((cover, _)) => Ok(cover),
         Err(CoverError::Log(error)) => Err(error),
         Err(error) => unreachable!("the log is long enough: {error}"),
@@ -71,7 +84,8 @@ fn field(object: u64) -> u64 {
 }
 
 impl CoverSubject {
-    const FAST: CoverSubject = CoverSubject { log_len: 0, unit: 0, starts_closed: false, mode: Mode::Fast };
+    const FAST: CoverSubject =
+        CoverSubject { log_len: 0, unit: 0, starts_closed: false, mode: Mode::Fast, second_len: 0 };
 
     /// Returns the subject for media of that durability.
     pub fn new(durability: Durability) -> CoverSubject {
@@ -92,12 +106,23 @@ impl CoverSubject {
         CoverSubject { mode: Mode::Careful, ..self }
     }
 
+    /// Returns the same subject with a log of twice the length, which moves to an area of the length that it had.
+    #[must_use]
+    pub fn moving(self) -> CoverSubject {
+        CoverSubject { log_len: 2 * self.log_len, second_len: self.log_len, ..self }
+    }
+
+    fn second_area(&self) -> Option<LogArea> {
+        let start = self.area().start.plus(self.log_len);
+        (self.second_len > 0).then_some(LogArea { start, len: self.second_len })
+    }
+
     fn area(&self) -> LogArea {
         LogArea { start: PoolOffset::new(0x4000), len: self.log_len }
     }
 
     fn base(&self) -> PoolOffset {
-        self.area().start.plus(self.log_len)
+        self.area().start.plus(self.log_len + self.second_len)
     }
 
     /// Returns the offset of a word that programs store to.
@@ -242,7 +267,11 @@ impl CoverSubject {
         };
         match stored.and_then(persist) {
             Ok(()) => actor.returned(ticket),
-            Err(_) => actor.in_doubt(ticket),
+            Err(_) => {
+                // ORDER: none: released with the lock of the key.
+                engine.has_persist_failed.store(true, Ordering::Relaxed);
+                actor.in_doubt(ticket);
+            }
         }
     }
 
@@ -314,6 +343,10 @@ impl CoverSubject {
             if linked != 0 {
                 *value = 0;
             } else {
+                // ORDER: none: the thread that knows nothing of the failure has the lock of another key.
+                if engine.has_persist_failed.load(Ordering::Relaxed) {
+                    return Err(LogError::Poisoned.into());
+                }
                 let content: Vec<u8> = (0..len / WORD).flat_map(|_| value.to_le_bytes()).collect();
                 for (part, bytes) in content.chunks(512).enumerate() {
                     engine.medium().store(at.plus(part as u64 * 512), bytes);
@@ -381,7 +414,7 @@ impl Subject for CoverSubject {
     fn format(&self, medium: Arc<SimMedium>) -> Result<(), LogError> {
         Log::format(&medium, self.area(), &UUID, [1, 1])?;
         // A log epoch before the explored one leaves records that must not be replayed.
-        let cover = open(medium, self.area(), 2)?;
+        let cover = open(medium, self, 2)?;
         for value in [5 << 32, 0] {
             for key in 0..WORDS + WORDS_BESIDE {
                 let Ok(mut transaction) = cover.begin() else { return Err(LogError::Poisoned) };
@@ -395,16 +428,17 @@ impl Subject for CoverSubject {
     }
 
     fn start(&self, medium: Arc<SimMedium>) -> Result<Engine, LogError> {
-        let mut cover = open(medium, self.area(), 3)?;
+        let mut cover = open(medium, self, 3)?;
         cover.set_mode(self.mode);
         let locks = Self::keys().map(|key| (key, AtomicBool::new(false))).collect();
-        Ok(Engine { cover, locks, value: Counter::new(1) })
+        Ok(Engine { cover, locks, value: Counter::new(1), has_persist_failed: AtomicBool::new(false) })
     }
 
     fn run(&self, engine: &Engine, actor: &mut Actor<'_, Write>) {
         for _ in 0..actor.operations {
             match actor.rng.u8(..16) {
                 // A failure shows in the next commit.
+                0 if self.second_len > 0 && actor.rng.bool() => drop(engine.cover.move_log()),
                 0 => drop(engine.cover.checkpoint()),
                 1..6 => self.persist(engine, actor),
                 6 => self.change_field(engine, actor),
@@ -414,7 +448,7 @@ impl Subject for CoverSubject {
     }
 
     fn recover(&self, medium: Arc<SimMedium>) -> Result<Self::Contents, LogError> {
-        let cover = open(medium, self.area(), 4)?;
+        let cover = open(medium, self, 4)?;
         self.contents(cover.medium())
     }
 

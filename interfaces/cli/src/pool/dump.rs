@@ -135,11 +135,12 @@ fn print_slots<M: Medium>(dump: &mut Structures<impl Write>, medium: &M, uuid: &
         let holds = match words.map(|words| (words, CheckpointSlot::decode(&words, uuid))) {
             Err(fault) => Err(fault.to_string()),
             Ok((_, Some(slot))) => Ok(format!(
-                "checkpoint {}: up to record {}, {} rings, {}",
+                "checkpoint {}: up to record {}, {} rings, {}{}",
                 slot.generation,
                 slot.sequence,
                 slot.rings,
-                if slot.closed { "closed" } else { "open" }
+                if slot.closed { "closed" } else { "open" },
+                if slot.in_second_area { ", in the second area" } else { "" }
             )),
             Ok((words, None)) if words == [0; CHECKPOINT_SLOT_WORDS] => Ok("never written".to_owned()),
             Ok((_, None)) => Err("its checksum is wrong".to_owned()),
