@@ -50,6 +50,30 @@ fn pools_grow_on_both_libraries() {
     }
 }
 
+/// A pool that is large enough for a log of ours in its chunks takes as many objects as with Debian's library, or more.
+#[test]
+fn full_pools_have_as_many_objects_as_pmdks() {
+    let Some(program) = Program::compile("pmemobj_set", Library::PMEMOBJ) else { return };
+    for fill in ["fill:300000", "fill:500000", "fill:3000"] {
+        let [ours, debians] = [true, false].map(|is_ours| {
+            let set = SetFolder::new("128M @/p\n");
+            let shown = set.call(&program, is_ours, &["create", fill, "show"]).unwrap();
+            assert_eq!(set.call(&program, !is_ours, &["open", "show"]).unwrap(), shown);
+            set.call(&program, is_ours, &["open", "free:2", fill, "kill"]).unwrap_err();
+            let after_kill = set.call(&program, true, &["open", "show"]).unwrap();
+            assert_eq!(set.call(&program, false, &["open", "show"]).unwrap(), after_kill);
+            set.assert_consistent();
+            let [count, refilled] = [shown, after_kill].map(|text| {
+                let count = text.split(' ').next().unwrap();
+                count.parse::<u64>().unwrap()
+            });
+            assert_eq!(refilled, count, "{fill}");
+            count
+        });
+        assert!(ours >= debians, "{fill}: {ours} objects, and {debians} with PMDK");
+    }
+}
+
 /// A kill in the middle of growths leaves a pool that both open.
 #[test]
 fn killed_growth_is_before_or_after() {
