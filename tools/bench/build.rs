@@ -58,9 +58,11 @@ fn main() -> Result<(), Box<dyn Error>> {
         cc::Build::new().file(&source).opt_level(2).compile(&format!("lode_bench_{name}"));
         println!("cargo::rerun-if-changed={source}");
     }
-    link_driver(&out, "pmem", &[], &["-lpmem", "-lpmem2"])?;
-    link_driver(&out, "pools", &[], &["-lpmemlog", "-lpmemblk"])?;
-    link_driver(&out, "objects", &OBJECTS, &["-lpmemobj"])?;
+    link_driver(&out, &["pmem"], &[], &["-lpmem", "-lpmem2"])?;
+    link_driver(&out, &["pools"], &[], &["-lpmemlog", "-lpmemblk"])?;
+    link_driver(&out, &["objects", "traps"], &OBJECTS, &["-lpmemobj"])?;
+    link_driver(&out, &["sample", "traps"], &[], &[])?;
+    println!("cargo::rerun-if-changed=c/traps.h");
     for library in ["pmemobj", "pmemblk", "pmemlog", "rocksdb"] {
         println!("cargo::rustc-link-lib={library}");
     }
@@ -80,20 +82,23 @@ fn unpack(files: &[&str], folder: &Path) -> Result<Vec<PathBuf>, Box<dyn Error>>
     Ok(paths)
 }
 
-/// Links a driver of the C ABI, a program of its own, with files of the examples: the loader chooses its libraries.
-fn link_driver(out: &Path, name: &str, files: &[&str], libraries: &[&str]) -> Result<(), Box<dyn Error>> {
-    let (source, program) = (format!("c/{name}.c"), out.join(format!("{name}-driver")));
+/// Links a driver of the C ABI, a program of its own with the name of its first source, with files of the examples: the loader
+/// chooses its libraries.
+fn link_driver(out: &Path, names: &[&str], files: &[&str], libraries: &[&str]) -> Result<(), Box<dyn Error>> {
+    let own: Vec<String> = names.iter().map(|name| format!("c/{name}.c")).collect();
+    let name = names[0];
+    let program = out.join(format!("{name}-driver"));
     let folder = out.join(format!("{name}-examples"));
     let unpacked = unpack(files, &folder)?;
     let sources = unpacked.iter().filter(|path| path.extension().is_some_and(|extension| extension == "c"));
     let mut compiler = cc::Build::new().opt_level(2).get_compiler().to_command();
-    compiler.arg("-w").arg("-DNDEBUG").arg("-I").arg(&folder).arg("-o").arg(&program).arg(&source);
+    compiler.arg("-w").arg("-DNDEBUG").arg("-I").arg(&folder).arg("-o").arg(&program).args(&own);
     let linked = compiler.args(sources).args(libraries).status()?;
     if !linked.success() {
-        return Err(format!("{source} does not link; install the packages of packages.txt").into());
+        return Err(format!("{} does not link; install the packages of packages.txt", own.join(" ")).into());
     }
     println!("cargo::rustc-env=LODE_BENCH_{}_DRIVER={}", name.to_uppercase(), program.display());
-    println!("cargo::rerun-if-changed={source}");
+    own.iter().for_each(|source| println!("cargo::rerun-if-changed={source}"));
     Ok(())
 }
 

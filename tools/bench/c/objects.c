@@ -21,9 +21,12 @@
 #include "btree_map.h"
 #include "hashmap_tx.h"
 #include "rbtree_map.h"
+#include "traps.h"
 
 /* Bytes of the pools, and of the largest set of words. */
 #define POOL ((size_t)1 << 30)
+/* Bytes of a pool of which ours gives its log 32 MiB: a sixteenth of the free chunks, rounded down to one of 256 KiB. */
+#define FENCES_POOL ((size_t)517 << 20)
 #define SET_MAX ((size_t)128 << 20)
 #define BLOCK 64
 #define COPY 4096
@@ -54,6 +57,8 @@ struct maps_root {
 };
 
 static const char *folder;
+/* Bytes of the pool that a lap makes. */
+static size_t pool_len;
 static uint64_t value;
 /* Nanoseconds that a lap reports in place of its own. */
 static uint64_t measured_ns;
@@ -108,7 +113,7 @@ static void open_area(void)
 {
     if (area != NULL)
         return;
-    area = create("area", POOL);
+    area = create("area", pool_len);
     area_root = pmemobj_direct(pmemobj_root(area, sizeof(struct area_root)));
     if (area_root == NULL || pmemobj_zalloc(area, &area_root->words, SET_MAX, TYPE_SET) != 0 ||
         pmemobj_zalloc(area, &area_root->slots, SLOTS * sizeof(PMEMoid), TYPE_SLOTS) != 0)
@@ -274,7 +279,7 @@ static void open_maps(void)
 {
     if (maps != NULL)
         return;
-    maps = create("maps", POOL);
+    maps = create("maps", pool_len);
     maps_root = pmemobj_direct(pmemobj_root(maps, sizeof(struct maps_root)));
     if (maps_root == NULL || btree_map_create(maps, &maps_root->btree, NULL) != 0 ||
         rbtree_map_create(maps, &maps_root->rbtree, NULL) != 0 || hm_tx_create(maps, &maps_root->hashmap, NULL) != 0)
@@ -285,13 +290,14 @@ static void open_maps(void)
 static void insert(const char *map, size_t count, uint64_t stamp)
 {
     uint64_t state = stamp;
+    int is_btree = strstr(map, "-btree") != NULL, is_rbtree = strstr(map, "-rbtree") != NULL;
     for (size_t at = 0; at < count; at++) {
         uint64_t key = next(&state) << 32 | next(&state);
         PMEMoid object = {0, key};
         int failed;
-        if (strcmp(map, "obj-btree-insert") == 0)
+        if (is_btree)
             failed = btree_map_insert(maps, maps_root->btree, key, object);
-        else if (strcmp(map, "obj-rbtree-insert") == 0)
+        else if (is_rbtree)
             failed = rbtree_map_insert(maps, maps_root->rbtree, key, object);
         else
             failed = hm_tx_insert(maps, maps_root->hashmap, key, object) < 0;
@@ -323,7 +329,7 @@ static void open_tree(void)
     int new_pool = 1;
     if (tree != NULL)
         return;
-    tree = create("tree", POOL);
+    tree = create("tree", pool_len);
     if (art_tree_init(tree, &new_pool) != 0)
         fail("tree");
 }
@@ -342,17 +348,16 @@ static void insert_art(const char *work, size_t count, uint64_t stamp)
     }
 }
 
-/* The trees of both libraries are not compared. */
-static uint64_t digest_tree(void)
-{
-    return 0;
-}
-
 static PMEMobjpool *reopened;
 static uint64_t *reopened_words;
 
 static void open_nothing(void)
 {
+}
+
+static uint64_t digest_nothing(void)
+{
+    return 0;
 }
 
 static void point_to_words(void)
@@ -364,7 +369,7 @@ static void point_to_words(void)
 
 static void make_reopened(void)
 {
-    reopened = create("reopened", POOL);
+    reopened = create("reopened", pool_len);
     point_to_words();
     memset(reopened_words, 1, REOPENED);
     pmemobj_persist(reopened, reopened_words, REOPENED);
@@ -538,9 +543,11 @@ static struct kind kind_of(const char *work)
         return (struct kind){open_nothing, run_reopened, digest_reopened};
     if (is_of(work, "large-"))
         return (struct kind){open_nothing, run_large, digest_large};
-    if (is_of(work, "obj-art-insert"))
-        return (struct kind){open_tree, insert_art, digest_tree};
-    if (strstr(work, "-insert") != NULL)
+    if (is_of(work, "traps-"))
+        return (struct kind){open_nothing, trap_run, trap_counted};
+    if (is_of(work, "obj-art-insert") || is_of(work, "obj-fences-art"))
+        return (struct kind){open_tree, insert_art, digest_nothing};
+    if (strstr(work, "-insert") != NULL || is_of(work, "obj-fences-"))
         return (struct kind){open_maps, insert, digest_maps};
     return (struct kind){open_area, run_area, digest_area};
 }
@@ -556,6 +563,7 @@ int main(int arguments, char **argument)
     while (scanf("%31s %zu %lu", work, &count, &stamp) == 3) {
         const char *name = is_of(work, "file-") ? work + 5 : work;
         struct kind kind = kind_of(name);
+        pool_len = is_of(name, "obj-fences-") ? FENCES_POOL : POOL;
         kind.open();
         measured_ns = 0;
         uint64_t ns = now_ns(), cycles = now_cycles();

@@ -36,7 +36,7 @@ fn seconds(group: Group) -> [u32; 2] {
         Group::Libpmem => [20, 1],
         Group::Libpools => [20, 2],
         Group::FileLibpools => [60, 6],
-        Group::Libpmemobj => [180, 20],
+        Group::Libpmemobj => [420, 30],
         Group::FileLibpmemobj => [80, 8],
         Group::FileBlocks => [20, 6],
         Group::Opening => [10, 1],

@@ -27,6 +27,7 @@ mod report;
 mod rounds;
 mod run;
 mod targets;
+mod traps;
 mod unit;
 mod workloads;
 

@@ -2,7 +2,7 @@
 
 use crate::group::{Group, Table};
 use crate::targets::{WORKLOADS, default_rows, workload};
-use anyhow::{Result, bail};
+use anyhow::{Result, ensure};
 use clap::ValueEnum;
 use std::collections::HashSet;
 use std::time::Duration;
@@ -18,10 +18,11 @@ pub(crate) struct Selection {
 
 impl Selection {
     /// Returns the groups and rows that `names` name, in the order of [`Group::ALL`]: all that run by default if there
-    /// are none. The name of a group or of a table stands for those of its rows that run by default.
+    /// are none. The name of a group or of a table stands for those of its rows that run by default, and so does the
+    /// start of rows' names, up to a hyphen.
     ///
     /// # Errors
-    /// Fails if a name is that of no table, group or row.
+    /// Fails if a name is that of no table, group or row, and no row's begins with it.
     pub(crate) fn of_names(names: &[String]) -> Result<Vec<Selection>> {
         let mut rows: HashSet<&'static str> = HashSet::new();
         for name in names {
@@ -32,7 +33,13 @@ impl Selection {
                 }
                 (_, Ok(group), _) => rows.extend(default_rows(group)),
                 (.., Some(row)) => drop(rows.insert(row.name)),
-                _ => bail!("no table, group or row is called {name}"),
+                _ => {
+                    let start = format!("{name}-");
+                    let all = Group::ALL.iter().flat_map(|group| default_rows(*group));
+                    let begun: Vec<_> = all.filter(|row| row.starts_with(&start)).collect();
+                    ensure!(!begun.is_empty(), "no table, group or row is called {name}");
+                    rows.extend(begun);
+                }
             }
         }
         if names.is_empty() {
@@ -104,6 +111,8 @@ pub(crate) struct Size {
     pub(crate) reopened_transactions: u64,
     /// Words that one transaction of `open-large-tx` holds.
     pub(crate) held_words: u64,
+    /// Inserts of `obj-fences-*`.
+    pub(crate) counted_inserts: u64,
     /// Sockets of the machine of `platform-1536`.
     pub(crate) sockets: u32,
 }
@@ -136,6 +145,7 @@ impl Size {
             opened_len: 16 << 30,
             reopened_transactions: 60_000,
             held_words: 32 << 20,
+            counted_inserts: 300_000,
             sockets: 64,
         }
     }
@@ -167,6 +177,7 @@ impl Size {
             opened_len: 64 << 20,
             reopened_transactions: 1000,
             held_words: 10_000,
+            counted_inserts: 2000,
             sockets: 2,
         }
     }
@@ -190,7 +201,10 @@ mod test {
         let both = selected(&["put", "tx-4"]).unwrap();
         assert_eq!(both[0], Selection { group: Group::Transactions, rows: vec!["tx-4"] });
         assert_eq!(both[1], Selection { group: Group::Put, rows: vec!["file-put"] });
-        assert!(selected(&["tx-3"]).is_err());
+        let fences = selected(&["obj-fences"]).unwrap();
+        let maps = ["btree", "rbtree", "hashmap-tx", "art"].map(|map| format!("obj-fences-{map}"));
+        assert_eq!(fences[0].rows, maps);
+        assert!(selected(&["tx-3"]).is_err() && selected(&["obj-fen"]).is_err());
     }
 
     #[test]

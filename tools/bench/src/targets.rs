@@ -777,6 +777,26 @@ pub(crate) const WORKLOADS: &[Workload] = &[
         5.0,
         Unit::Millis,
     ),
+    obj_fences(
+        "obj-fences-btree",
+        "fences that an insert into the example btree_map waits at, checkpoints included",
+        2.0,
+    ),
+    obj_fences(
+        "obj-fences-rbtree",
+        "fences that an insert into the example rbtree_map waits at, checkpoints included",
+        3.8,
+    ),
+    obj_fences(
+        "obj-fences-hashmap-tx",
+        "fences that an insert into the example hashmap_tx waits at, checkpoints included",
+        2.0,
+    ),
+    obj_fences(
+        "obj-fences-art",
+        "fences that an insert into the example libart waits at, checkpoints included",
+        2.0,
+    ),
     Workload {
         group: Group::Libpmemobj,
         name: "open-large-tx",
@@ -794,6 +814,11 @@ pub(crate) const WORKLOADS: &[Workload] = &[
 /// A workload of libpmemobj's calls.
 const fn obj(name: &'static str, what: &'static str, goals: &'static [(&'static str, f64)]) -> Workload {
     ratios(Group::Libpmemobj, name, what, goals)
+}
+
+/// A workload of libpmemobj's calls whose fences with something to wait for are counted, checkpoints included.
+const fn obj_fences(name: &'static str, what: &'static str, at_most: f64) -> Workload {
+    limit(Group::Libpmemobj, name, what, Bound::AtMost, at_most, Unit::Fences)
 }
 
 /// A workload of libpmemobj's calls on an ordinary file.

@@ -17,6 +17,8 @@ pub(crate) enum Unit {
     Iops,
     /// Drains for one operation, or for a thousand.
     Drains,
+    /// Fences for one operation.
+    Fences,
     /// A ratio.
     Times,
     /// Milliseconds.
@@ -40,6 +42,7 @@ impl Unit {
             Unit::GetsPerSecond => "gets/s",
             Unit::Iops => "IOPS",
             Unit::Drains => "drains",
+            Unit::Fences => "fences",
             Unit::Times => "x",
             Unit::Millis => "ms",
             Unit::Bytes => "bytes",

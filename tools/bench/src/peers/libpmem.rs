@@ -15,6 +15,9 @@ pub(crate) enum Driver {
     Pools,
     /// libpmemobj.
     Objects,
+    /// No library: instructions whose fences are known.
+    #[cfg(test)]
+    Sample,
 }
 
 /// A process of a driver on the libraries of one maker.
@@ -37,6 +40,8 @@ impl PmemCalls {
             Driver::Pmem => env!("LODE_BENCH_PMEM_DRIVER"),
             Driver::Pools => env!("LODE_BENCH_POOLS_DRIVER"),
             Driver::Objects => env!("LODE_BENCH_OBJECTS_DRIVER"),
+            #[cfg(test)]
+            Driver::Sample => env!("LODE_BENCH_SAMPLE_DRIVER"),
         };
         let mut command = Command::new(program);
         command.arg(folder).stdin(Stdio::piped()).stdout(Stdio::piped()).env_remove("LD_LIBRARY_PATH");
@@ -48,6 +53,11 @@ impl PmemCalls {
         let requests = child.stdin.take().context("no standard input")?;
         let replies = BufReader::new(child.stdout.take().context("no standard output")?);
         Ok(PmemCalls { child, requests, replies })
+    }
+
+    /// Returns the number of the process.
+    pub(crate) fn process(&self) -> u32 {
+        self.child.id()
     }
 
     /// Takes a lap of `count` calls. Returns it and the digest of the area.

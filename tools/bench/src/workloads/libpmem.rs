@@ -2,7 +2,7 @@
 //!
 //! Each maker has a process, which keeps its files over all rounds. After a lap both must hold the same content.
 
-use super::{Findings, object_large, object_reopen, object_threads};
+use super::{Findings, object_fences, object_large, object_reopen, object_threads};
 use crate::engine::Engine;
 use crate::peers::{Driver, PmemCalls};
 use crate::plan::{Selection, Size, THREADS};
@@ -133,6 +133,9 @@ pub(super) fn run_objects(selection: &Selection, size: &Size, folder: &Path) -> 
     }
     if selection.has("obj-reopen") || selection.has("obj-open") {
         object_reopen::run(&ours()?, selection, size, folder, &mut findings)?;
+    }
+    if object_fences::ROWS.iter().any(|row| selection.has(row)) {
+        object_fences::run(&ours()?, selection, size, folder, &mut findings)?;
     }
     if selection.has("open-large-tx") {
         object_large::run(&ours()?, size, folder, &mut findings)?;

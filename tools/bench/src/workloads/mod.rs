@@ -8,6 +8,7 @@ mod later;
 mod libpmem;
 mod load;
 mod nbd;
+mod object_fences;
 mod object_large;
 mod object_reopen;
 mod object_threads;
