@@ -6,6 +6,8 @@
  *
  * The maps are those that the library's package brings as examples.
  */
+#define _GNU_SOURCE
+#include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdint.h>
@@ -13,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 #include <x86intrin.h>
 #include <libpmemobj.h>
 /* The header defines a variable. */
@@ -407,6 +410,36 @@ static uint64_t digest_reopened(void)
     return digest_words(reopened_words, REOPENED);
 }
 
+static PMEMobjpool *sparse;
+/* True while a pool is made in a file that gets no space. */
+static int is_sparse;
+
+/* PMDK's library calls this in place of the C library's. */
+int posix_fallocate(int file, off_t from, off_t len)
+{
+    int (*allocate)(int, off_t, off_t) = (int (*)(int, off_t, off_t))dlsym(RTLD_NEXT, "posix_fallocate");
+    if (!is_sparse)
+        return allocate == NULL ? ENOSYS : allocate(file, from, len);
+    return ftruncate(file, from + len) == 0 ? 0 : errno;
+}
+
+/* Only PMDK's library makes the pool: ours asks the kernel for its space. */
+static void run_sparse(const char *work, size_t count, uint64_t stamp)
+{
+    char path[4096];
+    (void)stamp;
+    snprintf(path, sizeof(path), "%s/sparse", folder);
+    if (strcmp(work, "sparse-close") == 0) {
+        pmemobj_close(sparse);
+        return;
+    }
+    is_sparse = 1;
+    sparse = strcmp(work, "sparse-make") == 0 ? pmemobj_create(path, "lode-bench", count, 0600) : pmemobj_open(path, "lode-bench");
+    is_sparse = 0;
+    if (sparse == NULL)
+        fail(path);
+}
+
 /* A thread that commits a word of its own, again and again. */
 struct committer {
     pthread_t thread;
@@ -543,6 +576,8 @@ static struct kind kind_of(const char *work)
         return (struct kind){open_nothing, run_reopened, digest_reopened};
     if (is_of(work, "large-"))
         return (struct kind){open_nothing, run_large, digest_large};
+    if (is_of(work, "sparse-"))
+        return (struct kind){open_nothing, run_sparse, digest_nothing};
     if (is_of(work, "traps-"))
         return (struct kind){open_nothing, trap_run, trap_counted};
     if (is_of(work, "obj-art-insert") || is_of(work, "obj-fences-art"))

@@ -777,6 +777,14 @@ pub(crate) const WORKLOADS: &[Workload] = &[
         5.0,
         Unit::Millis,
     ),
+    limit(
+        Group::Libpmemobj,
+        "obj-open-64g",
+        "pmemobj_open of a closed pool of 64 GiB in a sparse file, less the time of libpmemobj",
+        Bound::AtMost,
+        5.0,
+        Unit::Millis,
+    ),
     obj_fences(
         "obj-fences-btree",
         "fences that an insert into the example btree_map waits at, checkpoints included",

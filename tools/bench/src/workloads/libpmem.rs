@@ -131,7 +131,7 @@ pub(super) fn run_objects(selection: &Selection, size: &Size, folder: &Path) -> 
     if selection.has("obj-threads-2") {
         findings.figures.push(object_threads::run(&ours()?, size, folder)?);
     }
-    if selection.has("obj-reopen") || selection.has("obj-open") {
+    if object_reopen::ROWS.iter().any(|row| selection.has(row)) {
         object_reopen::run(&ours()?, selection, size, folder, &mut findings)?;
     }
     if object_fences::ROWS.iter().any(|row| selection.has(row)) {
