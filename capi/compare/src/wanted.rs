@@ -149,7 +149,7 @@ pub(crate) const WANTED: &[Wanted] = &[
 
 /// Returns the calls in a transaction, without the content that it leaves.
 fn trace(answer: &str) -> &str {
-    answer.rsplit_once(" } words ").map_or(answer, |(trace, _)| trace)
+    answer.rsplit_once(" words ").map_or(answer, |(trace, _)| trace)
 }
 
 /// Returns true if the call flushes, copies or fills no bytes.

@@ -61,8 +61,9 @@ pub fn take_refusal() -> bool {
     ANY_REFUSED.load(Ordering::Relaxed) && IS_REFUSED.replace(false)
 }
 
-/// Returns `size` bytes, and the function that frees them; null if there is no memory at all.
-fn allocate(size: usize) -> (*mut c_void, Free) {
+/// Returns `size` bytes, and the function that frees them; null if there is no memory at all. If they are to be zeros, those of the C
+/// library are as the kernel has made them: pages that nothing stores to take no memory.
+fn allocate(size: usize, is_zeroed: bool) -> (*mut c_void, Free) {
     // ORDER: pairs with `set_functions`.
     let (malloc, free) = (MALLOC.load(Ordering::Acquire), FREE.load(Ordering::Acquire));
     let free = if free.is_null() {
@@ -77,16 +78,45 @@ fn allocate(size: usize) -> (*mut c_void, Free) {
         // SAFETY: - the program promised that any thread may call it.
         let start = unsafe { malloc(size) };
         if !start.is_null() {
+            if is_zeroed {
+                // SAFETY: - the block has so many bytes, and belongs to the caller.
+                unsafe { start.cast::<u8>().write_bytes(0, size) };
+            }
             return (start, free);
         }
         IS_REFUSED.set(true);
         // ORDER: as in `take_refusal`.
         ANY_REFUSED.store(true, Ordering::Relaxed);
-        // SAFETY: - the C library's function takes any size.
-        return (unsafe { libc::malloc(size) }, libc::free);
+        return (of_c_library(size, is_zeroed), libc::free);
     }
-    // SAFETY: - the C library's function takes any size.
-    (unsafe { libc::malloc(size) }, free)
+    (of_c_library(size, is_zeroed), free)
+}
+
+fn of_c_library(size: usize, is_zeroed: bool) -> *mut c_void {
+    match is_zeroed {
+        // SAFETY: - the C library's function takes any size.
+        true => unsafe { libc::calloc(1, size) },
+        // SAFETY: - as above.
+        false => unsafe { libc::malloc(size) },
+    }
+}
+
+/// Returns a block with its note behind it.
+fn noted(layout: Layout, is_zeroed: bool) -> *mut u8 {
+    let align = layout.align().max(align_of::<Note>());
+    let note_off = note_off(layout);
+    let Some(size) = note_off.checked_add(NOTE + align) else { return ptr::null_mut() };
+    let (start, free) = allocate(size, is_zeroed);
+    if start.is_null() {
+        return ptr::null_mut();
+    }
+    let off = start.addr().next_multiple_of(align) - start.addr();
+    let place = start.wrapping_byte_add(off).cast::<u8>();
+    let note = place.wrapping_add(note_off).cast::<Note>();
+    // SAFETY: - `off` is less than `align`, so the note ends inside of the block.
+    //         - `place`, and so the note, is at a multiple of the note's alignment.
+    unsafe { note.write(Note { free, start }) };
+    place
 }
 
 /// Returns the offset of the note from the first byte of a block.
@@ -100,20 +130,11 @@ fn note_off(layout: Layout) -> usize {
 //         - nothing here unwinds.
 unsafe impl GlobalAlloc for ProgramAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        let align = layout.align().max(align_of::<Note>());
-        let note_off = note_off(layout);
-        let Some(size) = note_off.checked_add(NOTE + align) else { return ptr::null_mut() };
-        let (start, free) = allocate(size);
-        if start.is_null() {
-            return ptr::null_mut();
-        }
-        let off = start.addr().next_multiple_of(align) - start.addr();
-        let place = start.wrapping_byte_add(off).cast::<u8>();
-        let note = place.wrapping_add(note_off).cast::<Note>();
-        // SAFETY: - `off` is less than `align`, so the note ends inside of the block.
-        //         - `place`, and so the note, is at a multiple of the note's alignment.
-        unsafe { note.write(Note { free, start }) };
-        place
+        noted(layout, false)
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        noted(layout, true)
     }
 
     unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
@@ -162,6 +183,7 @@ mod test {
         let wide = Box::new(Wide { bytes: [2; 300] });
         assert!(ptr::from_ref(&*wide).addr().is_multiple_of(256));
         assert_eq!((wide.bytes[299], take_refusal()), (2, false));
+        assert!(vec![0_u8; 5000].iter().all(|byte| *byte == 0));
         let refused = vec![3_u8; REFUSED];
         assert!(take_refusal() && !take_refusal());
         assert!(MADE.load(Ordering::Relaxed) > 0);
@@ -172,5 +194,6 @@ mod test {
         drop((wide, refused));
         assert!(FREED.load(Ordering::Relaxed) > freed);
         assert_eq!(vec![4_u8; 50], [4; 50]);
+        assert_eq!(vec![0_u8; 50], [0; 50]);
     }
 }

@@ -52,7 +52,7 @@ impl Ranges {
     }
 
     /// Returns the ranges.
-    pub fn iter(&self) -> impl Iterator<Item = Range<u64>> {
+    pub fn iter(&self) -> impl Iterator<Item = Range<u64>> + Clone {
         self.ends.iter().map(|(start, end)| *start..*end)
     }
 

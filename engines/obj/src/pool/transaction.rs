@@ -259,8 +259,10 @@ impl<M: Medium> Pool<M> {
         entries: &mut Option<Record>,
     ) -> Result<Publication<'_>, ObjError> {
         // ORDER: the new bytes are durable before the record that clears the words of the spills. Stop here: the old ones count.
-        for range in tx.spills.ranges().iter().filter(|_| !bugs::SPILLED_NOT_PERSISTED.is_active()) {
-            self.cover.persist(PoolOffset::new(range.start), range.end - range.start)?;
+        if !tx.spills.is_empty() && !bugs::SPILLED_NOT_PERSISTED.is_active() {
+            let ranges = tx.spills.ranges().iter();
+            self.cover
+                .persist_all(ranges.map(|range| (PoolOffset::new(range.start), range.end - range.start)))?;
         }
         let publication = self.heap.prepare(&self.cover, &tx.actions)?;
         if tx.spills.is_empty() && continued.is_none() {

@@ -61,6 +61,36 @@ impl<M: Medium> Cover<M> {
         self.persist_after(at, len, || Ok(()))
     }
 
+    /// Makes the bytes of all ranges durable, as [`persist`](Cover::persist) does for each.
+    ///
+    /// # Errors
+    /// As [`persist`](Cover::persist).
+    ///
+    /// # Durability
+    /// Durable on return.
+    ///
+    /// # Cost
+    /// One drain. Another one for each range of which the log covers a unit.
+    pub fn persist_all(
+        &self,
+        ranges: impl Iterator<Item = (PoolOffset, u64)> + Clone,
+    ) -> Result<(), CoverError> {
+        ranges.clone().try_for_each(|(at, len)| self.check_range(at, len))?;
+        FaultScope::run(|| ranges.clone().for_each(|(at, len)| self.medium().flush(at, len)))?;
+        // ORDER: as in `persist`, for all ranges at once.
+        self.medium().drain().map_err(LogError::from)?;
+        if self.mode == Mode::Careful {
+            return Ok(self.log.check_not_failed()?);
+        }
+        fence(Ordering::SeqCst);
+        for (at, len) in ranges {
+            if !self.are_free(self.covered.units.of(at, len)) {
+                self.log_parts(at, len, Logged::NotFree)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Makes the bytes of a range durable, which are on their way to the medium after `flush`.
     #[inline]
     fn persist_after(

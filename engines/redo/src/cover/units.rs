@@ -288,6 +288,16 @@ impl Units {
     }
 }
 
+/// Returns words of free units. Their memory is as the kernel gives it, so that words of units that are never used take none.
+#[cfg(not(any(loom, lode_bugs)))]
+fn free_words(count: usize) -> Box<[AtomicU64]> {
+    use zerocopy::FromZeros;
+    let zeroed = <[AtomicU64]>::new_box_zeroed_with_elems(count);
+    zeroed.unwrap_or_else(|_| (0..count).map(|_| AtomicU64::new(0)).collect())
+}
+
+/// As above, of the words of the model checker and of the explorer, which are no plain memory.
+#[cfg(any(loom, lode_bugs))]
 fn free_words(count: usize) -> Box<[AtomicU64]> {
     (0..count).map(|_| AtomicU64::new(0)).collect()
 }
