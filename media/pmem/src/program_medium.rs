@@ -50,8 +50,9 @@ pub struct ProgramMedium {
 }
 
 impl ProgramMedium {
-    /// Maps the first `len` bytes of the file, or of the node that `device` describes. `forced` answers the question whether
-    /// it is persistent memory in place of the kernel.
+    /// Maps the first `len` bytes of the file, or of the node that `device` describes. `forced` tells whether a file that the kernel does not
+    /// map directly is persistent memory. As with PMDK, it changes nothing for a node, which has no msync(2), and for a file that is mapped
+    /// directly.
     ///
     /// # Errors
     /// The error of mmap(2).
@@ -111,7 +112,7 @@ impl ProgramMedium {
             start = pages.end;
             is_synced &= open(&reservation, pages, part, share, None)?;
         }
-        let is_pmem = forced.unwrap_or(is_synced || device.is_some());
+        let is_pmem = is_synced || device.is_some() || forced == Some(true);
         let durability = match share {
             ProgramShare::Shared if !is_pmem => Durability::Commit,
             ProgramShare::Shared if instructions.flushes() => Durability::Line,
@@ -326,7 +327,7 @@ impl Medium for ProgramMedium {
 #[cfg(test)]
 mod test {
     use super::*;
-    use crate::{Cpu, FaultScope};
+    use crate::{Cpu, FaultScope, Sysfs};
     use std::io::Read;
     use std::os::unix::fs::FileExt;
 
@@ -366,6 +367,26 @@ mod test {
                 .reading(|memory| (memory.load8(PoolOffset::new(8)), memory.load1(PoolOffset::new(LEN - 1))))
                 .unwrap();
             assert_eq!((word, byte), (7, b'c'));
+        }
+    }
+
+    /// The kernel refuses msync(2) on a node.
+    #[test]
+    fn node_is_never_synced() {
+        let root = tempfile::tempdir().unwrap();
+        let node = root.path().join("dev/char/1:5");
+        std::fs::create_dir_all(&node).unwrap();
+        for (name, value) in [("size", LEN.to_string()), ("align", "4096".to_owned())] {
+            std::fs::write(node.join(name), value).unwrap();
+        }
+        let device = DaxDevice::numbered(&Sysfs::at(root.path()), rustix::fs::makedev(1, 5)).unwrap();
+        let file = tempfile::tempfile().unwrap();
+        file.set_len(LEN).unwrap();
+        let instructions = ByAddress::new(Cpu::without("").unwrap());
+        for forced in [None, Some(true), Some(false)] {
+            let share = ProgramShare::Shared;
+            let medium = ProgramMedium::map(&file, Some(&device), LEN, share, forced, instructions).unwrap();
+            assert_eq!(medium.durability(), Durability::Line, "{forced:?}");
         }
     }
 
