@@ -33,7 +33,8 @@ pub struct PoolFiles {
 pub struct PoolMemory {
     medium: ManuallyDrop<PoolMedium<ProgramMedium>>,
     header: PmdkPartHeader,
-    /// For each replica, the shutdown state that says on the medium that the pool is open; `None` if nothing says so.
+    /// For each replica, the shutdown state that says on the medium that the pool is open; `None` if nothing says so. `growth` has those of
+    /// a pool that grows.
     states: Vec<Option<PmdkShutdown>>,
     /// The directories in which the pool grows.
     growth: Option<Mutex<PoolGrowth>>,
@@ -87,9 +88,9 @@ impl PoolFiles {
         let mut memory = PoolMemory::of(medium, *parts.header());
         if share == ProgramShare::Shared {
             memory.medium.recover_replicas(path).map_err(|error| of_parts(&error))?;
-            memory.growth = self.growth(&parts)?;
+            let growth = self.growth(&parts)?;
             memory.store_states(parts.shutdown_states(), true, path).map_err(|error| of_parts(&error))?;
-            memory.states = parts.shutdown_states().to_vec();
+            (memory.states, memory.growth) = (parts.shutdown_states().to_vec(), growth);
         }
         parts.leave_locks();
         Ok(memory)
@@ -205,9 +206,17 @@ impl PoolMemory {
         // None if another thread had the lock at the fork: a growth was under way.
         memory.growth =
             self.growth.as_ref().and_then(|growth| Some(Mutex::new(growth.try_lock().ok()?.clone())));
-        memory.states.clone_from(&self.states);
-        memory.store_states(&self.states, true, Path::new("")).map_err(|error| of_parts(&error))?;
+        memory.states = self.states();
+        memory.store_states(&memory.states, true, Path::new("")).map_err(|error| of_parts(&error))?;
         Ok(memory)
+    }
+
+    /// Returns the shutdown states of an open pool; none while another thread makes the pool larger.
+    fn states(&self) -> Vec<Option<PmdkShutdown>> {
+        match &self.growth {
+            None => self.states.clone(),
+            Some(growth) => growth.try_lock().map_or(Vec::new(), |growth| growth.shutdown_states().to_vec()),
+        }
     }
 
     /// Lets a drop close the pool, and unmap it.
@@ -260,7 +269,15 @@ impl PoolMemory {
             return Err(PmdkError::Set { path: "".into(), error: SetError::Exhausted { left: 0 } });
         };
         let mut growth = growth.lock().unwrap_or_else(PoisonError::into_inner);
-        growth.append(len, |parts| self.map_more(parts))
+        let before = growth.shutdown_states().to_vec();
+        growth.append(len, |parts, states| {
+            let path = Path::new("");
+            let mapped = self.store_states(states, true, path).and_then(|()| self.map_more(parts));
+            mapped.inspect_err(|_| {
+                // If this fails, too, lost stores are suspected after a kill.
+                let _ = self.store_states(&before, true, path);
+            })
+        })
     }
 
     /// Maps a part more in each replica. `parts` has the master's first, which is mapped last: the engine sees the length of the master.
@@ -306,7 +323,7 @@ impl Drop for PoolMemory {
         if self.is_kept.load(Ordering::Relaxed) {
             return;
         }
-        let states = std::mem::take(&mut self.states);
+        let states = self.states();
         // ORDER: all stores before the mark of a closed pool. Stop here: the pool counts as open, which the next open checks.
         if states.iter().any(Option::is_some) && self.medium.drain().is_ok() {
             let _ = self.store_states(&states, false, Path::new(""));
@@ -460,6 +477,37 @@ mod test {
         assert!(memory.memory().is_private_view() && !is_dirty());
         drop(memory);
         assert!(fs::read(&path).unwrap() == bytes);
+    }
+
+    /// A growth stores the state with the sums of the new part's modules. This machine may have none, so a wrong state shows it.
+    #[test]
+    fn growth_stores_the_shutdown_state() {
+        let _alone = crate::ctl::ALONE.lock();
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("d")).unwrap();
+        let path = folder.path().join("set");
+        let text = format!("PMEMPOOLSET\nOPTION SINGLEHDR\n12M {}\n", folder.path().join("d").display());
+        fs::write(&path, text).unwrap();
+        let files = PoolFiles { kind: PmdkKind::Objects, ..files() };
+        let memory = files.create(&path, 0, 0o600).unwrap().publish().unwrap();
+        let first = File::options().read(true).write(true).open(folder.path().join("d/000000.pmem")).unwrap();
+        let stored = || {
+            let mut bytes = [0; PmdkPartHeader::LEN];
+            first.read_exact_at(&mut bytes, 0).unwrap();
+            PmdkPartHeader::decode(&bytes).unwrap().shutdown
+        };
+        let opened = stored();
+        for (len, is_grown) in [(LEN_MIN, true), (LEN_MIN, true), (LEN_MIN, false)] {
+            first.write_all_at(&[7; PmdkShutdown::LEN], PmdkShutdown::OFF).unwrap();
+            assert_eq!(memory.grow(len).is_ok(), is_grown);
+            assert_eq!(stored(), if is_grown { opened } else { PmdkShutdownRecord::Torn });
+        }
+        drop(memory);
+        let closed = stored();
+        assert!(matches!(
+            closed,
+            PmdkShutdownRecord::Empty | PmdkShutdownRecord::Stored(PmdkShutdown { is_dirty: false, .. })
+        ));
     }
 
     #[test]

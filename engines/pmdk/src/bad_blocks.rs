@@ -2,6 +2,7 @@
 
 use crate::error::PmdkError;
 use crate::locked_part::LockedPart;
+use crate::pool_set::PoolSet;
 use lode_pmem::{ProgramBacking, Sysfs};
 use std::ops::Range;
 use std::os::fd::AsFd;
@@ -21,10 +22,17 @@ pub(crate) fn check(part: &LockedPart, is_new: bool, sysfs: &Sysfs) -> Result<()
     }
 }
 
-/// Refuses a set of which a repair by pmempool-sync(1) was stopped.
-pub(crate) fn check_recovery_file(set: &Path, replica: usize, part: usize) -> Result<(), PmdkError> {
-    let path = recovery_path(set, replica, part);
-    if path.symlink_metadata().is_ok() { Err(PmdkError::RecoveryFile { path }) } else { Ok(()) }
+/// Refuses a pool of which a repair by pmempool-sync(1) was stopped. A part that is missing has no lost ranges.
+pub(crate) fn check_recovery_files(set: &PoolSet) -> Result<(), PmdkError> {
+    for (replica, of) in set.replicas.iter().enumerate() {
+        for (part, _) in of.parts.iter().enumerate().filter(|(_, part)| part.path.exists()) {
+            let path = recovery_path(&set.path, replica, part);
+            if path.symlink_metadata().is_ok() {
+                return Err(PmdkError::RecoveryFile { path });
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Returns the path of the file in which PMDK keeps the lost ranges of a part while it repairs them.

@@ -228,7 +228,8 @@ impl NewParts {
             return Err(error);
         }
         let (locks, header) = (self.locks(), headers[0][0]);
-        Ok(PoolParts { set: self.set, locks, header, size: self.size, states, is_read_only: false })
+        let (set, size, sysfs) = (self.set, self.size, self.options.sysfs);
+        Ok(PoolParts { set, locks, header, size, states, is_read_only: false, sysfs })
     }
 
     fn commit(&mut self, is_committed: bool) {

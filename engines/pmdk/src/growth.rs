@@ -5,6 +5,7 @@
 //! | the new files, under hidden names | the old parts | the next growth removes these files |
 //! | the names of some, or of all without a sync | some replicas have a part more | the pool has the size of the smallest replica; the next growth removes what others have more |
 //! | all names, synced | the new parts | the pool has them |
+//! | the shutdown states | the sums with those of the new parts, in some replicas or in all | as above; a new part was not used before |
 //!
 //! Parts have no headers but the first, as PMDK demands of sets in directories, so a new part is zeros. It is synced before it gets its
 //! name.
@@ -14,10 +15,11 @@ use crate::locked_part::LockedPart;
 use crate::pool_parts::PoolParts;
 use crate::pool_set::{Part, PoolSet};
 use crate::set_size::PART_SIZE_MIN;
+use crate::shutdown_state::{self, States};
 use crate::staged_part::{StagedPart, persist_names, remove_hidden};
 use crate::stops;
-use lode_layout::{BLOCK, align_down};
-use lode_pmem::{ByAddress, MappedPart};
+use lode_layout::{BLOCK, PmdkShutdown, align_down};
+use lode_pmem::{ByAddress, MappedPart, Sysfs};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
@@ -33,7 +35,9 @@ pub struct PoolGrowth {
     pool: Uuid,
     /// Bytes of the pool: those of its smallest replica.
     size: u64,
+    states: States,
     program: Option<ByAddress>,
+    sysfs: Sysfs,
 }
 
 impl PoolParts {
@@ -45,19 +49,26 @@ impl PoolParts {
     /// # Cost
     /// A sync of each directory.
     pub fn growth(&self, program: Option<ByAddress>) -> Result<Option<PoolGrowth>, PmdkError> {
-        let (set, pool) = (self.set.clone(), self.header.poolset_uuid);
+        let (set, pool, size) = (self.set.clone(), self.header.poolset_uuid, self.size);
         if !set.is_in_directories || !set.has_single_header || self.is_read_only {
             return Ok(None);
         }
         // ORDER: the name of a part that a growth before a kill has left, before the pool uses the part. Stop here: row 2 of the table.
         persist_names(set.all_parts().map(|(part, _)| part.path()))?;
-        Ok(Some(PoolGrowth { set, pool, size: self.size, program }))
+        let (states, sysfs) = (self.states.clone(), self.sysfs.clone());
+        Ok(Some(PoolGrowth { set, pool, size, states, program, sysfs }))
     }
 }
 
 impl PoolGrowth {
-    /// Appends a part of `len` bytes, in whole pages, to each replica, or one of as many as the directories have room for. `map` maps the
-    /// parts, the master's first, after the others; the mappings keep their locks.
+    /// Returns the shutdown states of the pool with all its parts, as [`PoolParts::shutdown_states`].
+    pub fn shutdown_states(&self) -> &[Option<PmdkShutdown>] {
+        &self.states
+    }
+
+    /// Appends a part of `len` bytes, in whole pages, to each replica, or one of as many as the directories have room for. `map` [stores](crate::store_shutdown_state)
+    /// the states that it gets, and maps the parts, the master's first, after the others; the mappings keep their locks. If it fails, it
+    /// stores the states from before.
     ///
     /// # Errors
     /// [`SetError::Exhausted`] if there is no room for a part, [`SetError::Uneven`]; [`PmdkError`] for the files, and that of `map`. The
@@ -71,7 +82,7 @@ impl PoolGrowth {
     pub fn append(
         &mut self,
         len: u64,
-        map: impl FnOnce(&[MappedPart]) -> Result<(), PmdkError>,
+        map: impl FnOnce(&[MappedPart], &[Option<PmdkShutdown>]) -> Result<(), PmdkError>,
     ) -> Result<(), PmdkError> {
         let left = align_down(self.set.reserved()?.saturating_sub(self.size), BLOCK);
         let len = align_down(len, BLOCK).min(left);
@@ -97,7 +108,8 @@ impl PoolGrowth {
             Ok(MappedPart { file, path: staged.lock().path().to_owned(), skip: 0, len })
         });
         let mapped = mapped.collect::<Result<Vec<_>, PmdkError>>()?;
-        if let Err(error) = publish(&mut staged).and_then(|()| map(&mapped)) {
+        let states = self.states_with(&staged)?;
+        if let Err(error) = publish(&mut staged).and_then(|()| map(&mapped, &states)) {
             for staged in staged.iter_mut().rev().filter(|_| !stops::is_stopped()) {
                 // If this fails, the replica has a part more, as after a crash.
                 let _ = staged.take_back(false);
@@ -109,10 +121,20 @@ impl PoolGrowth {
             replica.parts.push(part);
         }
         self.size += len;
+        self.states = states;
         let locks: Vec<Arc<LockedPart>> = staged.iter().map(|staged| Arc::clone(staged.lock())).collect();
         drop(staged);
         locks.into_iter().filter_map(Arc::into_inner).for_each(LockedPart::leave_lock);
         Ok(())
+    }
+
+    /// Returns the shutdown states of the pool with these parts.
+    fn states_with(&self, staged: &[StagedPart]) -> Result<States, PmdkError> {
+        let states = self.states.iter().zip(staged);
+        let added = states.map(|(state, staged)| {
+            state.map(|state| shutdown_state::with_part(state, staged.lock(), &self.sysfs)).transpose()
+        });
+        added.collect()
     }
 
     /// Removes the parts that some replicas have after the end of the pool: it never had them.

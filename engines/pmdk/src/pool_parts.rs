@@ -68,6 +68,7 @@ pub struct PoolParts {
     /// The shutdown state of each replica that an open pool has; `None` for those that keep none.
     pub(crate) states: States,
     pub(crate) is_read_only: bool,
+    pub(crate) sysfs: Sysfs,
 }
 
 impl PoolParts {
@@ -86,10 +87,18 @@ impl PoolParts {
         if set.has_no_headers {
             return Err(PmdkError::set(path)(SetError::NoHeaders));
         }
-        let locks = lock_parts(&mut set, options)?;
+        PoolParts::open_set(&mut set, options).or_else(|error| {
+            check_refused(&set, options)?;
+            Err(error)
+        })
+    }
+
+    /// Opens, locks and checks the parts of a set.
+    fn open_set(set: &mut PoolSet, options: &OpenOptions) -> Result<PoolParts, PmdkError> {
+        let locks = lock_parts(set, options)?;
         let size = set.check_reserved()?;
         if options.access == PmdkAccess::ReadWrite {
-            feature_change::complete(&set, &locks)?;
+            feature_change::complete(set, &locks)?;
         }
         let starts = locks.iter().zip(&set.replicas);
         let starts = starts.map(|(locks, replica)| read_starts(&locks[..set.header_count(replica)]));
@@ -99,20 +108,22 @@ impl PoolParts {
             clear_copied_marks(&locks, &starts)?;
         }
         let Some((_, header)) = headers.first().and_then(|headers| headers.first()).cloned() else {
-            return Err(PmdkError::set(path)(SetError::Empty(path.to_owned())));
+            return Err(PmdkError::set(&set.path)(SetError::Empty(set.path.clone())));
         };
         if header.features.checks_bad_blocks() && !options.ignores_bad_blocks {
-            check_bad_blocks(&set, &locks, &options.sysfs)?;
+            bad_blocks::check_recovery_files(set)?;
+            locks.iter().flatten().try_for_each(|lock| bad_blocks::check(lock, false, &options.sysfs))?;
         }
         let states = match options.ignores_shutdown_state {
             true => Vec::new(),
-            false => check_shutdowns(&headers, &locks, options)?,
+            false => check_shutdowns(set, size, &headers, &locks, &options.sysfs)?,
         };
-        check_replicas(&set, options.kind)?;
+        check_replicas(set, options.kind)?;
         // As with PMDK, a feature in any part counts.
         let mut features = headers.iter().flatten().map(|(_, header)| header.features);
         let is_read_only = features.any(PmdkFeatures::is_read_only) || options.access == PmdkAccess::ReadOnly;
-        Ok(PoolParts { set, locks, header, size, states, is_read_only })
+        let (set, sysfs) = (set.clone(), options.sysfs.clone());
+        Ok(PoolParts { set, locks, header, size, states, is_read_only, sysfs })
     }
 
     /// Returns the header of the first part, as it was when the pool was opened.
@@ -259,16 +270,19 @@ fn lacks_signature(part: &Part, program: Option<ByAddress>) -> bool {
     bytes.is_ok_and(|bytes| PmdkPartHeader::is_unsigned(&bytes))
 }
 
-fn check_bad_blocks(set: &PoolSet, locks: &[Vec<Arc<LockedPart>>], sysfs: &Sysfs) -> Result<(), PmdkError> {
-    for (replica, locks) in locks.iter().enumerate() {
-        for (part, lock) in locks.iter().enumerate() {
-            if set.is_set {
-                bad_blocks::check_recovery_file(&set.path, replica, part)?;
-            }
-            bad_blocks::check(lock, false, sysfs)?;
-        }
+/// Looks for the reason of an open that has failed for another one. PMDK looks for lost memory before it opens the parts: one of them may be
+/// damaged or missing because of that. As with PMDK, the first part that can be opened tells if the pool wants it.
+fn check_refused(set: &PoolSet, options: &OpenOptions) -> Result<(), PmdkError> {
+    let parts = || set.all_parts().map(|(part, _)| part);
+    let open = |part: &Part| LockedPart::open(&part.path, options.access, options.program).ok();
+    let header = parts().find_map(|part| open(part)?.read_header().ok());
+    let wants = header.is_some_and(|bytes| StoredPmdkHeader::new(bytes).features().checks_bad_blocks());
+    if !wants || options.ignores_bad_blocks {
+        return Ok(());
     }
-    Ok(())
+    bad_blocks::check_recovery_files(set)?;
+    // A part that can't be opened, or that is in use, is the reason by itself.
+    parts().filter_map(open).try_for_each(|part| bad_blocks::check(&part, false, &options.sysfs))
 }
 
 /// Refuses replicas where they would not be kept equal: PMDK has them for pools of objects alone.
@@ -281,19 +295,30 @@ fn check_replicas(set: &PoolSet, kind: PmdkKind) -> Result<(), PmdkError> {
 
 /// Returns the shutdown states to store, one a replica that keeps one.
 fn check_shutdowns(
+    set: &PoolSet,
+    size: u64,
     headers: &[Headers],
     locks: &[Vec<Arc<LockedPart>>],
-    options: &OpenOptions,
+    sysfs: &Sysfs,
 ) -> Result<States, PmdkError> {
     let mut states = Vec::new();
-    for (headers, locks) in headers.iter().zip(locks) {
+    for ((headers, locks), replica) in headers.iter().zip(locks).zip(&set.replicas) {
+        // What a growth has left after the end of the pool is removed by the next one.
+        let locks = &locks[..set.used_count(replica, size)];
         let first = headers.first().filter(|(_, header)| header.features.has_shutdown_state());
         let Some((path, header)) = first else {
             states.push(None);
             continue;
         };
-        let current = shutdown_state::current(locks, &options.sysfs)?;
-        if !shutdown_state::is_sound(current, header.shutdown) {
+        let current = shutdown_state::current(locks, sysfs)?;
+        let mut is_sound = shutdown_state::is_sound(current, header.shutdown);
+        if let Some((_, before)) = locks.split_last()
+            && set.is_in_directories
+            && header.features.is_in_use()
+        {
+            is_sound |= shutdown_state::is_sound(shutdown_state::current(before, sysfs)?, header.shutdown);
+        }
+        if !is_sound {
             return Err(PmdkError::UnsafeShutdown { path: path.clone() });
         }
         states.push(shutdown_state::is_kept(header.features).then_some(current));

@@ -288,6 +288,21 @@ impl PoolSet {
         if index == 0 || self.has_single_header { 0 } else { BLOCK }
     }
 
+    /// Returns the number of parts of a replica that begin before the end of a pool of `size` bytes. In directories a replica may have
+    /// more of them.
+    pub(crate) fn used_count(&self, replica: &Replica, size: u64) -> usize {
+        if !self.is_in_directories {
+            return replica.parts.len();
+        }
+        let mut start = 0_u64;
+        let ends = replica.parts.iter().map(|part| {
+            let begin = start;
+            start = start.saturating_add(align_down(part.size, BLOCK));
+            begin
+        });
+        ends.take_while(|begin| *begin < size).count()
+    }
+
     /// Returns all parts, those of the master first, each with whether it has a header.
     pub(crate) fn all_parts(&self) -> impl Iterator<Item = (&Part, bool)> {
         self.replicas.iter().flat_map(|replica| {

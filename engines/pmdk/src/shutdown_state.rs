@@ -10,6 +10,9 @@
 //! | the sums of now                           | nothing was lost                                   |
 //! | other sums, and the pool was closed       | stored anew                                        |
 //! | other sums, and the pool was open         | refused                                            |
+//!
+//! A growth in directories stores the sums with those of the new part. One that was stopped before that has left the sums without
+//! the last part, in a pool that is marked as in use: nothing was lost then, either.
 
 use crate::error::PmdkError;
 use crate::locked_part::LockedPart;
@@ -50,6 +53,17 @@ fn checksum(ids: &str) -> u64 {
     fletcher64(&bytes)
 }
 
+/// Returns the state of a pool that gets a part more.
+pub(crate) fn with_part(
+    state: PmdkShutdown,
+    part: &Arc<LockedPart>,
+    sysfs: &Sysfs,
+) -> Result<PmdkShutdown, PmdkError> {
+    let added = current(std::slice::from_ref(part), sysfs)?;
+    let shutdowns = state.shutdowns.wrapping_add(added.shutdowns);
+    Ok(PmdkShutdown { shutdowns, devices: state.devices.wrapping_add(added.devices), ..state })
+}
+
 /// Returns true unless the modules lost stores to the pool.
 pub(crate) fn is_sound(current: PmdkShutdown, stored: PmdkShutdownRecord) -> bool {
     match stored {
@@ -69,7 +83,8 @@ pub(crate) fn store<M: Medium>(medium: &M, state: PmdkShutdown, path: &Path) -> 
     });
     stored.map_err(PmdkError::memory(path))?;
     // ORDER: at open, the mark before the first store to the pool. Stop here: a torn state, and nothing of the pool was
-    // stored. At close, the caller has drained all stores. Stop here: open or closed or torn, and nothing is in flight.
+    // stored. At close, the caller has drained all stores. Stop here: open or closed or torn, and nothing is in flight. In a growth, the
+    // sums of the new part before its first use. Stop here: the sums with or without that part, or torn, which all are sound.
     medium.drain().map_err(PmdkError::drain(path))
 }
 

@@ -1,6 +1,6 @@
 //! Pools in directories that grow while they are open, also in steps of which the last one is not made.
 
-use crate::{create, names, open, options, quick_folder, write_set};
+use crate::{create, names, open, options, quick_folder, unlocked, write_set};
 use lode_layout::PmdkKind;
 use lode_pmdk::{PmdkError, PoolGrowth, PoolParts, SetError, stopping_after};
 use std::fs;
@@ -24,7 +24,7 @@ fn place() -> (tempfile::TempDir, PathBuf) {
 }
 
 fn growth(path: &Path) -> (PoolParts, PoolGrowth) {
-    let parts = PoolParts::open(path, &options(KIND)).unwrap();
+    let parts = unlocked(|| PoolParts::open(path, &options(KIND))).unwrap();
     let growth = parts.growth(None).unwrap().unwrap();
     (parts, growth)
 }
@@ -41,7 +41,7 @@ fn directories_get_parts_in_turn() {
     let (open_parts, mut growth) = growth(&path);
     let mut added = Vec::new();
     let mut append = |growth: &mut PoolGrowth, len: u64| {
-        growth.append(len, |parts| {
+        growth.append(len, |parts, _| {
             added.extend(parts.iter().map(|part| (part.skip, part.len)));
             Ok(())
         })
@@ -74,7 +74,7 @@ fn stopped_growth_is_before_or_after() {
     for steps in 0.. {
         let (folder, path) = place();
         let (open_parts, mut growing) = growth(&path);
-        let (grown, was_stopped) = stopping_after(steps, || growing.append(STEP, |_| Ok(())));
+        let (grown, was_stopped) = stopping_after(steps, || growing.append(STEP, |_, _| Ok(())));
         drop((open_parts, growing, grown));
         let (open_parts, mut growing) = growth(&path);
         match open_parts.size() - FIRST {
@@ -85,7 +85,7 @@ fn stopped_growth_is_before_or_after() {
             }
         }
         let size = open_parts.size() + STEP;
-        growing.append(STEP, |_| Ok(())).unwrap();
+        growing.append(STEP, |_, _| Ok(())).unwrap();
         drop((open_parts, growing));
         let pool = open(KIND, &path);
         assert_eq!(pool.size(), size, "step {steps}");
@@ -110,10 +110,10 @@ fn failed_growth_leaves_nothing() {
     let (folder, path) = place();
     let (open_parts, mut growing) = growth(&path);
     let before = parts(folder.path());
-    let refused = growing.append(STEP, |parts| Err(PmdkError::Exists { path: parts[0].path.clone() }));
+    let refused = growing.append(STEP, |parts, _| Err(PmdkError::Exists { path: parts[0].path.clone() }));
     assert!(matches!(refused, Err(PmdkError::Exists { .. })));
     assert_eq!(parts(folder.path()), before);
-    growing.append(STEP, |_| Ok(())).unwrap();
+    growing.append(STEP, |_, _| Ok(())).unwrap();
     drop((open_parts, growing));
     assert_eq!(open(KIND, &path).size(), FIRST + STEP);
 }

@@ -44,7 +44,18 @@ pub(crate) fn options(kind: PmdkKind) -> OpenOptions {
 }
 
 pub(crate) fn open(kind: PmdkKind, path: &Path) -> PmdkPool {
-    PmdkPool::open(path, &options(kind)).unwrap()
+    unlocked(|| PmdkPool::open(path, &options(kind))).unwrap()
+}
+
+/// Calls `call` until the parts are free: a process that another test starts has locks that were left to a mapping until its program
+/// runs.
+pub(crate) fn unlocked<T>(call: impl Fn() -> Result<T, PmdkError>) -> Result<T, PmdkError> {
+    loop {
+        match call() {
+            Err(PmdkError::InUse { .. }) => std::thread::yield_now(),
+            answer => return answer,
+        }
+    }
 }
 
 /// Writes the descriptor of an empty log, or of blocks of 512 bytes; some bytes for objects.

@@ -251,7 +251,17 @@ fn stopped_repairs_are_refused() {
     assert!(matches!(error, PmdkError::RecoveryFile { .. }), "{error}");
     let ignoring =
         OpenOptions { ignores_bad_blocks: true, ..OpenOptions::new(PmdkKind::Log, PmdkAccess::ReadWrite) };
-    PmdkPool::open(&path, &ignoring).unwrap();
+    PmdkPool::open(&path, &ignoring).unwrap().close().unwrap();
+    // The file of the part that is damaged, or missing.
+    let part = folder.path().join("b");
+    fs::write(&part, [7].repeat(4 << 20)).unwrap();
+    assert_refused(pmdk, &path, "a bad block recovery file exists");
+    File::create(folder.path().join("set_r0_p0_badblocks.txt")).unwrap();
+    fs::remove_file(&part).unwrap();
+    assert_refused(pmdk, &path, "a bad block recovery file exists");
+    // That of a missing part does not count.
+    fs::remove_file(folder.path().join("set_r0_p0_badblocks.txt")).unwrap();
+    assert_refused(pmdk, &path, "No such file");
 }
 
 #[test]
