@@ -2,8 +2,9 @@
  * Calls on the object pool whose set file is `set` in the current folder. The first word says how it is opened, the others are done in
  * turn. A refusal is printed as the errno and the library's message.
  *
+ *   pmemobj_set check               prints what pmemobj_check answers
  *   pmemobj_set sync                makes parts that are missing from the other replica, by Debian's libpmempool
- *   pmemobj_set create|open WORD...
+ *   pmemobj_set create[:SIZE]|open WORD...
  *     step:BYTES      sets heap.size.granularity
  *     extend:BYTES    runs heap.size.extend
  *     alloc:COUNT:BYTES, tx:COUNT:BYTES    allocates objects, by an atomic call or a transaction each
@@ -12,6 +13,8 @@
  *     change:ROUND    changes bytes of all objects, by a transaction, a persist or a copy each
  *     stray           stores to an object and announces it to no call
  *     show            prints the number of the objects and a sum over their content
+ *     state           prints the shutdown state in the header of the open pool
+ *     fork            goes on in a child, and ends the parent
  *     kill            ends the process by a signal, with a transaction open
  */
 #include <dlfcn.h>
@@ -23,6 +26,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+/* Offset of the shutdown state in the header of a pool. */
+#define SHUTDOWN_STATE 4024
 
 static int made;
 
@@ -157,6 +163,13 @@ static void run(PMEMobjpool *pool, const char *word)
         memset((char *)pmemobj_direct(pmemobj_first(pool)) + 100, 0x77, 8);
     } else if (strcmp(word, "show") == 0) {
         show(pool);
+    } else if (strcmp(word, "state") == 0) {
+        const uint64_t *words = (const uint64_t *)((const char *)pool + SHUTDOWN_STATE);
+        printf("%lu unsafe shutdowns of %lx, dirty %lu\n", words[0], words[1], words[2]);
+    } else if (strcmp(word, "fork") == 0) {
+        fflush(stdout);
+        if (fork() != 0)
+            _exit(0);
     } else if (strcmp(word, "kill") == 0) {
         fflush(stdout);
         kill_in_transaction(pool);
@@ -178,14 +191,26 @@ static int synchronize(void)
     return result != 0;
 }
 
+static int check(void)
+{
+    int answer = pmemobj_check("set", "layout");
+    printf("check: %d\n", answer);
+    if (answer < 0)
+        refused("check");
+    return answer != 1;
+}
+
 int main(int count, char **words)
 {
     if (count < 2)
         return 2;
     if (strcmp(words[1], "sync") == 0)
         return synchronize();
-    int is_new = strcmp(words[1], "create") == 0;
-    PMEMobjpool *pool = is_new ? pmemobj_create("set", "layout", 0, 0640) : pmemobj_open("set", "layout");
+    if (strcmp(words[1], "check") == 0)
+        return check();
+    int is_new = strncmp(words[1], "create", 6) == 0;
+    size_t size = strchr(words[1], ':') == NULL ? 0 : strtoul(strchr(words[1], ':') + 1, NULL, 10);
+    PMEMobjpool *pool = is_new ? pmemobj_create("set", "layout", size, 0640) : pmemobj_open("set", "layout");
     if (pool == NULL) {
         refused(words[1]);
         return 1;

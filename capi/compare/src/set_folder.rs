@@ -52,7 +52,22 @@ impl SetFolder {
     /// # Errors
     /// What the program prints.
     pub fn call(&self, program: &Program, is_ours: bool, arguments: &[&str]) -> Result<String, String> {
-        let output = program.run_in(self.path(), is_ours, arguments, &[("PMEM_IS_PMEM_FORCE", "1")]);
+        self.call_with(program, is_ours, arguments, &[])
+    }
+
+    /// Runs one call, as [`call`](SetFolder::call) does, in an environment with these variables.
+    ///
+    /// # Errors
+    /// What the program prints.
+    pub fn call_with(
+        &self,
+        program: &Program,
+        is_ours: bool,
+        arguments: &[&str],
+        variables: &[(&str, &str)],
+    ) -> Result<String, String> {
+        let variables: Vec<_> = [("PMEM_IS_PMEM_FORCE", "1")].iter().chain(variables).copied().collect();
+        let output = program.run_in(self.path(), is_ours, arguments, &variables);
         let text = String::from_utf8_lossy(&output.stdout).trim_end().to_owned();
         if output.status.success() { Ok(text) } else { Err(format!("{} {text}", output.status)) }
     }

@@ -13,4 +13,6 @@ mod own_flushes;
 mod programs;
 mod replicas;
 mod settings;
+mod shutdowns;
+mod stopped_repairs;
 mod transactions;
