@@ -9,15 +9,15 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-/// Refuses a part that has lost ranges. Needs no root and no library, unless the kernel hides the addresses of a region
+/// Refuses a part that has lost ranges, of the pool at `opened`, or of a new one. Needs no root and no library, unless the kernel hides the addresses of a region
 /// that has some.
-pub(crate) fn check(part: &LockedPart, is_new: bool, sysfs: &Sysfs) -> Result<(), PmdkError> {
+pub(crate) fn check(part: &LockedPart, opened: Option<&Path>, sysfs: &Sysfs) -> Result<(), PmdkError> {
     let (path, lost) = (part.path(), lost_ranges(part, sysfs)?);
     match lost.first() {
         None => Ok(()),
         Some(first) => {
             let (path, count, first) = (path.to_owned(), lost.len(), first.start);
-            Err(PmdkError::BadBlocks { path, count, first, is_new })
+            Err(PmdkError::BadBlocks { path, count, first, opened: opened.map(Path::to_owned) })
         }
     }
 }
@@ -82,13 +82,13 @@ mod test {
         }
         let sysfs = Sysfs::at(root.path());
         let part = LockedPart::open(node, PmdkAccess::ReadOnly, None).unwrap();
-        check(&part, false, &sysfs).unwrap();
+        check(&part, Some(node), &sysfs).unwrap();
         fs::write(region.join("badblocks"), "8 1\n").unwrap();
-        let error = check(&part, false, &sysfs).unwrap_err();
+        let error = check(&part, Some(node), &sysfs).unwrap_err();
         assert!(matches!(error, PmdkError::BadBlocks { count: 1, first: 3584, .. }), "{error}");
-        assert!(error.is_damage() && error.to_string().contains("cannot be opened"));
-        let error = check(&part, true, &sysfs).unwrap_err();
+        assert!(error.is_damage() && error.to_string().contains("try to recover the pool -- '/dev/null'"));
+        let error = check(&part, None, &sysfs).unwrap_err();
         assert!(!error.is_damage() && error.to_string().contains("cannot be created"), "{error}");
-        check(&part, false, &Sysfs::default()).unwrap();
+        check(&part, Some(node), &Sysfs::default()).unwrap();
     }
 }

@@ -118,7 +118,7 @@ impl NewParts {
             _ => StagedPart::there(part, program)?,
         };
         if self.features.checks_bad_blocks() {
-            bad_blocks::check(staged.lock(), true, &self.options.sysfs)?;
+            bad_blocks::check(staged.lock(), None, &self.options.sysfs)?;
         }
         Ok(staged)
     }

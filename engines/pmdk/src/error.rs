@@ -217,7 +217,7 @@ pub enum PmdkError {
     /// Memory of a part is lost.
     #[error(
         "pool set contains bad blocks and cannot be {}; {}: {count} ranges are lost, the first at byte {first}; restore the \
-         part from a backup or a replica", words_of_bad_blocks(*.is_new), .path.display()
+         part from a backup or a replica", words_of_bad_blocks(.opened.as_deref()), .path.display()
     )]
     BadBlocks {
         /// The part.
@@ -226,8 +226,8 @@ pub enum PmdkError {
         count: usize,
         /// Offset of the first in the file.
         first: u64,
-        /// True if the pool was to be made.
-        is_new: bool,
+        /// The set file, or the only part, of the pool; `None` if the pool was to be made.
+        opened: Option<PathBuf>,
     },
     /// PMDK was stopped while it repaired bad blocks.
     #[error(
@@ -415,11 +415,16 @@ fn has_single_header(incompat: u32) -> bool {
 }
 
 /// Returns what PMDK advises where memory is lost.
-fn words_of_bad_blocks(is_new: bool) -> &'static str {
-    if is_new {
-        "created, run 'pmempool create --clear-bad-blocks' utility to clear bad blocks and create a pool"
-    } else {
-        "opened, run 'pmempool sync --bad-blocks' utility to try to recover the pool"
+fn words_of_bad_blocks(opened: Option<&Path>) -> String {
+    match opened {
+        None => {
+            "created, run 'pmempool create --clear-bad-blocks' utility to clear bad blocks and create a pool"
+                .to_owned()
+        }
+        Some(pool) => {
+            let advice = "opened, run 'pmempool sync --bad-blocks' utility to try to recover the pool";
+            format!("{advice} -- '{}'", pool.display())
+        }
     }
 }
 
@@ -462,7 +467,7 @@ impl PmdkError {
             PmdkError::Header { error, .. } => {
                 matches!(error, PmdkHeaderError::Checksum { .. } | PmdkHeaderError::Field(_))
             }
-            PmdkError::BadBlocks { is_new, .. } => !is_new,
+            PmdkError::BadBlocks { opened, .. } => opened.is_some(),
             PmdkError::UnsafeShutdown { .. } | PmdkError::Memory { .. } | PmdkError::RecoveryFile { .. } => {
                 true
             }

@@ -105,7 +105,7 @@ impl PoolGrowth {
             // ORDER: size and space before the name. Stop here: row 1 of the table.
             staged.persist_file()?;
             let file = staged.lock().duplicate()?;
-            Ok(MappedPart { file, path: staged.lock().path().to_owned(), skip: 0, len })
+            Ok(MappedPart { file, path: staged.lock().path().to_owned(), skip: 0, len, unit: BLOCK })
         });
         let mapped = mapped.collect::<Result<Vec<_>, PmdkError>>()?;
         let states = self.states_with(&staged)?;

@@ -5,7 +5,7 @@ use crate::error::{PmdkError, SetError};
 use crate::file_kind::FileKind;
 use crate::locked_part::read_what_is_there;
 use crate::part_node::read_view;
-use crate::pool_set::{PoolSet, Replica};
+use crate::pool_set::{Part, PoolSet, Replica};
 use crate::set_size::size_min;
 use lode_layout::{BLOCK, PmdkKind, PmdkPartHeader};
 use lode_pmem::Sysfs;
@@ -56,7 +56,7 @@ impl Inspection {
             for (nth, part) in of.parts.iter().enumerate() {
                 let path = part.path.clone();
                 let mut inspected = InspectedPart { replica, path, size: None, header: None, fault: None };
-                match inspected.look(nth < set.header_count(of)) {
+                match inspected.look(part, nth < set.header_count(of)) {
                     Ok(Some(start)) => {
                         if parts.is_empty() {
                             kind = PmdkKind::of_signature(&*start.header);
@@ -143,14 +143,14 @@ struct Start {
 }
 
 impl InspectedPart {
-    /// Reads size and header.
-    fn look(&mut self, has_header: bool) -> Result<Option<Start>, PmdkError> {
+    /// Reads size and header. The kernel has told the size of a node.
+    fn look(&mut self, part: &Part, has_header: bool) -> Result<Option<Start>, PmdkError> {
         let path = self.path.clone();
         // Looked at before it is opened: the open of a pipe waits.
         let kind = FileKind::find(&path)?;
         let file = File::open(&path).map_err(PmdkError::io("open", &path))?;
         let metadata = file.metadata().map_err(PmdkError::io("fstat", &path))?;
-        self.size = (kind == FileKind::File).then_some(metadata.len());
+        self.size = Some(if kind == FileKind::File { metadata.len() } else { part.size });
         if !has_header {
             return Ok(None);
         }

@@ -210,8 +210,14 @@ fn map_replica(
     }
     let mut parts = to_map(set, replica, locks, size)?;
     match parts.pop() {
-        // A node is mapped as a whole.
-        Some(only) if nodes == 1 && parts.is_empty() => Ok(mapping.map_file(only.file, only.path)?),
+        // A view is of a whole node.
+        Some(only)
+            if nodes == 1
+                && parts.is_empty()
+                && (options.access != PmdkAccess::ReadWrite || only.len == replica.parts[0].size) =>
+        {
+            Ok(mapping.map_file(only.file, only.path)?)
+        }
         last => {
             parts.extend(last);
             Ok(mapping.map_parts(parts)?)

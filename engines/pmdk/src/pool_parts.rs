@@ -112,7 +112,8 @@ impl PoolParts {
         };
         if header.features.checks_bad_blocks() && !options.ignores_bad_blocks {
             bad_blocks::check_recovery_files(set)?;
-            locks.iter().flatten().try_for_each(|lock| bad_blocks::check(lock, false, &options.sysfs))?;
+            let check = |lock| bad_blocks::check(lock, Some(&set.path), &options.sysfs);
+            locks.iter().flatten().try_for_each(|lock| check(lock))?;
         }
         let states = match options.ignores_shutdown_state {
             true => Vec::new(),
@@ -282,7 +283,7 @@ fn check_refused(set: &PoolSet, options: &OpenOptions) -> Result<(), PmdkError> 
     }
     bad_blocks::check_recovery_files(set)?;
     // A part that can't be opened, or that is in use, is the reason by itself.
-    parts().filter_map(open).try_for_each(|part| bad_blocks::check(&part, false, &options.sysfs))
+    parts().filter_map(open).try_for_each(|part| bad_blocks::check(&part, Some(&set.path), &options.sysfs))
 }
 
 /// Refuses replicas where they would not be kept equal: PMDK has them for pools of objects alone.
@@ -336,8 +337,8 @@ pub(crate) fn all_to_map(
     replicas.map(|(replica, locks)| to_map(set, replica, locks, size)).collect()
 }
 
-/// Returns the parts of a replica back to back, without the headers of all but the first, and at most `size` bytes of files. A node
-/// is mapped as a whole.
+/// Returns the parts of a replica back to back, without the headers of all but the first, and at most `size` bytes: another replica may have
+/// no more.
 pub(crate) fn to_map(
     set: &PoolSet,
     replica: &Replica,
@@ -349,10 +350,11 @@ pub(crate) fn to_map(
     for (index, (part, lock)) in replica.parts.iter().zip(locks).enumerate() {
         let skip = set.skipped(index);
         let whole = align_down(part.size, BLOCK) - skip;
-        let len = if part.device_align.is_some() { whole } else { whole.min(left) };
-        left -= len.min(left);
+        let len = whole.min(left);
+        left -= len;
         if len > 0 {
-            parts.push(MappedPart { file: lock.duplicate()?, path: part.path.clone(), skip, len });
+            let (path, unit) = (part.path.clone(), part.device_align.unwrap_or(BLOCK));
+            parts.push(MappedPart { file: lock.duplicate()?, path, skip, len, unit });
         }
     }
     Ok(parts)

@@ -220,7 +220,7 @@ impl SetHealth {
                     return Err(refused(ReplicaFault::BadBlocks));
                 }
                 if set.replicas[number].parts[index].device_align.is_some() {
-                    bad_blocks::check(lock, false, &options.sysfs)?;
+                    bad_blocks::check(lock, Some(&set.path), &options.sysfs)?;
                 }
                 part.is_broken = part.is_broken || part.has_lost_header() && part.header.is_some();
             }

@@ -190,7 +190,8 @@ impl UncheckedPool {
     /// # Errors
     /// [`PmdkError::BadBlocks`], [`PmdkError::Io`].
     pub fn check_bad_blocks(&self) -> Result<(), PmdkError> {
-        self.locks.iter().flatten().try_for_each(|part| bad_blocks::check(part, false, &self.sysfs))
+        let check = |part| bad_blocks::check(part, Some(self.set.path()), &self.sysfs);
+        self.locks.iter().flatten().try_for_each(|part| check(part))
     }
 
     pub(crate) fn locks(&self) -> &[Vec<Arc<LockedPart>>] {

@@ -92,8 +92,17 @@ pub struct MappedPart {
     pub path: PathBuf,
     /// Bytes at its start that are left out, whole pages. 0 for the first part.
     pub skip: u64,
-    /// Bytes of it that are mapped, whole pages.
+    /// Bytes of it that are a part of the medium, whole pages.
     pub len: u64,
+    /// The kernel maps multiples of so many bytes of it: a page, or the alignment of a node. Only the last part may have a length in between.
+    pub unit: u64,
+}
+
+impl MappedPart {
+    /// Returns the bytes that are mapped.
+    pub(crate) fn mapped_len(&self) -> Option<usize> {
+        usize::try_from(self.len.checked_next_multiple_of(self.unit.max(1))?).ok()
+    }
 }
 
 /// A mapped part after the first one.
@@ -255,20 +264,22 @@ impl MappingOptions {
         if let Some(part) = parts.iter().find(|part| !whole_pages(part)) {
             return Err(refused(&part.path, Errno::INVAL.into()));
         }
-        let len = parts.iter().try_fold(0_u64, |sum, part| sum.checked_add(part.len));
-        let Some(len) = len.and_then(|len| usize::try_from(len).ok()) else {
+        let lens: Option<Vec<usize>> = parts.iter().map(MappedPart::mapped_len).collect();
+        let mapped = lens.and_then(|lens| lens.into_iter().try_fold(0_usize, usize::checked_add));
+        let Some(mapped) = mapped else {
             return Err(refused(&first.path, Errno::NOMEM.into()));
         };
-        let wide = usize::try_from(self.reserve.unwrap_or(0)).unwrap_or(usize::MAX).max(len);
-        let wide = wide.checked_next_multiple_of(page()).unwrap_or(len);
+        let len = parts.iter().map(|part| part.len).sum::<u64>() as usize;
+        let wide = usize::try_from(self.reserve.unwrap_or(0)).unwrap_or(usize::MAX).max(mapped);
+        let wide = wide.checked_next_multiple_of(page()).unwrap_or(mapped);
         let align = found.iter().map(|found| found.align).max().unwrap_or(LARGE_PAGE);
         let reservation = Reservation::inaccessible(wide, align)
             // As for one file: without the addresses to grow, the medium can be used.
-            .or_else(|_| Reservation::inaccessible(len, align))
+            .or_else(|_| Reservation::inaccessible(mapped, align))
             .map_err(|error| refused(&first.path, error))?;
         let mut start = 0;
         for (found, part) in found.iter().zip(parts) {
-            let pages = start..start + part.len as usize;
+            let pages = start..start + part.mapped_len().unwrap_or(0);
             start = pages.end;
             reservation
                 .open_file(pages, part.file.as_fd(), part.skip, READ_WRITE, found.flags)
@@ -647,7 +658,7 @@ impl Backing {
     fn of_parts(parts: Vec<MappedPart>, found: Vec<FileProperties>) -> Result<Backing, PmemError> {
         let mut start = 0;
         let mut files = Vec::new();
-        for MappedPart { file, path, skip, len } in parts {
+        for MappedPart { file, path, skip, len, .. } in parts {
             let drained = reopened(&file).map_err(|error| PmemError::io("dup", &path, &error))?;
             files.push(OtherPart { file, drained, start, skip });
             start += len;

@@ -64,7 +64,7 @@ impl ProgramMedium {
         forced: Option<bool>,
         instructions: ByAddress,
     ) -> io::Result<ProgramMedium> {
-        let part = Part { file, skip: 0, len };
+        let part = Part { file, skip: 0, len, unit: device.map_or(0, DaxDevice::align) };
         ProgramMedium::map_all(&[part], 0, device, share, forced, instructions)
     }
 
@@ -101,16 +101,19 @@ impl ProgramMedium {
             return Err(Errno::INVAL.into());
         }
         let len = parts.iter().try_fold(0_u64, |sum, part| sum.checked_add(part.len)).ok_or(Errno::NOMEM)?;
-        let size = usize::try_from(len.max(reserved)).ok();
+        let lens: Option<Vec<usize>> = parts.iter().map(Part::mapped_len).collect();
+        let mapped = lens.and_then(|lens| lens.into_iter().try_fold(0_usize, usize::checked_add));
+        let size = usize::try_from(reserved).ok().zip(mapped).map(|(reserved, mapped)| mapped.max(reserved));
         let size = size.and_then(|size| size.checked_next_multiple_of(page()));
         let size = size.ok_or(Errno::NOMEM)?;
         let align = crate::program_align(size, device.map_or(0, DaxDevice::align));
         let reservation = Reservation::inaccessible(size, align)?;
         let (mut start, mut is_synced) = (0, true);
         for part in parts {
-            let pages = start..start + (part.len as usize).next_multiple_of(page());
+            let pages = start..start + part.mapped_len().unwrap_or(0);
             start = pages.end;
-            is_synced &= open(&reservation, pages, part, share, None)?;
+            // The kernel maps a node directly in any case, and would log that it refuses a page of one.
+            is_synced &= open(&reservation, pages, part, share, device.map(|_| false))?;
         }
         let is_pmem = is_synced || device.is_some() || forced == Some(true);
         let durability = match share {
@@ -188,11 +191,18 @@ struct Part<'a> {
     /// Bytes at its start that are left out.
     skip: u64,
     len: u64,
+    /// The alignment of a node's mappings, or less.
+    unit: usize,
 }
 
 impl<'a> Part<'a> {
     fn of(part: &'a MappedPart) -> Part<'a> {
-        Part { file: &part.file, skip: part.skip, len: part.len }
+        Part { file: &part.file, skip: part.skip, len: part.len, unit: part.unit as usize }
+    }
+
+    /// Returns the bytes that are mapped.
+    fn mapped_len(&self) -> Option<usize> {
+        usize::try_from(self.len).ok()?.checked_next_multiple_of(self.unit.max(page()))
     }
 }
 
@@ -396,7 +406,7 @@ mod test {
         let part = |skip, len| {
             let file = tempfile::tempfile().unwrap();
             file.set_len(LEN).unwrap();
-            MappedPart { file, path: "part".into(), skip, len }
+            MappedPart { file, path: "part".into(), skip, len, unit: 4096 }
         };
         let map = |parts: &[MappedPart], forced| {
             let instructions = ByAddress::new(Cpu::oldest());
@@ -420,6 +430,10 @@ mod test {
             assert_eq!(read(2, 4096, 64), bytes[8256..]);
             assert_eq!(read(1, 0, 4096), [0; 4096]);
         }
+        // As a node whose mappings have a larger alignment: more of it is mapped, and no more is memory.
+        let medium = map(&[part(0, LEN), MappedPart { unit: LEN, ..part(0, 4096) }], Some(true)).unwrap();
+        assert_eq!(medium.memory().len(), LEN + 4096);
+        assert!(medium.memory().reserved() >= 2 * LEN);
         let medium = map(&[part(0, LEN)], Some(false)).unwrap();
         let more = part(4096, LEN - 4096);
         medium.grow(&more).unwrap();

@@ -15,7 +15,13 @@ fn parts() -> (Vec<File>, Vec<MappedPart>) {
     let part = |(index, file): (usize, &File)| {
         file.set_len(4 * PAGE).unwrap();
         let (skip, len) = [(0, 4 * PAGE), (PAGE, 3 * PAGE), (PAGE, 2 * PAGE)][index];
-        MappedPart { file: file.try_clone().unwrap(), path: format!("part {index}").into(), skip, len }
+        MappedPart {
+            file: file.try_clone().unwrap(),
+            path: format!("part {index}").into(),
+            skip,
+            len,
+            unit: 4096,
+        }
     };
     let parts = files.iter().enumerate().map(part).collect();
     (files, parts)
