@@ -31,7 +31,7 @@ use std::sync::Mutex;
 use std::sync::mpsc::{self, Sender};
 use std::time::{Duration, Instant};
 use std::{env, fs, thread};
-use trial::Trial;
+use trial::{Ours, Trial};
 
 /// Time that a scenario should take at most; the output marks a slower one.
 const TIME_GOAL: Duration = Duration::from_secs(20);
@@ -84,12 +84,14 @@ fn main() -> Result<ExitCode> {
     }
     let begin = Instant::now();
     let programs = build_programs()?;
+    let libraries = link_libraries(&folder)?;
     let mut roots = BTreeMap::new();
     for kernel in &kernels {
         roots.insert(kernel.series, root::build(&folder, kernel, &programs)?);
     }
     println!("guests of {} are ready after {:.1} s", names(&kernels), begin.elapsed().as_secs_f64());
-    let mut trials = trials(&scenarios, &kernels, &roots, (&programs[0], &folder));
+    let ours = Ours { lode: &programs[0], libraries: &libraries };
+    let mut trials = trials(&scenarios, &kernels, &roots, (ours, &folder));
     if !arguments.all && arguments.scenarios.is_empty() && kernels.len() > 1 {
         trials.retain(|trial| !trial.scenario.soak_on.iter().any(|series| series == trial.kernel.series));
     }
@@ -116,8 +118,7 @@ fn chosen(names: &[String]) -> Result<Vec<Scenario>> {
 
 /// Returns the folder in which cargo builds.
 fn target() -> PathBuf {
-    let home = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    env::var_os("CARGO_TARGET_DIR").map_or_else(|| home.join("target"), |target| home.join(target))
+    env::var_os("CARGO_TARGET_DIR").map_or_else(|| home().join("target"), |target| home().join(target))
 }
 
 fn kernels(folder: &Path, asked: Option<&str>) -> Result<Vec<Kernel>> {
@@ -140,17 +141,37 @@ fn is_in_path(program: &str) -> bool {
     env::split_paths(&folders).any(|folder| folder.join(program).exists())
 }
 
-/// Builds lode as it ships, and the other programs of the guests, in the profile that the tests have built already.
-/// Returns the paths of the programs.
+/// Builds lode as it ships, the other programs of the guests, and the archives of the C ABI, in the profile that the tests have built
+/// already. Returns the paths of the programs.
 fn build_programs() -> Result<[PathBuf; 4]> {
     const PROGRAMS: [&str; 4] = ["lode", "replay-log", "poison", "nbd-sockets"];
     let mut cargo = Command::new("cargo");
     cargo.args(["--config", ".cargo/shipped.toml", "build", "--locked", "--workspace", "--profile", "test"]);
-    cargo.args(PROGRAMS.iter().flat_map(|program| ["--bin", program]));
-    let home = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    cargo.current_dir(&home);
+    cargo.args(PROGRAMS.iter().flat_map(|program| ["--bin", program])).arg("--lib");
+    cargo.current_dir(home());
     ensure!(cargo.status().context("cargo")?.success(), "lode can't be built");
-    Ok(PROGRAMS.map(|program| home.join("target/shipped/debug").join(program)))
+    Ok(PROGRAMS.map(|program| built().join(program)))
+}
+
+/// Makes our libpmemobj, libpmempool, and the libpmem that they need, of the archives that are built. Returns their folder.
+fn link_libraries(folder: &Path) -> Result<PathBuf> {
+    let libraries = folder.join("capi");
+    for name in ["pmem", "pmempool", "pmemobj"] {
+        let mut linker = Command::new(home().join("capi/link.sh"));
+        linker.arg(name).arg(built().join(format!("liblode_capi_{name}.a"))).arg(&libraries);
+        ensure!(linker.status().context("capi/link.sh")?.success(), "lib{name} can't be linked");
+    }
+    Ok(libraries.canonicalize()?)
+}
+
+/// Returns the folder of the sources.
+fn home() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// Returns the folder of what `build_programs` builds.
+fn built() -> PathBuf {
+    home().join("target/shipped/debug")
 }
 
 /// Returns a trial of each scenario on each kernel; the reason is printed for a kernel on which a scenario can't run.
@@ -158,7 +179,7 @@ fn trials<'a>(
     scenarios: &'a [Scenario],
     kernels: &'a [Kernel],
     roots: &'a BTreeMap<&str, PathBuf>,
-    (lode, folder): (&'a Path, &Path),
+    (ours, folder): (Ours<'a>, &Path),
 ) -> Vec<Trial<'a>> {
     let mut trials = Vec::new();
     for scenario in scenarios {
@@ -168,7 +189,7 @@ fn trials<'a>(
                 Some(reason) => println!("SKIP lab/{name}: {reason}"),
                 None => {
                     let folder = folder.join("trials").join(name);
-                    trials.push(Trial { scenario, kernel, root: &roots[kernel.series], lode, folder });
+                    trials.push(Trial { scenario, kernel, root: &roots[kernel.series], ours, folder });
                 }
             }
         }

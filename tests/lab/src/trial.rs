@@ -24,14 +24,22 @@ const KERNEL_ERRORS: [&str; 5] =
 /// The folder whose files the guest finds in `/lab/host`.
 const HOST: &str = "host";
 
+/// The program and the libraries under test, for the scripts on this machine.
+#[derive(Clone, Copy)]
+pub(crate) struct Ours<'a> {
+    /// The program `lode`.
+    pub(crate) lode: &'a Path,
+    /// The folder of libpmemobj, libpmempool and libpmem.
+    pub(crate) libraries: &'a Path,
+}
+
 /// A scenario, and the kernel that it runs on.
 pub(crate) struct Trial<'a> {
     pub(crate) scenario: &'a Scenario,
     pub(crate) kernel: &'a Kernel,
     /// The archive of the guest's files.
     pub(crate) root: &'a Path,
-    /// The program `lode`, for the scripts on this machine.
-    pub(crate) lode: &'a Path,
+    pub(crate) ours: Ours<'a>,
     /// The folder of the modules, the consoles and the output.
     pub(crate) folder: PathBuf,
 }
@@ -120,7 +128,7 @@ impl Trial<'_> {
         let log = self.folder.join(format!("{when}-{number}.log"));
         fs::create_dir_all(self.folder.join(HOST))?;
         let paths = env::var_os("PATH").unwrap_or_default();
-        let own = self.lode.parent().context("a program without a folder")?.to_owned();
+        let own = self.ours.lode.parent().context("a program without a folder")?.to_owned();
         let paths = env::join_paths([own].into_iter().chain(env::split_paths(&paths)))?;
         let output = File::create(&log)?;
         let status = Command::new("/bin/sh")
@@ -129,6 +137,7 @@ impl Trial<'_> {
             .env("PATH", paths)
             .env("LODE_STATE", "state")
             .env("LAB", concat!(env!("CARGO_MANIFEST_DIR"), "/guest"))
+            .env("CAPI", self.ours.libraries)
             .stdin(Stdio::null())
             .stderr(output.try_clone()?)
             .stdout(output)
