@@ -88,6 +88,16 @@ impl Measured<'_> {
                 });
             }
         }
+        // The first range leaves no room in the record, and fills more than one entry of a spill.
+        self.measure("tx-spilled", |pool| {
+            let mut tx = pool.begin()?;
+            pool.add_range(&mut tx, object.plus(8192 * 64), 200 << 10)?;
+            for index in 96..104 {
+                pool.add_range(&mut tx, object.plus(8192 * index), 8)?;
+                pool.medium().store8(object.plus(8192 * index), 7);
+            }
+            pool.commit(tx)
+        });
         let (_, counts) = self.measure("tx-empty", |pool| pool.commit(pool.begin()?));
         assert_eq!(counts, Counts::default(), "nothing to make durable");
         self.measure("tx-abort", |pool| {
