@@ -84,7 +84,8 @@ pub(crate) fn store<M: Medium>(medium: &M, state: PmdkShutdown, path: &Path) -> 
     stored.map_err(PmdkError::memory(path))?;
     // ORDER: at open, the mark before the first store to the pool. Stop here: a torn state, and nothing of the pool was
     // stored. At close, the caller has drained all stores. Stop here: open or closed or torn, and nothing is in flight. In a growth, the
-    // sums of the new part before its first use. Stop here: the sums with or without that part, or torn, which all are sound.
+    // sums of the new part before its first use. Stop here: the sums with or without that part,
+    // which are sound, or a torn state: stores that the modules lose at that moment are not noticed then.
     medium.drain().map_err(PmdkError::drain(path))
 }
 

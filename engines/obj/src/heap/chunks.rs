@@ -100,7 +100,7 @@ impl Heap {
             }
             let has_more =
                 self.begin_zone(cover)? || self.free_empty_runs(cover)? || self.join_neighbours(cover)?;
-            if !has_more && !self.grow_by_itself(cover)? && !self.take_log_block(cover)? {
+            if !has_more && !self.grow_by_itself(cover)? && !self.take_log_block(cover, count)? {
                 return Ok(None);
             }
         }

@@ -13,11 +13,18 @@ impl Heap {
         *lock(&self.log_block)
     }
 
-    /// Moves the log to the place of the lanes, and takes its chunks for free ones. Returns false if it has none, or if an open
-    /// transaction is too large for the other place. The caller holds [`Heap::order`].
+    /// Moves the log to the place of the lanes, and takes its chunks for free ones. Returns false if it has none, if they do not make
+    /// a block of `count` chunks, or if an open transaction is too large for the other place. The caller holds [`Heap::order`].
     #[cold]
-    pub(super) fn take_log_block<M: Medium>(&self, cover: &Cover<M>) -> Result<bool, ObjError> {
+    pub(super) fn take_log_block<M: Medium>(&self, cover: &Cover<M>, count: u32) -> Result<bool, ObjError> {
         let Some(block) = self.log_block() else { return Ok(false) };
+        let beside = {
+            let free = lock(&self.free);
+            [free.before(block.0), free.after(block)].into_iter().flatten().map(|(_, len)| len).sum::<u32>()
+        };
+        if block.1 + beside < count {
+            return Ok(false);
+        }
         // ORDER: the log is elsewhere, durably, before an object gets its chunks. Stop here: they are a free block in any case.
         if !cover.move_log().map_err(CoverError::from)? {
             return Ok(false);

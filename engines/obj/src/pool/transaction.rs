@@ -207,14 +207,14 @@ impl<M: Medium> Pool<M> {
         if tx.actions.is_empty() && tx.spills.is_empty() && tx.unsnapshotted.is_empty() {
             return Ok(self.cover.commit_keeping(tx.open, Changes::default(), refusal.kept)?);
         }
-        // Before the heap is held.
+        if let Err(error) = self.store_words(&mut tx) {
+            return self.refuse(tx, None, refusal, error);
+        }
+        // Before the heap is held, and after all else that may move the log: what a record holds is less then.
         let mut continued = match self.space_for_entries(tx.actions.len()) {
             Ok(continued) => continued,
             Err(error) => return self.refuse(tx, None, refusal, error),
         };
-        if let Err(error) = self.store_words(&mut tx) {
-            return self.refuse(tx, continued, refusal, error);
-        }
         let mut record = None;
         let mut publication = match self.prepare(&tx, continued.as_mut(), &mut record) {
             Ok(publication) => publication,

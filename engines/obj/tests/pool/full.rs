@@ -5,6 +5,7 @@ use lode_layout::{PmdkHeap, PoolOffset};
 use lode_obj::{ObjError, Pool, Request, check, recover};
 use lode_pmem::{Mapping, Medium};
 use std::sync::Arc;
+use uuid::Uuid;
 
 /// Large enough for a log in chunks.
 const SIZE: u64 = 112 << 20;
@@ -14,6 +15,13 @@ const OF_CHUNK: u64 = PmdkHeap::CHUNK - 16;
 /// Returns the number of chunks of a pool.
 fn chunk_count() -> usize {
     PmdkHeap::chunk_count(SIZE - 0x30_2000, 0) as usize
+}
+
+/// Returns true if the log lies in the place of the lanes.
+fn has_moved(medium: &Mapping) -> bool {
+    let uuid = Uuid::from_u128(7).into_bytes();
+    let slot = medium.memory().reading(|memory| lode_redo::slots::read(memory, &uuid)).unwrap();
+    slot.unwrap().in_second_area
 }
 
 /// Allocates objects until there is no space.
@@ -42,7 +50,10 @@ fn full_pools_have_objects_in_all_chunks() {
     let mut sleeping = pool.begin().unwrap();
     pool.add_range(&mut sleeping, first, 8).unwrap();
     medium.store8(first, 1);
+    let too_large = pool.reserve(&Request { size: SIZE, ..Request::default() });
+    assert!(matches!(too_large, Err(ObjError::Full { .. })) && !has_moved(&medium), "{too_large:?}");
     let objects = fill(&pool);
+    assert!(has_moved(&medium));
     assert_eq!(1 + objects.len(), chunk_count());
     // What lies where the log was is a program's as any other.
     for at in &objects {
@@ -79,6 +90,25 @@ fn full_pools_have_objects_in_all_chunks() {
     assert_eq!(check(&medium), []);
 }
 
+/// Each of many open transactions has a share of the log, and needs little of it.
+#[test]
+fn many_small_transactions_do_not_keep_the_log_where_it_is() {
+    let medium = new_pool(SIZE);
+    let pool = open(&medium);
+    let at = object(&pool, 1 << 20);
+    let mut open_ones: Vec<_> = (0..500).map(|_| pool.begin().unwrap()).collect();
+    for (index, tx) in open_ones.iter_mut().enumerate() {
+        pool.add_range(tx, at.plus(1024 * index as u64), 8).unwrap();
+        medium.store8(at.plus(1024 * index as u64), 1);
+    }
+    fill(&pool);
+    assert!(has_moved(&medium));
+    drop(pool);
+    assert!(recover(&*medium).unwrap().was_in_use);
+    assert!(read(&medium, at, 1 << 20).iter().all(|byte| *byte == 0));
+    assert_eq!(check(&medium), []);
+}
+
 /// The other place of the log is too short for what is open: the chunks are given up later.
 #[test]
 fn log_keeps_its_chunks_while_a_transaction_needs_them() {
@@ -91,7 +121,7 @@ fn log_keeps_its_chunks_while_a_transaction_needs_them() {
         medium.store8(at.plus(index * 512), 1);
     }
     let objects = fill(&pool);
-    assert!(objects.len() < chunk_count() - 32, "{}", objects.len());
+    assert!(objects.len() < chunk_count() - 32 && !has_moved(&medium), "{}", objects.len());
     pool.abort(large).unwrap();
     assert!(read(&medium, at, 2 << 20).iter().all(|byte| *byte == 0));
     assert!(fill(&pool).len() >= 24);

@@ -10,6 +10,9 @@ use crate::{LogArea, LogError};
 use lode_pmem::Medium;
 use lode_pmem::sync::{AtomicBool, Ordering};
 
+/// Share of a record that the ranges of a transaction may take when the log moves, in eighths.
+const RANGES_SHARE: u64 = 6;
+
 /// The areas of a log.
 #[derive(Debug)]
 pub(super) struct LogAreas {
@@ -67,10 +70,18 @@ impl<M: Medium> Cover<M> {
         if limits.record_words() < words_of_unit(unit) {
             return Ok(false);
         }
-        let before = self.limits.get();
+        // A transaction that is too large has nothing to fear from limits that come back.
+        if !self.would_keep(&limits) {
+            return Ok(false);
+        }
         self.log.move_to_second_area(area, || {
+            let before = self.limits.get();
             self.limits.set(limits);
-            let fits = self.are_kept(&limits);
+            self.covered.open.each_place(self.medium(), |snapshots, is_taken| {
+                let least = if is_taken { snapshots.held } else { 0 };
+                self.limits.reduce(&mut snapshots.allowance, least);
+            });
+            let fits = self.would_keep(&limits) && self.limits.are_kept();
             if fits {
                 // ORDER: published with the lanes, and with what the caller gives away.
                 self.areas.has_moved.store(true, Ordering::Relaxed);
@@ -81,13 +92,14 @@ impl<M: Medium> Cover<M> {
         })
     }
 
-    /// Takes the shares that idle places have kept, and returns true if the open transactions keep the limits, which are in force.
-    fn are_kept(&self, limits: &Limits) -> bool {
-        let mut fits = true;
-        self.covered.open.each_place(self.medium(), |snapshots, is_taken| match is_taken {
-            true => fits &= snapshots.record_words() <= limits.record_words(),
-            false => self.limits.reduce(&mut snapshots.allowance),
+    /// Returns true if the open transactions are within the limits, and leave a part of a record to what else they commit.
+    fn would_keep(&self, limits: &Limits) -> bool {
+        let (mut fits, mut needed) = (true, 0);
+        self.covered.open.each_place(self.medium(), |snapshots, is_taken| {
+            let held = if is_taken { snapshots.held } else { 0 };
+            needed += limits.share_of(held);
+            fits &= !is_taken || snapshots.record_words() <= limits.record_words() / 8 * RANGES_SHARE;
         });
-        fits && self.limits.are_kept()
+        fits && needed <= limits.room()
     }
 }

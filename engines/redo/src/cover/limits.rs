@@ -32,6 +32,16 @@ impl Limits {
     pub(super) fn record_words(&self) -> u64 {
         self.record_words
     }
+
+    /// Returns the most bytes of images of the units of all open transactions.
+    pub(super) fn room(&self) -> u64 {
+        self.room
+    }
+
+    /// Returns the bytes of the room that a place has at least whose transaction holds so many.
+    pub(super) fn share_of(&self, held: u64) -> u64 {
+        held.max(self.idle)
+    }
 }
 
 /// The limits that are in force.
@@ -65,7 +75,7 @@ impl CurrentLimits {
 
     /// Returns the limits.
     pub(super) fn get(&self) -> Limits {
-        // ORDER: none: the caller alone changes them.
+        // ORDER: none: changed with all lanes held, as the caller holds them.
         let [record_words, room, idle] =
             [&self.record_words, &self.room, &self.idle].map(|limit| limit.load(Ordering::Relaxed));
         Limits { record_words, room, idle }
@@ -109,12 +119,12 @@ impl CurrentLimits {
         Err(room.saturating_sub(self.held.load(Ordering::Relaxed)))
     }
 
-    /// Gives back what an idle place does not keep of its allowance.
+    /// Gives back what a place does not keep of its allowance, of which its transaction holds so many bytes.
     #[inline]
-    pub(super) fn reduce(&self, allowance: &mut u64) {
+    pub(super) fn reduce(&self, allowance: &mut u64, held: u64) {
         // ORDER: none: a place that keeps too much is asked for it by the next move.
-        let idle = self.idle.load(Ordering::Relaxed);
-        if let Some(more) = allowance.checked_sub(idle).filter(|more| *more > 0) {
+        let kept = self.idle.load(Ordering::Relaxed).max(held);
+        if let Some(more) = allowance.checked_sub(kept).filter(|more| *more > 0) {
             *allowance -= more;
             // ORDER: none: as in `extend`.
             self.held.fetch_sub(more, Ordering::Relaxed);

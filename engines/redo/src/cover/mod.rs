@@ -314,7 +314,7 @@ impl<M: Medium> Cover<M> {
 
     /// Ends the transaction at a place. All that its end stores is stored.
     fn leave(&self, place: usize) {
-        let end = |snapshots: &mut Snapshots| self.limits.reduce(&mut snapshots.allowance);
+        let end = |snapshots: &mut Snapshots| self.limits.reduce(&mut snapshots.allowance, 0);
         self.covered.open.leave(place, self.medium(), end);
     }
 
