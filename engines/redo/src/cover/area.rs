@@ -1,8 +1,8 @@
 //! The two areas of a log: the one in which it begins, and a shorter one to which it moves when the first is needed for something else.
 //!
 //! A move is a checkpoint after which the log goes on elsewhere: it logs the images of open transactions anew in any case, and logs
-//! them in the second area. Transactions must fit there. So the limits of the second area are in force before the open ones are looked at; if
-//! one is larger, the log stays, and the old limits come back.
+//! them in the second area. Transactions must fit there: if one is too large, the log stays. One may become so while the others are
+//! looked at, so the limits of the second area are in force before all are looked at again, with all lanes held.
 
 use super::limits::Limits;
 use super::{Cover, words_of_unit};

@@ -15,6 +15,9 @@ const SHARED_SYNC_MAX: u64 = 64 << 10;
 /// Length in bytes up to which a persist of covered units goes into the log alone: a flush at home would be for nothing.
 const LOGGED_ALONE_MAX: u64 = 1 << 10;
 
+/// Ranges in covered units from which on a checkpoint costs less than a record for each: it frees the units.
+const CHECKPOINT_MIN: usize = 16;
+
 /// Bytes that are read at a time: while they are, few transactions end or are held.
 const STEP: u64 = 4096;
 
@@ -70,7 +73,7 @@ impl<M: Medium> Cover<M> {
     /// Durable on return.
     ///
     /// # Cost
-    /// One drain. Another one for each range of which the log covers a unit.
+    /// One drain. Another one for each range of which the log covers a unit, or that of a checkpoint if these are many.
     pub fn persist_all(
         &self,
         ranges: impl Iterator<Item = (PoolOffset, u64)> + Clone,
@@ -83,10 +86,12 @@ impl<M: Medium> Cover<M> {
             return Ok(self.log.check_not_failed()?);
         }
         fence(Ordering::SeqCst);
-        for (at, len) in ranges {
-            if !self.are_free(self.covered.units.of(at, len)) {
-                self.log_parts(at, len, Logged::NotFree)?;
-            }
+        let is_covered = |(at, len): &(PoolOffset, u64)| !self.are_free(self.covered.units.of(*at, *len));
+        if ranges.clone().filter(is_covered).take(CHECKPOINT_MIN).count() == CHECKPOINT_MIN {
+            self.checkpoint()?;
+        }
+        for (at, len) in ranges.filter(is_covered) {
+            self.log_parts(at, len, Logged::NotFree)?;
         }
         Ok(())
     }
