@@ -184,7 +184,8 @@ mod test {
         assert!(ptr::from_ref(&*wide).addr().is_multiple_of(256));
         assert_eq!((wide.bytes[299], take_refusal()), (2, false));
         assert!(vec![0_u8; 5000].iter().all(|byte| *byte == 0));
-        let refused = vec![3_u8; REFUSED];
+        // Not left out by the compiler.
+        let refused = std::hint::black_box(vec![3_u8; REFUSED]);
         assert!(take_refusal() && !take_refusal());
         assert!(MADE.load(Ordering::Relaxed) > 0);
         let freed = FREED.load(Ordering::Relaxed);
