@@ -68,12 +68,7 @@ impl<M: Medium> Log<M> {
         checkpointer: SpinMutexGuard<'_, Checkpointer>,
         closed: bool,
     ) -> Result<(), LogError> {
-        // The faults of the calling thread's transaction are not the checkpoint's.
-        let scope = FaultScope::open();
-        let done = self.checkpoint_in(&scope, checkpointer, closed);
-        // The error reports the fault.
-        let _ = scope.close();
-        done
+        in_own_scope(|scope| self.checkpoint_in(scope, checkpointer, closed))
     }
 
     fn checkpoint_in(
@@ -214,4 +209,12 @@ impl<M: Medium> Log<M> {
         checkpointer.generation += 1;
         Ok(())
     }
+}
+
+/// Calls `with` in a scope of its own: the faults of the calling thread's transaction are not the checkpoint's. The result reports a fault.
+pub(crate) fn in_own_scope<R>(with: impl FnOnce(&FaultScope) -> R) -> R {
+    let scope = FaultScope::open();
+    let done = with(&scope);
+    let _ = scope.close();
+    done
 }

@@ -1,6 +1,7 @@
 //! The move of the log: to a larger area, or that of a log with hooks to its second one.
 
 use crate::bugs;
+use crate::checkpoint::in_own_scope;
 use crate::error::LogError;
 use crate::lane::LaneState;
 use crate::log::{Checkpointer, FailOnUnwind, Log, LogArea, place_rings, ring_count};
@@ -35,11 +36,7 @@ impl<M: Medium> Log<M> {
             self.checkpoint()?;
         }
         let checkpointer = self.wait_for_checkpointer();
-        let scope = FaultScope::open();
-        let done = self.relocate_in(&scope, checkpointer, area, publish);
-        // The error reports the fault.
-        let _ = scope.close();
-        done
+        in_own_scope(|scope| self.relocate_in(scope, checkpointer, area, publish))
     }
 
     /// Moves the log. The lanes are released without a bias: an exclusive one must not let in the lanes that are added.
@@ -104,11 +101,7 @@ impl<M: Medium> Log<M> {
         // Makes most write-backs durable while other threads still commit.
         self.checkpoint()?;
         let checkpointer = self.wait_for_checkpointer();
-        let scope = FaultScope::open();
-        let moved = self.move_in(&scope, checkpointer, area, admits);
-        // The error reports the fault.
-        let _ = scope.close();
-        moved
+        in_own_scope(|scope| self.move_in(scope, checkpointer, area, admits))
     }
 
     fn move_in(

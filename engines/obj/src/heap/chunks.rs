@@ -232,6 +232,25 @@ impl Heap {
         merged
     }
 
+    /// Commits merged blocks as free ones, after the headers that are in the record already, and gives them away. If that fails, the merge
+    /// is undone. The caller holds [`Heap::order`].
+    pub(super) fn commit_merged<M: Medium>(
+        &self,
+        cover: &Cover<M>,
+        merged: Vec<Merged>,
+        mut headers: Record,
+    ) -> Result<(), ObjError> {
+        merged.iter().for_each(|(block, _)| self.push_free(&mut headers, *block));
+        // ORDER: argued at each call.
+        let committed = chunk_headers::commit(cover, &[], &headers);
+        let mut free = lock(&self.free);
+        match committed {
+            Ok(()) => merged.into_iter().for_each(|(block, _)| free.add(block)),
+            Err(_) => Heap::unmerge(&mut free, &merged),
+        }
+        committed
+    }
+
     /// Undoes a merge: the free blocks are free again.
     pub(super) fn unmerge(free: &mut FreeSpace, merged: &[Merged]) {
         merged.iter().flat_map(|(_, taken)| taken).for_each(|block| free.add(*block));

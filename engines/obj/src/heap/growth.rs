@@ -6,7 +6,7 @@
 //! | the size of the heap | its last zone has fewer chunks than fit | gives the zone the rest, as PMDK does |
 //! | the record of the headers | the zone has them | nothing |
 
-use super::{Heap, chunk_headers, lock};
+use super::{Heap, lock};
 use crate::bugs;
 use crate::error::ObjError;
 use crate::growth::{Growth, GrowthRefusal};
@@ -138,14 +138,7 @@ impl Heap {
         let merged = self.merge(vec![((zone, old), new - old)]);
         let mut headers = Record::new();
         headers.push_word(self.places.zone_at(zone.into()), PmdkZone { chunk_count: new }.encode());
-        merged.iter().for_each(|(block, _)| self.push_free(&mut headers, *block));
         // ORDER: the headers before a new chunk is given away. Stop here: row 3 of the table.
-        let committed = chunk_headers::commit(cover, &[], &headers);
-        let mut free = lock(&self.free);
-        match committed {
-            Ok(()) => merged.into_iter().for_each(|(block, _)| free.add(block)),
-            Err(_) => Heap::unmerge(&mut free, &merged),
-        }
-        committed
+        self.commit_merged(cover, merged, headers)
     }
 }

@@ -1,7 +1,7 @@
 //! The chunks of the log, which the heap gets when it is full otherwise.
 
 use super::free_space::Extent;
-use super::{Heap, chunk_headers, lock};
+use super::{Heap, lock};
 use crate::error::ObjError;
 use lode_layout::Record;
 use lode_pmem::Medium;
@@ -32,18 +32,8 @@ impl Heap {
         *lock(&self.log_block) = None;
         // With the free blocks beside it, so that a run of many chunks finds room across the place where the log began.
         let merged = self.merge(vec![block]);
-        let mut headers = Record::new();
-        merged.iter().for_each(|(block, _)| self.push_free(&mut headers, *block));
         // ORDER: the larger block on the medium before it is given away. Stop here: they are several.
-        let committed = chunk_headers::commit(cover, &[], &headers);
-        let mut free = lock(&self.free);
-        match committed {
-            Ok(()) => merged.into_iter().for_each(|(block, _)| free.add(block)),
-            Err(_) => {
-                Heap::unmerge(&mut free, &merged);
-                free.add(block);
-            }
-        }
-        committed.map(|()| true)
+        let committed = self.commit_merged(cover, merged, Record::new());
+        committed.inspect_err(|_| lock(&self.free).add(block)).map(|()| true)
     }
 }

@@ -13,9 +13,6 @@ use lode_redo::Ranges;
 use lode_redo::cover::{Changes, CoverError, OpenTransaction};
 use std::ops::Range;
 
-/// Share of a record that the ranges of a transaction may take, in eighths: the rest is for what it allocates and frees.
-const RANGES_SHARE: u64 = 6;
-
 /// Most words that a record stores beside ranges.
 const WORDS_MAX: usize = 16;
 
@@ -84,8 +81,7 @@ impl<M: Medium> Pool<M> {
     /// Keeps the old bytes of a range, of which neither new objects nor spilled ranges have a part.
     fn keep(&self, tx: &mut Transaction, range: Range<u64>) -> Result<(), ObjError> {
         let (at, len) = (PoolOffset::new(range.start), range.end - range.start);
-        let room = self.cover.record_len_max() / 8 * RANGES_SHARE;
-        if tx.open.record_len() + len <= room {
+        if tx.open.record_len() + len <= self.cover.ranges_len_max() {
             match self.cover.add_range(&mut tx.open, at, len) {
                 Err(CoverError::TooLarge { .. }) => {}
                 outcome => return Ok(outcome?),

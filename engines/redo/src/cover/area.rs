@@ -10,9 +10,6 @@ use crate::{LogArea, LogError};
 use lode_pmem::Medium;
 use lode_pmem::sync::{AtomicBool, Ordering};
 
-/// Share of a record that the ranges of a transaction may take when the log moves, in eighths.
-const RANGES_SHARE: u64 = 6;
-
 /// The areas of a log.
 #[derive(Debug)]
 pub(super) struct LogAreas {
@@ -98,7 +95,7 @@ impl<M: Medium> Cover<M> {
         self.covered.open.each_place(self.medium(), |snapshots, is_taken| {
             let held = if is_taken { snapshots.held } else { 0 };
             needed += limits.share_of(held);
-            fits &= !is_taken || snapshots.record_words() <= limits.record_words() / 8 * RANGES_SHARE;
+            fits &= !is_taken || snapshots.record_words() <= limits.ranges_words();
         });
         fits && needed <= limits.room()
     }

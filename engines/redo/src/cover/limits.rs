@@ -7,6 +7,9 @@ use lode_pmem::sync::{AtomicU64, Ordering};
 /// Units whose share of the log a place keeps from one transaction to the next, if the log is long enough.
 const IDLE_UNITS: u64 = 16;
 
+/// Share of a record that the ranges of a transaction may take, in eighths: the rest is for what else it commits.
+const RANGES_SHARE: u64 = 6;
+
 /// The limits of a log of some length.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
@@ -33,6 +36,11 @@ impl Limits {
         self.record_words
     }
 
+    /// Returns the words of a record that ranges should take at most.
+    pub(super) fn ranges_words(&self) -> u64 {
+        ranges_words(self.record_words)
+    }
+
     /// Returns the most bytes of images of the units of all open transactions.
     pub(super) fn room(&self) -> u64 {
         self.room
@@ -42,6 +50,10 @@ impl Limits {
     pub(super) fn share_of(&self, held: u64) -> u64 {
         held.max(self.idle)
     }
+}
+
+fn ranges_words(record_words: u64) -> u64 {
+    record_words / 8 * RANGES_SHARE
 }
 
 /// The limits that are in force.
@@ -86,6 +98,11 @@ impl CurrentLimits {
     pub(super) fn record_words(&self) -> u64 {
         // ORDER: as in `set`.
         self.record_words.load(Ordering::SeqCst)
+    }
+
+    /// Returns the words of a record that ranges should take at most.
+    pub(super) fn ranges_words(&self) -> u64 {
+        ranges_words(self.record_words())
     }
 
     /// Returns true if the places have no more than the room.

@@ -267,6 +267,12 @@ impl<M: Medium> Cover<M> {
         self.limits.record_words() * WORD
     }
 
+    /// Returns the most bytes of its record that the ranges of a transaction should take: the rest is for what else it commits, and the log
+    /// [moves](Cover::move_log) if no transaction has more.
+    pub fn ranges_len_max(&self) -> u64 {
+        self.limits.ranges_words() * WORD
+    }
+
     /// Returns true if the log accepts no more records: an error of a commit then says nothing about its record.
     pub fn has_failed(&self) -> bool {
         self.log.check_not_failed().is_err()
