@@ -43,15 +43,15 @@ impl OpenTransactions {
         OpenTransactions { places: (0..count).map(|_| place()).collect(), used: AtomicUsize::new(0) }
     }
 
-    /// Takes a free place, preferably that of this thread's last transaction. Returns `None` if there is none.
+    /// Takes a free place, preferably that of this thread's last transaction, if this memory has ever used it. Returns `None` if there is
+    /// none.
     #[inline]
     pub(super) fn take<M: Medium>(&self, medium: &M) -> Option<usize> {
         let hint = HINT.with(Cell::get);
-        if let Some(place) = self.places.get(hint)
+        if let Some(place) = self.used().get(hint)
             && let Some(mut snapshots) = place.snapshots.enter().or_else(|| place.snapshots.try_lock())
             && place.take(&mut snapshots)
         {
-            self.note_used(hint);
             return Some(hint);
         }
         self.take_any(medium)
@@ -70,13 +70,9 @@ impl OpenTransactions {
         Some(place)
     }
 
-    #[inline]
     fn note_used(&self, place: usize) {
-        // ORDER: as below, and by the thread that has raised it.
-        if self.used.load(Ordering::SeqCst) <= place {
-            // ORDER: one order with the threads that look for snapshots: they see all that were kept before their question.
-            self.used.fetch_max(place + 1, Ordering::SeqCst);
-        }
+        // ORDER: one order with the threads that look for snapshots: they see all that were kept before their question.
+        self.used.fetch_max(place + 1, Ordering::SeqCst);
     }
 
     /// Returns the number of places.
@@ -250,4 +246,22 @@ fn hold_unbiased<'a, M: Medium>(lock: &'a Biased<Snapshots>, medium: &M) -> Bias
         medium.relax(round);
     }
     unreachable!("the loop ends with the lock")
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+    use lode_testing::memory::volatile;
+
+    /// Places that no transaction has had are looked at by no persist, and need no bias.
+    #[test]
+    fn thread_begins_in_a_new_memory_at_the_first_place() {
+        let medium = volatile(4096);
+        let [old, new] = [OpenTransactions::new(4, 256), OpenTransactions::new(4, 256)];
+        assert_eq!([old.take(&medium), old.take(&medium)], [Some(0), Some(1)]);
+        old.leave(1, &medium, |_| ());
+        assert_eq!(old.take(&medium), Some(1));
+        assert_eq!(new.take(&medium), Some(0));
+        assert_eq!(new.used().len(), 1);
+    }
 }
