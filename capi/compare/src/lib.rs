@@ -14,8 +14,10 @@
 #![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
 
 mod comparison;
+mod journal;
 mod library;
 mod lifetime;
+mod object_examples;
 mod program;
 mod runs;
 mod set_folder;
@@ -24,8 +26,10 @@ mod tool;
 mod wanted;
 
 pub use comparison::assert_same_answers;
+pub use journal::Journal;
 pub use library::Library;
 pub use lifetime::{assert_cancelled_threads_finish, assert_nothing_is_left, assert_static_programs_answer};
+pub use object_examples::object_example;
 pub use program::{Program, in_memory, on_library};
 pub use runs::{assert_memcheck_is_silent, assert_memcheck_of_run_is_silent, assert_same_runs, example};
 pub use set_folder::SetFolder;

@@ -34,6 +34,11 @@ impl Program {
         Program::of("cc", source, library, &["-w", &headers])
     }
 
+    /// Compiles `c/NAME.c` with the compiler's thread sanitizer, as [`compile`](Program::compile) does without.
+    pub fn compile_sanitized(name: &str, library: Library) -> Option<Program> {
+        Program::of("cc", &source(name), library, &["-g", "-fsanitize=thread"])
+    }
+
     /// Compiles `c/NAME.c` against Debian's headers, and links it with our shared object.
     pub fn link(name: &str, library: Library) -> Option<Program> {
         let folder = format!("-L{}", library.ours().display());

@@ -133,6 +133,9 @@ pub static REPLAYED_BEFORE_DRAIN: Bug =
 pub static LEFT_IN_CLEAN_PAGES: Bug =
     Bug::new("left-in-clean-pages", "a map word names a data block without its content");
 
+/// Rule 20: a record has the image of each unit that it claims.
+pub static IMAGE_LEFT_OUT: Bug =
+    Bug::new("image-left-out", "a store of an open transaction is there after a power cut");
 /// Rule 20: a unit is claimed before its image is read.
 pub static IMAGE_BEFORE_CLAIM: Bug =
     Bug::new("image-before-claim", "a persist is taken back with the transaction of another thread");
@@ -271,7 +274,8 @@ pub static OF_PAYLOADS: [&Bug; 7] = [
 ];
 
 /// Bugs of memory that programs store to in place.
-pub static OF_COVER: [&Bug; 28] = [
+pub static OF_COVER: [&Bug; 29] = [
+    &IMAGE_LEFT_OUT,
     &IMAGE_BEFORE_CLAIM,
     &CLAIMED_TAKEN_FOR_COVERED,
     &CONTENT_BEFORE_NUMBER,

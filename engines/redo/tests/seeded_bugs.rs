@@ -77,6 +77,7 @@ macro_rules! found {
 }
 
 found! {
+    image_left_out: IMAGE_LEFT_OUT with 1;
     image_before_claim: IMAGE_BEFORE_CLAIM with 3;
     claimed_taken_for_covered: CLAIMED_TAKEN_FOR_COVERED with 3;
     content_before_number: CONTENT_BEFORE_NUMBER with 3;

@@ -8,7 +8,8 @@ use crate::mapping::map_sync_accepted;
 use crate::memory::Content;
 use crate::reservation::{Reservation, page};
 use crate::{
-    ByAddress, CopyPath, DaxDevice, Fault, FaultKind, MappedPart, Medium, Memory, SyncError, msync_program,
+    ByAddress, CopyPath, DaxDevice, Fault, FaultKind, MappedPart, Medium, Memory, SyncError, bugs,
+    msync_program,
 };
 use lode_layout::{BLOCK, Durability, LINE, PoolOffset, WORD};
 use rustix::io::Errno;
@@ -292,6 +293,7 @@ impl Medium for ProgramMedium {
     #[inline]
     fn drain(&self) -> Result<(), SyncError> {
         match self.durability {
+            Durability::Commit if bugs::DRAIN_NOT_SYNCED.is_active() => Ok(()),
             Durability::Commit => self.msync(PoolOffset::NULL, self.memory.len() as usize),
             Durability::None => Ok(()),
             Durability::Line | Durability::Byte => {
@@ -327,6 +329,7 @@ impl Medium for ProgramMedium {
         }
         // ORDER: the bytes are durable before the caller is told. Stop here: the record is whole, or its checksum shows that it is not.
         match self.durability {
+            Durability::Commit if bugs::LOG_WRITE_NOT_SYNCED.is_active() => Ok(()),
             // The pages with the homes wait for a checkpoint.
             Durability::Commit => self.msync(at, bytes.len()),
             _ => self.drain(),

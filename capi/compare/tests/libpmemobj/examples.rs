@@ -3,9 +3,8 @@
 //! Left out: `pminvaders`, which draws on a terminal; `kv_server` and `pmemobjfs`, which need headers of libuv and fuse; `arttree_examine`,
 //! which prints offsets; `mapcli ctree`, which ends on Debian's library with a signal, since its values are null.
 
-use crate::example_programs::example;
 use crate::object_graph::object_lines;
-use lode_capi_compare::{Library, Program, in_memory, on_library};
+use lode_capi_compare::{Library, Program, in_memory, object_example, on_library};
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::Path;
@@ -65,7 +64,7 @@ fn take(is_ours: bool, runs: &[Run], alike: Alike) -> Option<(String, Vec<String
 fn start(folder: &Path, is_ours: bool, run: &Run) -> Option<String> {
     let mut command = match run.program {
         "pmempool" => Command::new("pmempool"),
-        name => Command::new(example(name)?),
+        name => Command::new(object_example(name)?),
     };
     on_library(&mut command, is_ours.then(|| Library::PMEMOBJ.ours()).as_deref());
     command.args(run.arguments).current_dir(folder).env("PMEM_IS_PMEM_FORCE", "1").env("LC_ALL", "C");

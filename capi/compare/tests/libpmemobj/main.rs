@@ -3,10 +3,10 @@
 
 mod answers;
 mod drawn;
-mod example_programs;
 mod examples;
 mod forks;
 mod growth;
+mod kills;
 mod linking;
 mod object_graph;
 mod own_flushes;

@@ -1,8 +1,7 @@
 //! Programs beyond the examples: one in C++ with a wrapper of its own, and the examples under valgrind.
 
-use crate::example_programs::example;
 use crate::transactions::printed;
-use lode_capi_compare::{Library, Program, assert_memcheck_of_run_is_silent, in_memory};
+use lode_capi_compare::{Library, Program, assert_memcheck_of_run_is_silent, in_memory, object_example};
 use std::process::Command;
 
 /// A run of an example: its name, arguments and input.
@@ -57,7 +56,7 @@ fn memcheck_is_silent() {
     for runs in EXAMPLES.iter().cycle().skip(first).take(count) {
         let folder = in_memory();
         for (name, arguments, input) in *runs {
-            let Some(program) = example(name) else { return };
+            let Some(program) = object_example(name) else { return };
             let code =
                 assert_memcheck_of_run_is_silent(&program, Library::PMEMOBJ, folder.path(), arguments, input);
             // `obj_pmemlog_simple` asks for more than its pool has.

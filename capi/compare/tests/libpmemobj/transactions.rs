@@ -4,6 +4,8 @@ use lode_capi_compare::{Library, Program};
 
 const LIBRARY: Library = Library::PMEMOBJ;
 const VARIABLES: [(&str, &str); 1] = [("PMEM_IS_PMEM_FORCE", "1")];
+/// Output of `pmemobj_shared`.
+const SHARED: &str = "mutex 1200 rwlock 1200 transactions 1050 1050 lock 1200 turns 60\n";
 
 /// Returns what a program prints on our library, or on Debian's.
 pub(crate) fn printed(program: &Program, is_ours: bool, arguments: &[&str]) -> String {
@@ -65,4 +67,23 @@ fn pool_belongs_to_the_process_that_opened_it() {
 fn pools_come_and_go_in_threads() {
     let Some(program) = Program::compile("pmemobj_threads", LIBRARY) else { return };
     assert_eq!(printed(&program, true, &[]), "done\n");
+}
+
+/// Locks of the pool guard what threads add to it.
+#[test]
+fn threads_share_a_pool() {
+    let Some(program) = Program::compile("pmemobj_shared", LIBRARY) else { return };
+    for is_ours in [false, true] {
+        assert_eq!(printed(&program, is_ours, &[]), SHARED, "ours: {is_ours}");
+    }
+}
+
+/// The sanitizer sees the order that the locks make, and finds the word that no lock guards.
+#[test]
+fn thread_sanitizer_finds_no_race_under_locks() {
+    let Some(program) = Program::compile_sanitized("pmemobj_shared", LIBRARY) else { return };
+    let [locked, racing] = [&[][..], &["race"]].map(|arguments| program.run(true, arguments, &VARIABLES));
+    assert!(locked.status.success() && locked.stdout == SHARED.as_bytes(), "{locked:?}");
+    let report = String::from_utf8_lossy(&racing.stderr);
+    assert!(!racing.status.success() && report.contains("data race"), "{racing:?}");
 }

@@ -1,4 +1,4 @@
-//! The examples of libpmemobj-dev: their sources, compiled once for all runs of the tests.
+//! The examples of libpmemobj-dev, and programs with their maps: the sources, compiled once for all runs of the tests.
 
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -42,18 +42,33 @@ const CHANGES: [(&str, &str); 5] = [
 /// installed.
 ///
 /// # Cost
-/// A second for each change of the sources; the program stays in the folder of cargo's tests.
-pub(crate) fn example(name: &str) -> Option<PathBuf> {
+/// A second for each change of the sources; the program stays beside the running test.
+pub fn object_example(name: &str) -> Option<PathBuf> {
+    compiled(name, &sources(name))
+}
+
+/// Compiles `c/NAME.c` with the maps of the examples, as [`object_example`] compiles an example.
+///
+/// # Cost
+/// As [`object_example`].
+pub(crate) fn program_with_maps(name: &str) -> Option<PathBuf> {
+    let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("c").join(name).with_extension("c");
+    let maps = MAP.iter().map(|path| (*path).to_owned());
+    compiled(name, &std::iter::once(own.display().to_string()).chain(maps).collect::<Vec<_>>())
+}
+
+/// Returns the program of these sources, which are below the folder of the examples unless their paths are absolute.
+fn compiled(name: &str, sources: &[String]) -> Option<PathBuf> {
     if !Path::new(EXAMPLES).is_dir() {
         lode_testing::skip("examples_of_libpmemobj", "the package has no examples here");
         return None;
     }
     let headers = Path::new(env!("CARGO_MANIFEST_DIR")).join("c");
-    let sources: Vec<PathBuf> = sources(name).iter().map(|path| Path::new(EXAMPLES).join(path)).collect();
+    let sources: Vec<PathBuf> = sources.iter().map(|path| Path::new(EXAMPLES).join(path)).collect();
     let mut hasher = DefaultHasher::new();
     (CHANGES, fs::read(headers.join("ex_common.h")).unwrap()).hash(&mut hasher);
     sources.iter().for_each(|source| fs::read(source).unwrap().hash(&mut hasher));
-    let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("libpmemobj-examples");
+    let cache = std::env::current_exe().unwrap().with_file_name("libpmemobj-examples");
     let program = cache.join(format!("{}-{:016x}", name.replace('/', "_"), hasher.finish()));
     if !program.exists() {
         fs::create_dir_all(&cache).unwrap();

@@ -1,0 +1,58 @@
+//! A kill loses no change of a map that has returned, and leaves none in part.
+
+use lode_capi_compare::{Journal, in_memory};
+use std::fs::{self, File};
+use std::path::Path;
+use std::thread;
+use std::time::Duration;
+
+/// Rounds with each set of variables, and the longest time in microseconds that a program runs after its first change.
+const ROUNDS: u64 = 20;
+const RUN_US_MAX: u64 = 40_000;
+
+/// Runs the program until it is killed. Returns the journal of all runs on the pool.
+fn run_and_kill(journal: &Journal, pool: &Path, variables: &[(&str, &str)], micros: u64) -> String {
+    let path = pool.with_extension("journal");
+    let output = File::options().append(true).create(true).open(&path).unwrap();
+    let len = output.metadata().unwrap().len();
+    let mut command = journal.command(true, "change", pool);
+    let mut program = command.envs(variables.iter().copied()).stdout(output).spawn().unwrap();
+    let has_changed = || fs::metadata(&path).unwrap().len() > len;
+    while !has_changed() && program.try_wait().unwrap().is_none() {
+        thread::sleep(Duration::from_millis(1));
+    }
+    thread::sleep(Duration::from_micros(micros));
+    program.kill().unwrap();
+    let status = program.wait().unwrap();
+    let text = fs::read_to_string(&path).unwrap();
+    assert_eq!(status.code(), None, "the program ended by itself: {text}");
+    text
+}
+
+fn assert_nothing_is_lost(variables: &[(&str, &str)]) {
+    let Some(journal) = Journal::compile() else { return };
+    let folder = in_memory();
+    let pool = folder.path().join("pool");
+    journal.create(&pool).unwrap();
+    let mut random = fastrand::Rng::with_seed(lode_testing::seed(1));
+    for round in 0..lode_testing::scaled(ROUNDS) {
+        let text = run_and_kill(&journal, &pool, variables, random.u64(..RUN_US_MAX));
+        journal.check(&pool, &text).unwrap_or_else(|lost| panic!("{variables:?}, round {round}: {lost}"));
+    }
+}
+
+#[test]
+fn killed_maps_lose_nothing() {
+    assert_nothing_is_lost(&[("PMEM_IS_PMEM_FORCE", "1")]);
+}
+
+#[test]
+fn killed_maps_of_careful_programs_lose_nothing() {
+    assert_nothing_is_lost(&[("PMEM_IS_PMEM_FORCE", "1"), ("LODE_OBJ", "careful")]);
+}
+
+/// At durability `commit`.
+#[test]
+fn killed_maps_in_files_lose_nothing() {
+    assert_nothing_is_lost(&[("PMEM_IS_PMEM_FORCE", "0")]);
+}
