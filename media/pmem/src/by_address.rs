@@ -8,8 +8,8 @@
 //! memory accepts them.
 //!
 //! # Order
-//! Stores through the cache become visible in the program's order. Lines past the cache do not, until a fence. So a copy
-//! that does not drain takes that path from a greater length on, as PMDK's does; where a program has no reason to fence,
+//! Stores through the cache become visible in the program's order. Lines past the cache do not, until a fence. So copies
+//! take that path from the length on from which PMDK's do; where a program has no reason to fence,
 //! because flushes are left out or CLFLUSH orders them by itself, the copy fences.
 
 use crate::Cpu;
@@ -17,12 +17,9 @@ use lode_layout::LINE;
 
 /// Bytes that a fill copies at a time past the cache.
 const FILL: usize = 1024;
-/// Least length, in bytes, of a copy past the cache that does not drain: PMDK's, for programs that rely on the order of
-/// shorter ones.
+/// Least length, in bytes, of a copy past the cache: PMDK's, for programs that rely on the order of shorter ones, or that load what they
+/// have copied.
 const STREAM_MIN: usize = 256;
-/// Least length, in bytes, of a copy past the cache that drains. A line past the cache is durable earlier than one that is
-/// stored and flushed.
-const STREAM_MIN_DRAINED: usize = LINE as usize;
 
 /// The path of a copy's bytes into memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,24 +42,20 @@ pub enum CopyPath {
 pub struct ByAddress {
     cpu: Cpu,
     is_flushing: bool,
-    /// Least length, in bytes, of a copy past the cache that does not drain.
+    /// Least length, in bytes, of a copy past the cache.
     stream_min: usize,
-    /// Least length, in bytes, of a copy past the cache that drains.
-    stream_min_drained: usize,
 }
 
 impl ByAddress {
-    /// Uses the instructions of `cpu`: flushes, and copies past the cache from 64 bytes on if the copy drains, and from
-    /// 256 on if not.
+    /// Uses the instructions of `cpu`: flushes, and copies past the cache from 256 bytes on.
     pub const fn new(cpu: Cpu) -> ByAddress {
-        let (stream_min, stream_min_drained) = (STREAM_MIN, STREAM_MIN_DRAINED);
-        ByAddress { cpu, is_flushing: true, stream_min, stream_min_drained }
+        ByAddress { cpu, is_flushing: true, stream_min: STREAM_MIN }
     }
 
     /// Copies `len` bytes and more past the cache. `usize::MAX` copies nothing past it.
     #[must_use]
     pub const fn streaming_from(self, len: usize) -> ByAddress {
-        ByAddress { stream_min: len, stream_min_drained: len, ..self }
+        ByAddress { stream_min: len, ..self }
     }
 
     /// Leaves out the flushes: the caches survive a power failure, or the user takes the risk. Deep flushes stay.
@@ -125,7 +118,7 @@ impl ByAddress {
     /// `into` is valid for stores of `len` bytes and `from` for loads, or the program handles the signal of the fault.
     #[inline]
     pub unsafe fn copy(&self, into: *mut u8, from: *const u8, len: usize, path: CopyPath) {
-        let streams = self.streams(len, path, self.stream_min);
+        let streams = self.streams(len, path);
         // SAFETY: - the caller's promise.
         unsafe { self.copy_by(into, from, len, path, streams) };
         self.order_lines(streams);
@@ -140,7 +133,7 @@ impl ByAddress {
     /// As [`copy`](ByAddress::copy).
     #[inline]
     pub unsafe fn copy_and_drain(&self, into: *mut u8, from: *const u8, len: usize, path: CopyPath) {
-        let streams = self.streams(len, path, self.stream_min_drained);
+        let streams = self.streams(len, path);
         // SAFETY: - the caller's promise.
         unsafe { self.copy_by(into, from, len, path, streams) };
         // ORDER: the copied bytes are durable, and visible, before the call returns.
@@ -174,7 +167,7 @@ impl ByAddress {
     /// `into` is valid for stores of `len` bytes, or the program handles the signal of the fault.
     #[inline]
     pub unsafe fn fill(&self, into: *mut u8, byte: u8, len: usize, path: CopyPath) {
-        let streams = self.streams(len, path, self.stream_min);
+        let streams = self.streams(len, path);
         // SAFETY: - the caller's promise.
         unsafe { self.fill_by(into, byte, len, path, streams) };
         self.order_lines(streams);
@@ -189,7 +182,7 @@ impl ByAddress {
     /// As [`fill`](ByAddress::fill).
     #[inline]
     pub unsafe fn fill_and_drain(&self, into: *mut u8, byte: u8, len: usize, path: CopyPath) {
-        let streams = self.streams(len, path, self.stream_min_drained);
+        let streams = self.streams(len, path);
         // SAFETY: - the caller's promise.
         unsafe { self.fill_by(into, byte, len, path, streams) };
         // ORDER: the stored bytes are durable, and visible, before the call returns.
@@ -198,11 +191,11 @@ impl ByAddress {
 
     /// Returns true if a copy of `len` bytes goes past the cache, from `stream_min` on where the length decides.
     #[inline]
-    fn streams(&self, len: usize, path: CopyPath, stream_min: usize) -> bool {
+    fn streams(&self, len: usize, path: CopyPath) -> bool {
         match path {
-            CopyPath::ByLength => self.is_flushing && len >= stream_min,
-            CopyPath::WriteCombining => self.is_flushing && stream_min != usize::MAX,
-            CopyPath::PastCache => stream_min != usize::MAX,
+            CopyPath::ByLength => self.is_flushing && len >= self.stream_min,
+            CopyPath::WriteCombining => self.is_flushing && self.stream_min != usize::MAX,
+            CopyPath::PastCache => self.stream_min != usize::MAX,
             CopyPath::ThroughCache | CopyPath::Unflushed => false,
         }
     }
