@@ -99,7 +99,7 @@ pub(crate) fn command(
     command.args(["-serial", "chardev:console", "-serial", "stdio"]);
     command.arg("-kernel").arg(&kernel.image).args(["-initrd", "initramfs"]);
     command.args(["-append", &format!("{APPEND} {more}")]);
-    let unarmed = if boot.unarmed { "on" } else { "off" };
+    let [unarmed, pmem] = [boot.unarmed, scenario.on_libpmem].map(|is| if is { "on" } else { "off" });
     for index in 0..scenario.nvdimms {
         let size = fs::metadata(folder.join(format!("nvdimm{index}.img")))?.len();
         let labels = match size % DATA_UNIT {
@@ -109,7 +109,7 @@ pub(crate) fn command(
         command.args([
             "-object",
             &format!(
-                "memory-backend-file,id=nv{index},mem-path=nvdimm{index}.img,size={size},share=on,pmem=off"
+                "memory-backend-file,id=nv{index},mem-path=nvdimm{index}.img,size={size},share=on,pmem={pmem}"
             ),
             "-device",
             &format!("nvdimm,id=dimm{index},memdev=nv{index}{labels},unarmed={unarmed}"),

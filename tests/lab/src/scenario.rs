@@ -24,6 +24,10 @@ pub(crate) struct Scenario {
     /// Number of memory modules.
     #[serde(default)]
     pub(crate) nvdimms: u32,
+    /// True if QEMU takes the modules' files for persistent memory. It then runs on our libpmem, and notes in files `loader.*` which libraries
+    /// it has loaded.
+    #[serde(default)]
+    pub(crate) on_libpmem: bool,
     /// Number of CXL memory devices.
     #[serde(default)]
     pub(crate) cxls: u32,

@@ -91,6 +91,10 @@ impl Trial<'_> {
                 &appended_words(boot, before)?,
             )?;
             command.stderr(File::create(&complaints)?);
+            if self.scenario.on_libpmem {
+                command.env("LD_LIBRARY_PATH", self.ours.libraries).env("LD_DEBUG", "files");
+                command.env("LD_DEBUG_OUTPUT", self.folder.join("loader"));
+            }
             let printed = guest::run(command, boot.killed_at.as_deref())?;
             attempts += 1;
             if printed.end == End::TimedOut && attempts < ATTEMPTS && hung_before_init(&console) {
