@@ -62,6 +62,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     link_driver(&out, &["pools"], &[], &["-lpmemlog", "-lpmemblk"])?;
     link_driver(&out, &["objects", "traps"], &OBJECTS, &["-lpmemobj"])?;
     link_driver(&out, &["sample", "traps"], &[], &[])?;
+    let all = ["-Wl,--no-as-needed", "-lpmem", "-lpmem2", "-lpmemlog", "-lpmemblk", "-lpmempool"];
+    link_driver(&out, &["start"], &[], &all)?;
     println!("cargo::rerun-if-changed=c/traps.h");
     for library in ["pmemobj", "pmemblk", "pmemlog", "rocksdb"] {
         println!("cargo::rustc-link-lib={library}");

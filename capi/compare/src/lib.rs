@@ -14,6 +14,7 @@
 #![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
 
 mod comparison;
+mod debians_programs;
 mod journal;
 mod library;
 mod lifetime;
@@ -26,6 +27,7 @@ mod tool;
 mod wanted;
 
 pub use comparison::assert_same_answers;
+pub use debians_programs::{assert_fio_verifies, run_on_ours};
 pub use journal::Journal;
 pub use library::Library;
 pub use lifetime::{assert_cancelled_threads_finish, assert_nothing_is_left, assert_static_programs_answer};

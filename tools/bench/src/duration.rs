@@ -38,6 +38,7 @@ fn seconds(group: Group) -> [u32; 2] {
         Group::FileLibpools => [60, 6],
         Group::Libpmemobj => [420, 30],
         Group::FileLibpmemobj => [80, 8],
+        Group::PmemPrograms => [60, 2],
         Group::FileBlocks => [20, 6],
         Group::Opening => [10, 1],
         Group::Nbd => [100, 6],

@@ -76,6 +76,8 @@ pub(crate) enum Group {
     Libpmemobj,
     /// file-obj-*.
     FileLibpmemobj,
+    /// fio-libpmem-write-4k, fio-pmemblk-write-4k and abi-start.
+    PmemPrograms,
 }
 
 /// A table of results, which has a file of its own.
@@ -105,7 +107,7 @@ impl Table {
 
 impl Group {
     /// All groups, in the order in which they run.
-    pub(crate) const ALL: [Group; 29] = [
+    pub(crate) const ALL: [Group; 30] = [
         Group::Transactions,
         Group::Floors,
         Group::Covered,
@@ -135,6 +137,7 @@ impl Group {
         Group::FileLibpools,
         Group::Libpmemobj,
         Group::FileLibpmemobj,
+        Group::PmemPrograms,
     ];
 
     /// Returns the table of its rows.
@@ -147,7 +150,8 @@ impl Group {
             | Group::Libpools
             | Group::FileLibpools
             | Group::Libpmemobj
-            | Group::FileLibpmemobj => Table::Capi,
+            | Group::FileLibpmemobj
+            | Group::PmemPrograms => Table::Capi,
             _ => Table::Foundation,
         }
     }
@@ -169,7 +173,8 @@ impl Group {
             | Group::Nbd
             | Group::Libpmem
             | Group::Libpools
-            | Group::Libpmemobj => Durability::Line,
+            | Group::Libpmemobj
+            | Group::PmemPrograms => Durability::Line,
             Group::File
             | Group::Put
             | Group::Later

@@ -8,13 +8,14 @@ use clap::ValueEnum;
 use std::path::Path;
 
 /// The programs of Debian's packages that groups run.
-const PROGRAMS: [(Group, &str); 6] = [
+const PROGRAMS: [(Group, &str); 7] = [
     (Group::Load, "sqlite3"),
     (Group::Reopen, "strace"),
     (Group::Store, "strace"),
     (Group::Nbd, "fio"),
     (Group::Nbd, "nbdkit"),
     (Group::Nbd, "qemu-nbd"),
+    (Group::PmemPrograms, "fio"),
 ];
 /// The groups that run the program `lode`.
 const OF_LODE: [Group; 3] = [Group::Load, Group::Platform, Group::Nbd];

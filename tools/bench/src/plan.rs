@@ -214,8 +214,14 @@ mod test {
         };
         let volumes = [Group::Blocks, Group::Appends, Group::FileBlocks, Group::Opening, Group::Nbd];
         assert_eq!(groups(&["volumes"]), volumes);
-        let capi =
-            [Group::Libpmem, Group::Libpools, Group::FileLibpools, Group::Libpmemobj, Group::FileLibpmemobj];
+        let capi = [
+            Group::Libpmem,
+            Group::Libpools,
+            Group::FileLibpools,
+            Group::Libpmemobj,
+            Group::FileLibpmemobj,
+            Group::PmemPrograms,
+        ];
         assert_eq!(groups(&["capi"]), capi);
         assert_eq!(groups(&["foundation", "volumes", "capi"]), Group::ALL);
     }

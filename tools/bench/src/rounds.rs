@@ -106,7 +106,7 @@ impl Comparison {
             "file-counter-16" => Unit::PutsPerSecond,
             "file-obj-16" => Unit::CommitsPerSecond,
             workload if workload.starts_with("file-put-16") => Unit::PutsPerSecond,
-            workload if workload.starts_with("nbd-") => Unit::Iops,
+            workload if workload.starts_with("nbd-") || workload.starts_with("fio-") => Unit::Iops,
             workload if MICROS.iter().any(|begin| workload.starts_with(begin)) => Unit::Micros,
             _ => Unit::Cycles,
         }
@@ -115,6 +115,15 @@ impl Comparison {
     /// Returns true if an engine has no figure.
     fn is_absent(&self, engine: Engine) -> bool {
         self.absent.iter().any(|absent| absent.engine == engine)
+    }
+
+    /// Returns the median of an engine in milliseconds.
+    ///
+    /// # Errors
+    /// The engine did not run.
+    pub(crate) fn millis(&self, engine: Engine) -> Result<f64> {
+        let laps = self.entries.iter().find(|entry| entry.engine == engine);
+        laps.map(|laps| laps.median(Unit::Millis)).with_context(|| format!("{engine} did not run"))
     }
 
     /// Our laps, if Lodestone ran.

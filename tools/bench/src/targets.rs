@@ -634,42 +634,16 @@ pub(crate) const WORKLOADS: &[Workload] = &[
         "random reads of 4 KiB by fio's nbd engine at a unix socket, 32 at a time",
         &[("nbdkit", 1.0), ("qemu-nbd", 1.0)],
     ),
-    ratios(
-        Group::Libpmem,
-        "pmem-persist-8",
-        "8 bytes that are stored and made durable by pmem_persist",
-        &[("libpmem", 0.98)],
-    ),
-    ratios(
-        Group::Libpmem,
+    pmem("pmem-persist-8", "8 bytes stored, and made durable by pmem_persist", &[("libpmem", 0.98)]),
+    pmem(
         "pmem-flush-drain-64x64",
-        "64 lines that are flushed by pmem_flush, and one pmem_drain",
+        "64 lines flushed by pmem_flush, and one pmem_drain",
         &[("libpmem", 0.98)],
     ),
-    ratios(
-        Group::Libpmem,
-        "pmem-memcpy-persist-64",
-        "64 bytes that pmem_memcpy_persist copies",
-        &[("libpmem", 1.0)],
-    ),
-    ratios(
-        Group::Libpmem,
-        "pmem-memcpy-persist-512",
-        "512 bytes that pmem_memcpy_persist copies",
-        &[("libpmem", 1.0)],
-    ),
-    ratios(
-        Group::Libpmem,
-        "pmem-memcpy-persist-4k",
-        "4 KiB that pmem_memcpy_persist copies",
-        &[("libpmem", 1.08)],
-    ),
-    ratios(
-        Group::Libpmem,
-        "pmem-memcpy-persist-1m",
-        "1 MiB that pmem_memcpy_persist copies",
-        &[("libpmem", 1.0)],
-    ),
+    pmem("pmem-memcpy-persist-64", "64 bytes copied by pmem_memcpy_persist", &[("libpmem", 1.0)]),
+    pmem("pmem-memcpy-persist-512", "512 bytes copied by pmem_memcpy_persist", &[("libpmem", 1.0)]),
+    pmem("pmem-memcpy-persist-4k", "4 KiB copied by pmem_memcpy_persist", &[("libpmem", 1.08)]),
+    pmem("pmem-memcpy-persist-1m", "1 MiB copied by pmem_memcpy_persist", &[("libpmem", 1.0)]),
     ratios(
         Group::Libpmem,
         "pmem-map-file",
@@ -817,7 +791,32 @@ pub(crate) const WORKLOADS: &[Workload] = &[
     file_obj("file-obj-tx-alloc", "allocate, fill, link, free, in a file", &[("libpmemobj", 6.0)]),
     file_obj("file-obj-art-insert", "a random key into libart, in a file", &[("libpmemobj", 8.0)]),
     file_obj("file-obj-16", "1 word added and stored, 16 threads with a page each", &[("libpmemobj", 12.0)]),
+    ratios(
+        Group::PmemPrograms,
+        "fio-libpmem-write-4k",
+        "a random write of 4 KiB by fio's engine libpmem",
+        &[("libpmem", 1.0)],
+    ),
+    ratios(
+        Group::PmemPrograms,
+        "fio-pmemblk-write-4k",
+        "a random write of 4 KiB by fio's engine pmemblk",
+        &[("libpmemblk", 1.2)],
+    ),
+    limit(
+        Group::PmemPrograms,
+        "abi-start",
+        "start and end of a program with libpmem, -2, -log, -blk and -pool, less the time of PMDK's",
+        Bound::AtMost,
+        2.0,
+        Unit::Millis,
+    ),
 ];
+
+/// A workload of libpmem's calls.
+const fn pmem(name: &'static str, what: &'static str, goals: &'static [(&'static str, f64)]) -> Workload {
+    ratios(Group::Libpmem, name, what, goals)
+}
 
 /// A workload of libpmemobj's calls.
 const fn obj(name: &'static str, what: &'static str, goals: &'static [(&'static str, f64)]) -> Workload {

@@ -1,6 +1,8 @@
 //! The examples of Debian's libpmemblk-dev: the same output on both libraries.
 
-use lode_capi_compare::{Library, assert_memcheck_is_silent, assert_same_runs, example, in_memory};
+use lode_capi_compare::{
+    Library, assert_fio_verifies, assert_memcheck_is_silent, assert_same_runs, example, in_memory,
+};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -58,4 +60,10 @@ fn memcheck_is_silent() {
         let Some(program) = example(LIBRARY, &format!("assetdb/asset_{name}.c")) else { return };
         assert_memcheck_is_silent(&program, LIBRARY, folder.path(), arguments);
     }
+}
+
+/// Random writes of fio's engine `pmemblk` are read back with their checksums.
+#[test]
+fn fio_on_ours() {
+    assert_fio_verifies("pmemblk", LIBRARY, "pool,4096,20");
 }

@@ -2,6 +2,7 @@
 
 mod containers;
 mod database;
+mod fio;
 mod floor;
 mod libpmem;
 mod lmdb;
@@ -17,6 +18,7 @@ mod volatile_art;
 
 pub(crate) use containers::{PmemobjContainers, VolatileContainers};
 pub(crate) use database::{LmdbDatabase, RedbDatabase, RocksdbDatabase, SqliteDatabase};
+pub(crate) use fio::run_fio;
 pub(crate) use floor::{Floor, FloorBlocks};
 pub(crate) use libpmem::{Driver, PmemCalls};
 pub(crate) use lmdb::Lmdb;

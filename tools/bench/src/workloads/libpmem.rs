@@ -2,7 +2,7 @@
 //!
 //! Each maker has a process, which keeps its files over all rounds. After a lap both must hold the same content.
 
-use super::{Findings, object_fences, object_large, object_reopen, object_threads};
+use super::{Findings, object_fences, object_large, object_reopen, object_threads, pmem_programs};
 use crate::engine::Engine;
 use crate::peers::{Driver, PmemCalls};
 use crate::plan::{Selection, Size, THREADS};
@@ -153,6 +153,11 @@ pub(super) fn run_file_objects(selection: &Selection, size: &Size, folder: &Path
     Ok(comparisons)
 }
 
+/// Runs the rows of programs that are not compiled anew.
+pub(super) fn run_programs(selection: &Selection, size: &Size, folder: &Path) -> Result<Findings> {
+    pmem_programs::run(&ours()?, selection, size, folder)
+}
+
 /// Runs those of `rows` that are selected, and removes their files.
 fn run_rows(
     pair: &Pair<'_>,
@@ -201,8 +206,10 @@ fn ours() -> Result<PathBuf> {
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| sources.join("target"), PathBuf::from);
     let folder = target.join("capi/lib");
-    for name in ["libpmem.so.1", "libpmem2.so.1", "libpmemlog.so.1", "libpmemblk.so.1", "libpmemobj.so.1"] {
-        ensure!(folder.join(name).exists(), "{} has no {name}: run `make capi`", folder.display());
+    for name in
+        ["pmem", "pmem2", "pmemlog", "pmemblk", "pmempool", "pmemobj"].map(|name| format!("lib{name}.so.1"))
+    {
+        ensure!(folder.join(&name).exists(), "{} has no {name}: run `make capi`", folder.display());
     }
     Ok(folder.canonicalize()?)
 }
@@ -228,5 +235,6 @@ mod test {
         assert_rows(Group::FileLibpools, &[&FILE_ROWS]);
         assert_rows(Group::Libpmemobj, &[&OBJECT_ROWS, &CAREFUL_OBJECT_ROWS]);
         assert_rows(Group::FileLibpmemobj, &[&FILE_OBJECT_ROWS, &SHARED_FILE_OBJECT_ROWS]);
+        assert_rows(Group::PmemPrograms, &[&pmem_programs::FIO_ROWS.map(|(row, _, peer)| (row, 1, peer))]);
     }
 }

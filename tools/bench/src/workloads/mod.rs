@@ -15,6 +15,7 @@ mod object_threads;
 mod opening;
 mod past_ram;
 mod platform;
+mod pmem_programs;
 mod read_while_writing;
 mod reopen;
 mod store;
@@ -78,6 +79,7 @@ pub(crate) fn run(selection: &Selection, size: &Size, seed: u64, folder: &Path) 
         Group::FileLibpools => libpmem::run_file_pools(selection, size, folder)?,
         Group::Libpmemobj => return libpmem::run_objects(selection, size, folder),
         Group::FileLibpmemobj => libpmem::run_file_objects(selection, size, folder)?,
+        Group::PmemPrograms => return libpmem::run_programs(selection, size, folder),
         Group::Nbd => nbd::run(selection, size, folder)?,
         Group::Opening => {
             let figures = vec![opening::run(size, folder)?];

@@ -5,13 +5,12 @@
 
 use crate::clock::Lap;
 use crate::engine::{Engine, NoFigure};
-use crate::peers::{NbdServer, installed};
+use crate::peers::{NbdServer, installed, run_fio};
 use crate::plan::{Selection, Size};
 use crate::rounds::{Comparison, Measured, run_interleaved};
-use anyhow::{Context, Result, ensure};
-use serde::Deserialize;
+use anyhow::{Context, Result};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 const ENGINES: [Engine; 3] = [Engine::Ours, Engine::Nbdkit, Engine::QemuNbd];
 /// The rows: kind of access, and requests at a time.
@@ -66,43 +65,11 @@ fn start(engine: Engine, folder: &Path, len: u64) -> Result<Side> {
     }
 }
 
-/// The part of fio's output that counts.
-#[derive(Deserialize)]
-struct Report {
-    jobs: Vec<Job>,
-}
-
-#[derive(Deserialize)]
-struct Job {
-    error: i32,
-    read: Accesses,
-    write: Accesses,
-}
-
-#[derive(Deserialize)]
-struct Accesses {
-    total_ios: u64,
-    /// Milliseconds.
-    runtime: u64,
-}
-
 fn fio(server: &NbdServer, len: u64) -> Result<Command> {
     let mut fio = installed("fio")?;
     fio.args(["--name=lap", "--ioengine=nbd", "--output-format=json", "--thread=1"]);
     fio.arg(format!("--uri={}", server.uri())).arg(format!("--size={len}"));
     Ok(fio)
-}
-
-fn run_fio(fio: &mut Command) -> Result<Job> {
-    let output = fio.stdin(Stdio::null()).stderr(Stdio::piped()).output()?;
-    let said = String::from_utf8_lossy(&output.stderr);
-    ensure!(output.status.success(), "fio ended with {}: {}", output.status, said.trim());
-    // The nbd engine prints a line of its own before the report.
-    let begin = output.stdout.iter().position(|byte| *byte == b'{').context("fio printed no report")?;
-    let report: Report = serde_json::from_slice(&output.stdout[begin..]).context("the output of fio")?;
-    let job = report.jobs.into_iter().next().context("fio ran no job")?;
-    ensure!(job.error == 0, "fio reports error {}: {}", job.error, said.trim());
-    Ok(job)
 }
 
 fn one_lap(server: &NbdServer, access: &str, depth: u32, size: &Size) -> Result<Lap> {
@@ -111,7 +78,5 @@ fn one_lap(server: &NbdServer, access: &str, depth: u32, size: &Size) -> Result<
     fio.args(["--bs=4k", "--norandommap=1", "--time_based=1"]);
     fio.arg(format!("--runtime={}ms", size.client_lap.as_millis()));
     let job = run_fio(&mut fio)?;
-    let Accesses { total_ios: ops, runtime } = if access == "randread" { job.read } else { job.write };
-    ensure!(ops > 0 && runtime > 0, "fio did nothing");
-    Ok(Lap { ops, ns: runtime * 1_000_000, ..Lap::default() })
+    if access == "randread" { job.read } else { job.write }.lap()
 }

@@ -13,9 +13,8 @@ use crate::engine::Engine;
 use crate::figure::Figure;
 use crate::peers::{Driver, PmemCalls};
 use crate::plan::{Selection, Size};
-use crate::rounds::{Comparison, EngineLaps, run_interleaved};
-use crate::unit::Unit;
-use anyhow::{Context, Result, ensure};
+use crate::rounds::{Comparison, run_interleaved};
+use anyhow::{Result, ensure};
 use std::collections::HashMap;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -156,16 +155,10 @@ fn run_sparse(library: &Path, size: &Size, folder: &Path, findings: &mut Finding
 
 /// Adds a row's figure and a note to `findings`: our time, or without `is_alone` what it is longer than that of libpmemobj.
 fn report(comparison: &Comparison, is_alone: bool, findings: &mut Findings) -> Result<()> {
-    let (ours, theirs) = (millis(comparison, Engine::Ours)?, millis(comparison, Engine::Libpmemobj)?);
+    let (ours, theirs) = (comparison.millis(Engine::Ours)?, comparison.millis(Engine::Libpmemobj)?);
     let value = if is_alone { ours } else { ours - theirs };
     let workload = comparison.workload.clone();
     findings.notes.push(format!("{workload}: lodestone {ours:.1} ms, libpmemobj {theirs:.1} ms"));
     findings.figures.push(Figure { workload, value });
     Ok(())
-}
-
-/// The median of an engine.
-fn millis(comparison: &Comparison, engine: Engine) -> Result<f64> {
-    let laps = comparison.entries.iter().find(|entry| entry.engine == engine);
-    laps.map(|laps: &EngineLaps| laps.median(Unit::Millis)).context("an engine did not run")
 }
