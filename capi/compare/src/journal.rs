@@ -58,7 +58,7 @@ impl Journal {
     }
 }
 
-/// Returns the last number of each thread in the lines of a program. The last line may be cut short.
+/// Returns the last number of each of the four threads in the lines of a program. The last line may be cut short.
 fn acknowledged(output: &str) -> [u64; 4] {
     let mut numbers = [0; 4];
     for line in output.split_inclusive('\n').filter_map(|line| line.strip_suffix('\n')) {
