@@ -89,6 +89,6 @@ pub use set_change::{SetChange, remove_left_change};
 pub use set_file::{SetFault, SetFile, SetFileError, SetPart};
 pub use set_size::parse_size;
 #[cfg(feature = "explore")]
-pub use stops::{NameChange, stopping_after, take_name_changes};
+pub use stops::{DurableContents, NameChange, noting_contents, stopping_after, take_name_changes};
 pub use transform::transform;
 pub use unchecked_pool::UncheckedPool;

@@ -2,6 +2,7 @@
 
 use crate::error::PmdkError;
 use crate::locked_part::LockedPart;
+use crate::stops;
 use rustix::io::retry_on_intr;
 use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
@@ -29,6 +30,8 @@ impl LockedPart {
             return Ok(());
         }
         retry_on_intr(|| rustix::fs::fsync(self.file().as_fd()))
-            .map_err(PmdkError::errno("fsync", self.path()))
+            .map_err(PmdkError::errno("fsync", self.path()))?;
+        stops::content_persisted(self.file());
+        Ok(())
     }
 }

@@ -173,6 +173,7 @@ impl SetChange {
         file.write_all(&text).map_err(&refused)?;
         // ORDER: the text before its name. Stop here: row 1.
         file.sync_all().map_err(&refused)?;
+        stops::content_persisted(&file);
         stops::step()?;
         // ORDER: the hidden parts before the description that names them. Stop here: row 1.
         persist_names(self.named.iter().map(|named| &*named.hidden))?;

@@ -182,7 +182,9 @@ impl StagedPart {
         if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
             return Ok(());
         }
-        retry_on_intr(|| fsync(self.lock.file().as_fd())).map_err(PmdkError::errno("fsync", &self.path))
+        retry_on_intr(|| fsync(self.lock.file().as_fd())).map_err(PmdkError::errno("fsync", &self.path))?;
+        stops::content_persisted(self.lock.file());
+        Ok(())
     }
 
     /// Keeps the part, or no longer: while the pool exists, an interrupted creation is completed.

@@ -4,7 +4,14 @@
 mod chosen {
     use crate::error::PmdkError;
     use std::cell::{Cell, RefCell};
+    use std::collections::HashMap;
+    use std::fs::{self, File};
+    use std::os::fd::AsRawFd;
+    use std::os::unix::fs::MetadataExt;
     use std::path::{Path, PathBuf};
+
+    /// The content of files that a power cut leaves, by their inode numbers. A file that is not among them was never synced.
+    pub type DurableContents = HashMap<u64, Vec<u8>>;
 
     /// The steps of a creation.
     #[derive(Clone, Copy, PartialEq, Eq)]
@@ -30,6 +37,8 @@ mod chosen {
     thread_local! {
         static STEPS: Cell<Steps> = const { Cell::new(Steps::All) };
         static NAMES: RefCell<Vec<NameChange>> = const { RefCell::new(Vec::new()) };
+        /// The durable contents, while a test wants them.
+        static CONTENTS: RefCell<Option<DurableContents>> = const { RefCell::new(None) };
         /// True once a test has asked for changes: a library of C that is built beside the tests keeps none.
         static IS_NOTED: Cell<bool> = const { Cell::new(false) };
     }
@@ -62,6 +71,25 @@ mod chosen {
         note(|| NameChange::Persisted(folder.to_owned()));
     }
 
+    /// Notes each content that this thread syncs while it runs `make`, besides those in `contents`, which are durable before. Returns the
+    /// result, and what is durable after it.
+    pub fn noting_contents<R>(contents: DurableContents, make: impl FnOnce() -> R) -> (R, DurableContents) {
+        CONTENTS.set(Some(contents));
+        let result = make();
+        (result, CONTENTS.take().unwrap_or_default())
+    }
+
+    pub(crate) fn content_persisted(file: &File) {
+        CONTENTS.with_borrow_mut(|contents| {
+            let Some(contents) = contents else { return };
+            // The file may be open for writing alone, and have no name.
+            let found = file.metadata().and_then(|found| {
+                fs::read(format!("/proc/self/fd/{}", file.as_raw_fd())).map(|bytes| (found.ino(), bytes))
+            });
+            contents.extend(found);
+        });
+    }
+
     /// Runs `make` on this thread, which stops before the step after so many. Returns the result, and whether it was
     /// stopped.
     pub fn stopping_after<R>(steps: u64, make: impl FnOnce() -> R) -> (R, bool) {
@@ -90,13 +118,16 @@ mod chosen {
 }
 
 #[cfg(feature = "explore")]
-pub use chosen::{NameChange, stopping_after, take_name_changes};
+pub use chosen::{DurableContents, NameChange, noting_contents, stopping_after, take_name_changes};
 #[cfg(feature = "explore")]
-pub(crate) use chosen::{is_stopped, name_changed, name_made, name_removed, names_persisted, step};
+pub(crate) use chosen::{
+    content_persisted, is_stopped, name_changed, name_made, name_removed, names_persisted, step,
+};
 
 #[cfg(not(feature = "explore"))]
 mod shipped {
     use crate::error::PmdkError;
+    use std::fs::File;
     use std::path::Path;
 
     /// Passes a step of a creation.
@@ -121,7 +152,12 @@ mod shipped {
 
     /// Notes for a test that a folder was synced.
     pub(crate) fn names_persisted(_: &Path) {}
+
+    /// Notes for a test that the content of a file was synced.
+    pub(crate) fn content_persisted(_: &File) {}
 }
 
 #[cfg(not(feature = "explore"))]
-pub(crate) use shipped::{is_stopped, name_changed, name_made, name_removed, names_persisted, step};
+pub(crate) use shipped::{
+    content_persisted, is_stopped, name_changed, name_made, name_removed, names_persisted, step,
+};

@@ -1,6 +1,7 @@
 //! Changes of features that stop at each step, as a kill does: before or after, never between.
 
 use crate::judge::Pmdk;
+use crate::power_cut::{Lost, losing};
 use crate::{create, open, quick_folder, write_set};
 use lode_layout::{PmdkFeatures, PmdkKind, PmdkUuidField};
 use lode_pmdk::{
@@ -70,6 +71,26 @@ fn stopped_change_is_before_or_after() {
                 stops += 1;
             }
             assert_eq!(stops, headers, "{lines:?}");
+        }
+    }
+}
+
+/// A power cut leaves the old features or the new ones, and those that a change has returned.
+#[test]
+fn change_is_before_or_after_power_cut() {
+    for (kind, lines, headers) in CASES {
+        for steps in 0..=headers as u64 {
+            let (folder, path) = make(kind, lines);
+            let old = features(&path);
+            let new = PmdkFeature::CheckBadBlocks.set_in(old, false);
+            let run = || {
+                let pool = unchecked(&path, PmdkAccess::ReadWrite);
+                stopping_after(steps, || pool.set_features(new).is_ok())
+            };
+            let ((_, was_stopped), _) = losing(&[folder.path()], Lost::NamesAndContents(0), run);
+            assert_eq!(was_stopped, steps < headers as u64);
+            assert!(features(&path) == if was_stopped { old } else { new }, "{lines:?}, step {steps}");
+            open(kind, &path).close().unwrap();
         }
     }
 }

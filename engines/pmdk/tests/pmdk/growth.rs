@@ -1,5 +1,6 @@
 //! Pools in directories that grow while they are open, also in steps of which the last one is not made.
 
+use crate::power_cut::{Lost, losing};
 use crate::{create, names, open, options, quick_folder, unlocked, write_set};
 use lode_layout::PmdkKind;
 use lode_pmdk::{PmdkError, PoolGrowth, PoolParts, SetError, stopping_after};
@@ -71,34 +72,45 @@ fn directories_get_parts_in_turn() {
 #[test]
 fn stopped_growth_is_before_or_after() {
     let (mut before, mut after) = (0, 0);
-    for steps in 0.. {
-        let (folder, path) = place();
-        let (open_parts, mut growing) = growth(&path);
-        let (grown, was_stopped) = stopping_after(steps, || growing.append(STEP, |_, _| Ok(())));
-        drop((open_parts, growing, grown));
-        let (open_parts, mut growing) = growth(&path);
-        match open_parts.size() - FIRST {
-            0 => before += 1,
-            grown => {
-                assert_eq!((grown, before > 0), (STEP, true));
-                after += 1;
+    'steps: for steps in 0.. {
+        let (mut masks, mut ends) = (1, vec![Lost::Nothing, Lost::NamesAndContents(0)]);
+        while let Some(lost) = ends.pop() {
+            let (folder, path) = place();
+            let folders = ["a", "b", "other"].map(|name| folder.path().join(name));
+            let (open_parts, mut growing) = growth(&path);
+            let grow = || stopping_after(steps, || growing.append(STEP, |_, _| Ok(())));
+            let ((grown, was_stopped), count) = losing(&folders.each_ref().map(PathBuf::as_path), lost, grow);
+            if count > masks {
+                masks = count;
+                ends.push(Lost::NamesAndContents(masks - 1));
             }
-        }
-        let size = open_parts.size() + STEP;
-        growing.append(STEP, |_, _| Ok(())).unwrap();
-        drop((open_parts, growing));
-        let pool = open(KIND, &path);
-        assert_eq!(pool.size(), size, "step {steps}");
-        pool.close().unwrap();
-        let found = parts(folder.path());
-        let count = ((size - FIRST) / STEP + 1) as usize;
-        assert_eq!(
-            (found[0].len() + found[1].len(), found[2].len()),
-            (count, count),
-            "step {steps}: {found:?}"
-        );
-        if !was_stopped {
-            break;
+            drop((open_parts, growing, grown));
+            let (open_parts, mut growing) = growth(&path);
+            match open_parts.size() - FIRST {
+                0 => before += 1,
+                grown => {
+                    assert_eq!((grown, before > 0), (STEP, true));
+                    after += 1;
+                }
+            }
+            let context = format!("step {steps}, {lost:?}");
+            assert!(was_stopped || open_parts.size() > FIRST, "{context}: the growth is lost");
+            let size = open_parts.size() + STEP;
+            growing.append(STEP, |_, _| Ok(())).unwrap_or_else(|error| panic!("{context}: {error}"));
+            drop((open_parts, growing));
+            let pool = open(KIND, &path);
+            assert_eq!(pool.size(), size, "{context}");
+            pool.close().unwrap();
+            let found = parts(folder.path());
+            let count = ((size - FIRST) / STEP + 1) as usize;
+            assert_eq!(
+                (found[0].len() + found[1].len(), found[2].len()),
+                (count, count),
+                "{context}: {found:?}"
+            );
+            if !was_stopped && ends.is_empty() {
+                break 'steps;
+            }
         }
     }
     assert!(before > 5 && after > 1, "{before} before, {after} after");

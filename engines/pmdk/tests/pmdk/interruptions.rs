@@ -1,9 +1,10 @@
 //! Creations that stop at each step, as a kill does: before or after, never between.
 
 use crate::judge::Pmdk;
+use crate::power_cut::{Lost, losing};
 use crate::{create, names, open, options, quick_folder, write_set};
 use lode_layout::PmdkKind;
-use lode_pmdk::{NameChange, PmdkError, PmdkPool, stopping_after, take_name_changes};
+use lode_pmdk::{PmdkError, PmdkPool, stopping_after};
 use lode_testing::{scaled, seed};
 use std::fs::{self, File};
 use std::path::Path;
@@ -55,8 +56,7 @@ fn stopped_creation_is_before_or_after() {
         'steps: for steps in 0.. {
             for opens_first in [true, false] {
                 let (folder, path) = place(case);
-                let (made, was_stopped) = stopping_after(steps, || create(kind, &path, None));
-                drop(made);
+                let (_, was_stopped) = stopping_after(steps, || drop(create(kind, &path, None)));
                 if !was_stopped {
                     assert!(before > 4 && after > 1, "{case:?}: {before} stops before, {after} after");
                     break 'steps;
@@ -202,34 +202,28 @@ fn stopped_completion_goes_on() {
     }
 }
 
-/// Returns the changes that a power cut may lose: those after which their folder was not synced.
-fn unsynced(changes: &[NameChange]) -> Vec<&NameChange> {
-    let folder_of = |change: &NameChange| match change {
-        NameChange::Made(path) | NameChange::Renamed(_, path) => path.parent().map(Path::to_owned),
-        NameChange::Removed(_) | NameChange::Persisted(_) => None,
-    };
-    let is_lost = |(index, change): &(usize, &NameChange)| {
-        let folder = folder_of(change);
-        let later = &changes[*index..];
-        let is_synced = |folder: &Path| later.contains(&NameChange::Persisted(folder.to_owned()));
-        folder.is_some_and(|folder| !is_synced(&folder))
-    };
-    changes.iter().enumerate().filter(is_lost).map(|(_, change)| change).collect()
-}
-
-/// Takes the changes back whose bit is set, the last one first. A name that a later one replaced is not there.
-fn lose(changes: &[&NameChange], lost: u32) {
-    for (index, change) in changes.iter().enumerate().rev() {
-        match change {
-            _ if lost >> index & 1 == 0 => {}
-            NameChange::Renamed(from, to) => fs::rename(to, from).unwrap(),
-            NameChange::Made(path) => drop(fs::remove_file(path)),
-            NameChange::Removed(_) | NameChange::Persisted(_) => {}
-        }
+/// Makes a pool up to a stop, and loses something. Then there is a pool or none, one that was made is there, and a creation makes the
+/// rest. Returns whether it was stopped, and the number of masks.
+fn cut(case: &Case, steps: u64, lost: Lost) -> (bool, u32) {
+    let kind = case.0;
+    let (folder, path) = place(case);
+    let [first, second] = FOLDERS.map(|name| folder.path().join(name));
+    let run = || stopping_after(steps, || create(kind, &path, None).is_ok());
+    let ((is_done, was_stopped), masks) = losing(&[folder.path(), &first, &second], lost, run);
+    let context = format!("{case:?}, step {steps}, {lost:?} of {masks}");
+    let is_there = PmdkPool::open(&path, &options(kind)).map(PmdkPool::close).is_ok();
+    assert!(!is_done || is_there && masks == 1, "{context}");
+    match create(kind, &path, None) {
+        Ok(pool) if !is_there => pool.close().unwrap(),
+        Err(PmdkError::NotEmpty { .. }) if is_there => {}
+        other => panic!("{context}: {is_there}, {other:?}"),
     }
+    open(kind, &path).close().unwrap();
+    assert_eq!(hidden(folder.path()), 0, "{context}");
+    (was_stopped, masks)
 }
 
-/// A power cut loses any of the names whose folders were not synced, in a creation and after it.
+/// A power cut loses any of the names whose folders were not synced, and contents, in a creation and after it.
 #[test]
 fn power_cut_in_a_creation_is_before_or_after() {
     let cases: [Case; 3] = [
@@ -238,31 +232,26 @@ fn power_cut_in_a_creation_is_before_or_after() {
         (PmdkKind::Log, "2M @/b\n2M @/folder/a\n2M @/folder/c\n", &[("b", 2)]),
     ];
     for case in &cases {
-        let kind = case.0;
         for steps in 0.. {
-            let (mut lost, mut count, mut was_stopped) = (0, 1, true);
-            while lost < count {
-                let (folder, path) = place(case);
-                take_name_changes();
-                let (made, stopped) = stopping_after(steps, || create(kind, &path, None));
-                let is_done = made.is_ok();
-                drop(made);
-                let changes = take_name_changes();
-                let unsynced = unsynced(&changes);
-                lose(&unsynced, lost);
-                (count, was_stopped) = (1 << unsynced.len(), stopped);
-                let found = format!("{case:?}, step {steps}, lost {lost:#b} of {unsynced:?}");
-                let is_there = PmdkPool::open(&path, &options(kind)).map(PmdkPool::close).is_ok();
-                assert!(!is_done || is_there && unsynced.is_empty(), "{found}");
-                match create(kind, &path, None) {
-                    Ok(pool) if !is_there => pool.close().unwrap(),
-                    Err(PmdkError::NotEmpty { .. }) if is_there => {}
-                    other => panic!("{found}: {is_there}, {other:?}"),
-                }
-                open(kind, &path).close().unwrap();
-                assert_eq!(hidden(folder.path()), 0, "{found}");
-                lost += 1;
+            let (was_stopped, masks) = cut(case, steps, Lost::Nothing);
+            for mask in 0..masks {
+                cut(case, steps, Lost::Names(mask));
+                cut(case, steps, Lost::NamesAndContents(mask));
             }
+            if !was_stopped {
+                break;
+            }
+        }
+    }
+}
+
+/// The same for sets of all kinds, and none or all of the names.
+#[test]
+fn power_cut_in_any_creation_is_before_or_after() {
+    for case in &CASES {
+        for steps in 0.. {
+            let (was_stopped, masks) = cut(case, steps, Lost::NamesAndContents(0));
+            cut(case, steps, Lost::NamesAndContents(masks - 1));
             if !was_stopped {
                 break;
             }

@@ -6,6 +6,7 @@ mod feature_changes;
 mod growth;
 mod interruptions;
 mod judge;
+mod power_cut;
 mod refusals;
 mod replicas;
 mod set_changes;

@@ -1,17 +1,15 @@
-//! Repairs of replicas and changes of sets that stop at each step, as a kill does, and lose names, as a power cut does.
+//! Repairs of replicas and changes of sets that stop at each step, as a kill does, and lose names and contents, as a power cut does.
 
 use crate::judge::Pmdk;
+use crate::power_cut::{Lost, inode, losing, write_sparse};
 use crate::{create, names, options, put, quick_folder};
 use lode_layout::{PmdkKind, PmdkObj, PmdkObjState};
-use lode_pmdk::{
-    NameChange, PmdkPool, ReplicaError, ReplicaOptions, repair_replicas, stopping_after, take_name_changes,
-    transform,
-};
+use lode_pmdk::{PmdkPool, ReplicaError, ReplicaOptions, repair_replicas, stopping_after, transform};
 use lode_testing::scaled;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// The lines of the set, and those of the new one; none for a repair, and the parts that are removed before.
 struct Case {
@@ -46,12 +44,11 @@ type Files = BTreeMap<String, Vec<u8>>;
 /// A folder with the files of a case.
 struct Place {
     folder: tempfile::TempDir,
-    kept: tempfile::TempDir,
 }
 
 impl Place {
     fn new() -> Place {
-        let place = Place { folder: quick_folder(), kept: quick_folder() };
+        let place = Place { folder: quick_folder() };
         fs::create_dir(place.sets()).unwrap();
         place
     }
@@ -91,7 +88,7 @@ impl Place {
         names(place.folder.path()).iter().filter(|name| name.len() == 1).map(read).collect()
     }
 
-    /// Writes the files of the pool, and the sets. Old files are kept under other names.
+    /// Writes the files of the pool, and the sets.
     fn of(case: &Case, files: &Files) -> Place {
         let place = Place::new();
         place.write_set("set", case.lines);
@@ -99,15 +96,7 @@ impl Place {
             place.write_set("new", new);
         }
         for (name, bytes) in files.iter().filter(|(name, _)| !case.removed.contains(&name.as_str())) {
-            let path = place.folder.path().join(name);
-            let file = File::create(&path).unwrap();
-            file.set_len(bytes.len() as u64).unwrap();
-            for (index, page) in
-                bytes.chunks(4096).enumerate().filter(|(_, page)| page.iter().any(|byte| *byte != 0))
-            {
-                file.write_all_at(page, index as u64 * 4096).unwrap();
-            }
-            fs::hard_link(&path, place.kept.path().join(name)).unwrap();
+            write_sparse(&place.folder.path().join(name), bytes);
         }
         place
     }
@@ -118,43 +107,6 @@ impl Place {
             None => repair_replicas(&self.set(), &options),
             Some(_) => transform(&self.set(), &self.target(case), &options),
         }
-    }
-
-    /// Takes back changes of names whose folder was not synced after them, the last one first.
-    fn lose(&self, changes: &[NameChange], mask: u32) -> u32 {
-        let folder_of = |change: &NameChange| match change {
-            NameChange::Made(path) | NameChange::Renamed(_, path) | NameChange::Removed(path) => {
-                path.parent().map(Path::to_owned)
-            }
-            NameChange::Persisted(_) => None,
-        };
-        let is_unsynced = |(index, change): &(usize, &NameChange)| {
-            folder_of(change)
-                .is_some_and(|folder| !changes[*index..].contains(&NameChange::Persisted(folder)))
-        };
-        let unsynced: Vec<&NameChange> =
-            changes.iter().enumerate().filter(is_unsynced).map(|(_, change)| change).collect();
-        for (index, change) in unsynced.iter().enumerate().rev() {
-            if mask >> index & 1 == 0 {
-                continue;
-            }
-            let restore = |path: &Path| {
-                let kept = self.kept.path().join(path.file_name().unwrap());
-                if kept.exists() {
-                    fs::hard_link(kept, path).unwrap();
-                }
-            };
-            match change {
-                NameChange::Made(path) => drop(fs::remove_file(path)),
-                NameChange::Renamed(from, to) => {
-                    fs::rename(to, from).unwrap();
-                    restore(to);
-                }
-                NameChange::Removed(path) => restore(path),
-                NameChange::Persisted(_) => {}
-            }
-        }
-        1 << unsynced.len()
     }
 
     /// Checks that the pool has its content in each replica, that no other file is there, and that PMDK accepts it.
@@ -192,14 +144,13 @@ impl Place {
     }
 }
 
-/// Runs the case up to a stop, loses names, and then finishes it: by the same call, or by an open for writing where the change
+/// Runs the case up to a stop, loses something, and then finishes it: by the same call, or by an open for writing where the change
 /// is described. Returns whether it was stopped, and the number of masks.
-fn stop(case: &Case, files: &Files, steps: u64, mask: u32, opens: bool, pmdk: Option<Pmdk>) -> (bool, u32) {
+fn stop(case: &Case, files: &Files, steps: u64, lost: Lost, opens: bool, pmdk: Option<Pmdk>) -> (bool, u32) {
     let place = Place::of(case, files);
-    take_name_changes();
-    let (done, was_stopped) = stopping_after(steps, || place.run(case));
-    let context = format!("{:?} -> {:?}, step {steps}, lost {mask:#b}, opens {opens}", case.lines, case.new);
-    let masks = place.lose(&take_name_changes(), mask);
+    let folders = [place.folder.path(), &place.sets()];
+    let ((done, was_stopped), masks) = losing(&folders, lost, || stopping_after(steps, || place.run(case)));
+    let context = format!("{:?} -> {:?}, step {steps}, lost {lost:?}, opens {opens}", case.lines, case.new);
     if !was_stopped {
         done.unwrap_or_else(|error| panic!("{context}: {error}"));
     }
@@ -246,10 +197,13 @@ fn stopped_change_is_before_after_or_finished() {
         let files = Place::make(case);
         for steps in 0.. {
             let judge = pmdk.filter(|_| steps % 4 == 0);
-            let (was_stopped, masks) = stop(case, &files, steps, 0, false, judge);
-            stop(case, &files, steps, 0, true, None);
+            let (was_stopped, masks) = stop(case, &files, steps, Lost::Nothing, false, judge);
+            stop(case, &files, steps, Lost::Nothing, true, None);
             for mask in (1..masks).take(scaled(3) as usize) {
-                stop(case, &files, steps, mask, mask % 2 == 0, None);
+                stop(case, &files, steps, Lost::Names(mask), mask % 2 == 0, None);
+            }
+            for mask in [0, masks - 1] {
+                stop(case, &files, steps, Lost::NamesAndContents(mask), steps % 2 == 0, None);
             }
             if !was_stopped {
                 assert!(steps > 8, "{steps}");
@@ -290,7 +244,7 @@ fn part_in_use_is_not_made_anew() {
     let files = Place::make(case);
     let place = Place::of(&Case { removed: &[], ..*case }, &files);
     let path = place.folder.path().join("c");
-    let before = fs::metadata(&path).map(|found| std::os::unix::fs::MetadataExt::ino(&found)).unwrap();
+    let before = inode(&path);
     let file = File::open(&path).unwrap();
     rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive).unwrap();
     for is_dry_run in [false, true] {
@@ -299,7 +253,7 @@ fn part_in_use_is_not_made_anew() {
                 .unwrap_err();
         assert!(error.to_string().starts_with("flock \""), "{error}");
     }
-    let after = fs::metadata(&path).map(|found| std::os::unix::fs::MetadataExt::ino(&found)).unwrap();
+    let after = inode(&path);
     assert_eq!(before, after);
 }
 
