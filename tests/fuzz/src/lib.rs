@@ -29,13 +29,13 @@ pub mod machine_file;
 pub mod monitor_config;
 pub mod nbd_session;
 pub mod nfit;
-pub mod own_flush;
 pub mod pmdk_change;
 pub mod pmdk_check;
 pub mod pmdk_header;
 pub mod pmdk_obj;
 pub mod pmdk_obj_open;
 pub mod pmdk_set;
+pub mod program;
 pub mod raw_volume;
 pub mod record;
 pub mod sealed_passphrase;
@@ -99,7 +99,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "monitor_config", run: monitor_config::run, seeds: monitor_config::seeds },
     Target { name: "nbd_session", run: nbd_session::run, seeds: nbd_session::seeds },
     Target { name: "nfit", run: nfit::run, seeds: nfit::seeds },
-    Target { name: "own_flush", run: own_flush::run, seeds: own_flush::seeds },
+    Target { name: "program", run: program::run, seeds: program::seeds },
     Target { name: "pmdk_change", run: pmdk_change::run, seeds: pmdk_change::seeds },
     Target { name: "pmdk_check", run: pmdk_check::run, seeds: pmdk_check::seeds },
     Target { name: "pmdk_header", run: pmdk_header::run, seeds: pmdk_header::seeds },

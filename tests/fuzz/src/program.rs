@@ -1,10 +1,15 @@
-//! Programs that flush by themselves: any file has an instruction at an address, an import, none, or is unreadable.
+//! Programs: any file has a flush of its own at an address, an import, none, or is unreadable; and a loader, or none.
 
-use lode_capi_program::{OwnFlush, own_flush};
+use lode_capi_program::{OwnFlush, Program, interpreter_of_script, own_flush};
 
-/// Looks for flushes in a file, and in its bytes as code.
+/// Looks for flushes in a file, and in its bytes as code, and for what the loader reads.
 pub fn run(data: &[u8]) {
     look(data);
+    if let Err(error) = Program::parse(data) {
+        assert!(!error.to_string().is_empty());
+    }
+    let is_script = data.starts_with(b"#!");
+    assert!(is_script || interpreter_of_script(data).is_none());
     let file = with_section(".text", data);
     let found = look(&file);
     if let Some(OwnFlush::Instruction { at, .. }) = found {
@@ -64,7 +69,28 @@ fn with_section(name: &str, code: &[u8]) -> Vec<u8> {
     file
 }
 
-/// Returns files with and without a flush, and code.
+/// Returns an ELF file with one segment, which names its loader, and no sections.
+fn with_loader(loader: &str) -> Vec<u8> {
+    const SEGMENT: usize = 56;
+    let mut file = with_section(".text", b"");
+    file.truncate(HEADER);
+    // e_phoff, e_shoff, e_phnum, e_shnum and e_shstrndx.
+    file[32..40].copy_from_slice(&(HEADER as u64).to_le_bytes());
+    file[40..48].fill(0);
+    file[56..58].copy_from_slice(&1u16.to_le_bytes());
+    file[60..64].fill(0);
+    let (off, len) = ((HEADER + SEGMENT) as u64, loader.len() as u64 + 1);
+    // PT_INTERP, readable.
+    file.extend([3u32, 4].iter().flat_map(|word| word.to_le_bytes()));
+    for word in [off, off, off, len, len, 1] {
+        file.extend(word.to_le_bytes());
+    }
+    file.extend_from_slice(loader.as_bytes());
+    file.push(0);
+    file
+}
+
+/// Returns files with and without a flush, code, a program with a loader, and a script.
 pub fn seeds() -> Vec<(&'static str, Vec<u8>)> {
     let clwb = b"\x53\x66\x0f\xae\x37\x0f\xae\xf8\x5b\xc3";
     let vector = b"\xc5\xfd\xe7\x07\x62\xf1\x7d\x48\xe7\x07\x0f\x2b\x06\x48\x0f\xc3\x07\xc3";
@@ -76,6 +102,8 @@ pub fn seeds() -> Vec<(&'static str, Vec<u8>)> {
         ("code", clwb.to_vec()),
         ("vector_code", [&[0x90; 80], &vector[..]].concat()),
         ("plain_code", plain.repeat(8)),
+        ("loaded", with_loader("/lib/ld.so")),
+        ("script", b"#! /usr/bin/env python3\n".to_vec()),
     ]
 }
 
@@ -89,7 +117,9 @@ mod test {
         let wanted =
             cfg!(target_arch = "x86_64").then_some(OwnFlush::Instruction { name: "CLWB", at: ADDRESS + 1 });
         assert_eq!(found[..3], [("flush", Ok(wanted)), ("none", Ok(None)), ("own", Ok(None))]);
-        assert!(found[3..].iter().all(|(_, found)| found.is_err()));
+        assert!(found[3..6].iter().all(|(_, found)| found.is_err()));
+        let loaded = Program::parse(&with_loader("/lib/ld.so")).unwrap();
+        assert_eq!((loaded.loader, loaded.rpath), (Some("/lib/ld.so".into()), None));
     }
 
     #[test]
