@@ -59,7 +59,11 @@ impl OpenTransactions {
 
     #[cold]
     fn take_any<M: Medium>(&self, medium: &M) -> Option<usize> {
-        let free = |place: &Place| place.snapshots.try_lock().is_some_and(|mut held| place.take(&mut held));
+        // Those that are biased to this thread, and those that no thread has.
+        let free = |place: &Place| {
+            let held = place.snapshots.enter().or_else(|| place.snapshots.try_lock());
+            held.is_some_and(|mut held| place.take(&mut held))
+        };
         let any = |place: &Place| place.take(&mut hold(&place.snapshots, medium));
         let take_with = |take: &dyn Fn(&Place) -> bool| {
             self.places.iter().position(|place| !place.is_taken() && take(place))
@@ -263,5 +267,23 @@ mod test {
         assert_eq!(old.take(&medium), Some(1));
         assert_eq!(new.take(&medium), Some(0));
         assert_eq!(new.used().len(), 1);
+    }
+
+    /// It finds its own places again, however often it changes.
+    #[test]
+    fn thread_of_two_memories_collects_no_places() {
+        let medium = volatile(4096);
+        let [shared, own] = [OpenTransactions::new(4, 256), OpenTransactions::new(4, 256)];
+        std::thread::scope(|scope| {
+            let other = || assert_eq!(shared.take(&medium), Some(0));
+            scope.spawn(other).join().expect("it takes a place");
+        });
+        for _ in 0..3 {
+            for (memory, place) in [(&shared, 1), (&own, 0)] {
+                assert_eq!(memory.take(&medium), Some(place));
+                memory.leave(place, &medium, |_| ());
+            }
+        }
+        assert_eq!((shared.used().len(), own.used().len()), (2, 1));
     }
 }
