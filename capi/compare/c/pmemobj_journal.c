@@ -25,7 +25,7 @@
 
 #define THREADS 4
 #define ATOMIC (THREADS - 1)
-#define KEPT 64
+#define KEPT 16
 #define WORDS_MAX 100
 #define TYPE_VALUE 7
 /* Of so many changes one sleeps before its end: the kernel writes pages back meanwhile. */

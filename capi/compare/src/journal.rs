@@ -18,6 +18,9 @@ impl Journal {
     pub fn compile() -> Option<Journal> {
         let program = program_with_maps("pmemobj_journal")?;
         let has_pmempool = Command::new("pmempool").arg("--version").output().is_ok();
+        if !has_pmempool {
+            lode_testing::skip("libpmemobj", "pmempool, a judge of the pools, is not installed");
+        }
         Some(Journal { program, ours: Library::PMEMOBJ.ours(), has_pmempool })
     }
 

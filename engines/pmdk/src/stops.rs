@@ -38,7 +38,9 @@ mod chosen {
         static STEPS: Cell<Steps> = const { Cell::new(Steps::All) };
         static NAMES: RefCell<Vec<NameChange>> = const { RefCell::new(Vec::new()) };
         /// The durable contents, while a test wants them.
-        static CONTENTS: RefCell<Option<DurableContents>> = const { RefCell::new(None) };
+        static CONTENTS: RefCell<DurableContents> = RefCell::default();
+        /// True while a test wants them: a library of C that is built beside the tests keeps none, and no destructor.
+        static IS_CONTENT_NOTED: Cell<bool> = const { Cell::new(false) };
         /// True once a test has asked for changes: a library of C that is built beside the tests keeps none.
         static IS_NOTED: Cell<bool> = const { Cell::new(false) };
     }
@@ -74,20 +76,22 @@ mod chosen {
     /// Notes each content that this thread syncs while it runs `make`, besides those in `contents`, which are durable before. Returns the
     /// result, and what is durable after it.
     pub fn noting_contents<R>(contents: DurableContents, make: impl FnOnce() -> R) -> (R, DurableContents) {
-        CONTENTS.set(Some(contents));
+        CONTENTS.set(contents);
+        IS_CONTENT_NOTED.set(true);
         let result = make();
-        (result, CONTENTS.take().unwrap_or_default())
+        IS_CONTENT_NOTED.set(false);
+        (result, CONTENTS.take())
     }
 
     pub(crate) fn content_persisted(file: &File) {
-        CONTENTS.with_borrow_mut(|contents| {
-            let Some(contents) = contents else { return };
-            // The file may be open for writing alone, and have no name.
-            let found = file.metadata().and_then(|found| {
-                fs::read(format!("/proc/self/fd/{}", file.as_raw_fd())).map(|bytes| (found.ino(), bytes))
-            });
-            contents.extend(found);
+        if !IS_CONTENT_NOTED.get() {
+            return;
+        }
+        // The file may be open for writing alone, and have no name.
+        let found = file.metadata().and_then(|found| {
+            fs::read(format!("/proc/self/fd/{}", file.as_raw_fd())).map(|bytes| (found.ino(), bytes))
         });
+        CONTENTS.with_borrow_mut(|contents| contents.extend(found));
     }
 
     /// Runs `make` on this thread, which stops before the step after so many. Returns the result, and whether it was

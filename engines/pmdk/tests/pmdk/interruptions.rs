@@ -2,7 +2,7 @@
 
 use crate::judge::Pmdk;
 use crate::power_cut::{Lost, losing};
-use crate::{create, names, open, options, quick_folder, write_set};
+use crate::{create, names, open, options, quick_folder, unlocked, write_set};
 use lode_layout::PmdkKind;
 use lode_pmdk::{PmdkError, PmdkPool, stopping_after};
 use lode_testing::{scaled, seed};
@@ -211,9 +211,9 @@ fn cut(case: &Case, steps: u64, lost: Lost) -> (bool, u32) {
     let run = || stopping_after(steps, || create(kind, &path, None).is_ok());
     let ((is_done, was_stopped), masks) = losing(&[folder.path(), &first, &second], lost, run);
     let context = format!("{case:?}, step {steps}, {lost:?} of {masks}");
-    let is_there = PmdkPool::open(&path, &options(kind)).map(PmdkPool::close).is_ok();
+    let is_there = unlocked(|| PmdkPool::open(&path, &options(kind))).map(PmdkPool::close).is_ok();
     assert!(!is_done || is_there && masks == 1, "{context}");
-    match create(kind, &path, None) {
+    match unlocked(|| create(kind, &path, None)) {
         Ok(pool) if !is_there => pool.close().unwrap(),
         Err(PmdkError::NotEmpty { .. }) if is_there => {}
         other => panic!("{context}: {is_there}, {other:?}"),

@@ -1,6 +1,8 @@
 //! A power cut after a stop: names and contents that were not synced are lost.
+//!
+//! A file's content is what its last fsync(2) had, as a whole: that sectors of an unsynced write arrive in part is not in it. A file that was
+//! made and removed again does not come back.
 
-use crate::quick_folder;
 use lode_pmdk::{DurableContents, NameChange, noting_contents, take_name_changes};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -25,7 +27,8 @@ pub(crate) fn losing<R>(folders: &[&Path], lost: Lost, make: impl FnOnce() -> R)
         Lost::Nothing => 0,
         Lost::Names(mask) | Lost::NamesAndContents(mask) => mask,
     };
-    let kept = quick_folder();
+    // On the same file system.
+    let kept = tempfile::tempdir_in(folders[0].parent().unwrap()).unwrap();
     let link = |(index, path): (usize, PathBuf)| {
         let link = kept.path().join(index.to_string());
         fs::hard_link(&path, &link).unwrap();
