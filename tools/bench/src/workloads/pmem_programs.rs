@@ -64,11 +64,22 @@ impl Maker<'_> {
         Ok(fio)
     }
 
-    /// Writes all blocks of fio's file, and verifies them.
+    /// Writes all blocks of fio's file, and verifies them, and that fio has loaded the library.
     fn fill(&self, engine: &str) -> Result<()> {
         let mut fio = self.fio(engine)?;
+        let notes = self.folder.join("loader");
+        fs::create_dir_all(&notes)?;
+        fio.env("LD_DEBUG", "files").env("LD_DEBUG_OUTPUT", notes.join("notes"));
         fio.args(["--rw=write", "--verify=crc32c", "--verify_fatal=1", "--verify_state_save=0"]);
-        run_fio(&mut fio).map(drop).with_context(|| format!("verifying {engine}"))
+        run_fio(&mut fio).with_context(|| format!("verifying {engine}"))?;
+        let name = if engine == "pmemblk" { "pmemblk" } else { "pmem" };
+        if let Some(library) = self.library {
+            let loaded = format!("calling init: {}/lib{name}.so.1", library.display());
+            let notes = fs::read_dir(&notes)?.map(|entry| fs::read_to_string(entry?.path()));
+            let is_loaded = |text: std::io::Result<String>| text.is_ok_and(|text| text.contains(&loaded));
+            ensure!(notes.into_iter().any(is_loaded), "fio does not run on our lib{name}");
+        }
+        Ok(())
     }
 
     fn write(&self, engine: &str, size: &Size) -> Result<Lap> {
