@@ -153,10 +153,10 @@ fn build_programs() -> Result<[PathBuf; 4]> {
     Ok(PROGRAMS.map(|program| built().join(program)))
 }
 
-/// Makes our libpmemobj, libpmempool, and the libpmem that they need, of the archives that are built. Returns their folder.
+/// Makes our libpmem2, libpmemobj, libpmempool, and the libpmem that they need, of the archives that are built. Returns their folder.
 fn link_libraries(folder: &Path) -> Result<PathBuf> {
     let libraries = folder.join("capi");
-    for name in ["pmem", "pmempool", "pmemobj"] {
+    for name in ["pmem", "pmem2", "pmempool", "pmemobj"] {
         let mut linker = Command::new(home().join("capi/link.sh"));
         linker.arg(name).arg(built().join(format!("liblode_capi_{name}.a"))).arg(&libraries);
         ensure!(linker.status().context("capi/link.sh")?.success(), "lib{name} can't be linked");

@@ -29,7 +29,7 @@ const HOST: &str = "host";
 pub(crate) struct Ours<'a> {
     /// The program `lode`.
     pub(crate) lode: &'a Path,
-    /// The folder of libpmemobj, libpmempool and libpmem.
+    /// The folder of libpmemobj, libpmempool, libpmem2 and libpmem.
     pub(crate) libraries: &'a Path,
 }
 
