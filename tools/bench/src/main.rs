@@ -22,6 +22,7 @@ mod ours;
 mod pairs;
 mod peers;
 mod plan;
+mod private_memory;
 mod program;
 mod report;
 mod rounds;

@@ -662,36 +662,19 @@ pub(crate) const WORKLOADS: &[Workload] = &[
         "4 KiB that the function of pmem2_get_memcpy_fn copies",
         &[("libpmem2", 1.08)],
     ),
-    ratios(
-        Group::Libpools,
-        "abi-log-append-64",
-        "64 bytes that pmemlog_append appends",
-        &[("libpmemlog", 1.0)],
-    ),
-    ratios(
-        Group::Libpools,
+    pools("abi-log-append-64", "64 bytes that pmemlog_append appends", &[("libpmemlog", 1.0)]),
+    pools(
         "abi-log-appendv-64x64",
         "64 parts of 64 bytes that pmemlog_appendv appends",
         &[("libpmemlog", 1.2)],
     ),
-    ratios(
-        Group::Libpools,
+    pools(
         "abi-blk-write-512",
         "a random block of 512 bytes that pmemblk_write writes",
         &[("libpmemblk", 1.4)],
     ),
-    ratios(
-        Group::Libpools,
-        "abi-blk-write-4k",
-        "a random block of 4 KiB that pmemblk_write writes",
-        &[("libpmemblk", 1.3)],
-    ),
-    ratios(
-        Group::Libpools,
-        "abi-blk-read-4k",
-        "a random block of 4 KiB that pmemblk_read reads",
-        &[("libpmemblk", 1.1)],
-    ),
+    pools("abi-blk-write-4k", "a random block of 4 KiB that pmemblk_write writes", &[("libpmemblk", 1.3)]),
+    pools("abi-blk-read-4k", "a random block of 4 KiB that pmemblk_read reads", &[("libpmemblk", 1.1)]),
     ratios(
         Group::FileLibpools,
         "abi-log-append-file",
@@ -759,6 +742,14 @@ pub(crate) const WORKLOADS: &[Workload] = &[
         5.0,
         Unit::Millis,
     ),
+    limit(
+        Group::Libpmemobj,
+        "obj-private-mib",
+        "private memory after a million transactions of a word over a pool of 1 GiB, which is open",
+        Bound::AtMost,
+        32.0,
+        Unit::Mebibytes,
+    ),
     obj_fences(
         "obj-fences-btree",
         "fences that an insert into the example btree_map waits at, checkpoints included",
@@ -816,6 +807,11 @@ pub(crate) const WORKLOADS: &[Workload] = &[
 /// A workload of libpmem's calls.
 const fn pmem(name: &'static str, what: &'static str, goals: &'static [(&'static str, f64)]) -> Workload {
     ratios(Group::Libpmem, name, what, goals)
+}
+
+/// A workload of the calls of libpmemlog and libpmemblk.
+const fn pools(name: &'static str, what: &'static str, goals: &'static [(&'static str, f64)]) -> Workload {
+    ratios(Group::Libpools, name, what, goals)
 }
 
 /// A workload of libpmemobj's calls.

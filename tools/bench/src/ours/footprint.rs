@@ -2,6 +2,7 @@
 
 use super::pool;
 use super::tree::TreePool;
+use crate::private_memory::private_memory;
 use crate::rounds::median;
 use anyhow::{Context, Result, ensure};
 use fastrand::Rng;
@@ -48,7 +49,7 @@ pub(crate) fn load_and_wait(path: &Path, keys: u64, room: usize) -> Result<()> {
     for id in 0..keys {
         tree.insert(&rng.u64(..).to_be_bytes(), &id.to_le_bytes())?;
     }
-    let private = private()?;
+    let private = private_memory("self")?;
     let loaded = Loaded { private, chunks: before - pool.heap().stats()?.free_chunk_bytes };
     let mut out = io::stdout().lock();
     serde_json::to_writer(&mut out, &loaded)?;
@@ -57,26 +58,6 @@ pub(crate) fn load_and_wait(path: &Path, keys: u64, room: usize) -> Result<()> {
     // The parent process kills this one. If the parent ends first, the read ends.
     io::stdin().lock().read_to_end(&mut Vec::new())?;
     Ok(())
-}
-
-/// Bytes of anonymous memory that are this process's own: pages of files that it maps are the kernel's.
-fn private() -> Result<u64> {
-    let smaps = fs::read_to_string("/proc/self/smaps")?;
-    let (mut anonymous, mut kib) = (false, 0);
-    for line in smaps.lines() {
-        let mut fields = line.split_ascii_whitespace();
-        let first = fields.next().unwrap_or_default();
-        if let Some(field) = first.strip_suffix(':') {
-            if anonymous && field.starts_with("Private_") {
-                kib += fields.next().context("smaps: no size")?.parse::<u64>()?;
-            }
-        } else {
-            // A mapping: its range, protection, offset, device, inode, and name if it has one.
-            anonymous = fields.nth(3) == Some("0");
-        }
-    }
-    ensure!(kib > 0, "smaps names no anonymous memory");
-    Ok(kib << 10)
 }
 
 /// Starts a process that loads `keys` keys into a pool with room for `room`, kills it with SIGKILL, and opens the pool.

@@ -2,7 +2,9 @@
 //!
 //! Each maker has a process, which keeps its files over all rounds. After a lap both must hold the same content.
 
-use super::{Findings, object_fences, object_large, object_reopen, object_threads, pmem_programs};
+use super::{
+    Findings, object_fences, object_large, object_private, object_reopen, object_threads, pmem_programs,
+};
 use crate::engine::Engine;
 use crate::peers::{Driver, PmemCalls};
 use crate::plan::{Selection, Size, THREADS};
@@ -133,6 +135,9 @@ pub(super) fn run_objects(selection: &Selection, size: &Size, folder: &Path) -> 
     }
     if object_reopen::ROWS.iter().any(|row| selection.has(row)) {
         object_reopen::run(&ours()?, selection, size, folder, &mut findings)?;
+    }
+    if selection.has(object_private::ROW) {
+        findings.figures.push(object_private::run(&ours()?, size, folder)?);
     }
     if object_fences::ROWS.iter().any(|row| selection.has(row)) {
         object_fences::run(&ours()?, selection, size, folder, &mut findings)?;

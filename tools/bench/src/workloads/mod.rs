@@ -10,6 +10,7 @@ mod load;
 mod nbd;
 mod object_fences;
 mod object_large;
+mod object_private;
 mod object_reopen;
 mod object_threads;
 mod opening;
