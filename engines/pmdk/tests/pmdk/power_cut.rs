@@ -12,9 +12,7 @@ use std::path::{Path, PathBuf};
 /// The loss after a stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lost {
-    /// None: a kill.
-    Nothing,
-    /// Changes of names whose folder was not synced: those whose bits are set, by their order.
+    /// Changes of names whose folder was not synced: those whose bits are set, by their order. Without a bit it is a kill.
     Names(u32),
     /// The same, and all content that was not synced.
     NamesAndContents(u32),
@@ -23,10 +21,7 @@ pub(crate) enum Lost {
 /// Runs `make` on this thread, and loses what it has done to files in these folders. Returns the result, and the number of sets of changes
 /// of names.
 pub(crate) fn losing<R>(folders: &[&Path], lost: Lost, make: impl FnOnce() -> R) -> (R, u32) {
-    let mask = match lost {
-        Lost::Nothing => 0,
-        Lost::Names(mask) | Lost::NamesAndContents(mask) => mask,
-    };
+    let (Lost::Names(mask) | Lost::NamesAndContents(mask)) = lost;
     // On the same file system.
     let kept = tempfile::tempdir_in(folders[0].parent().unwrap()).unwrap();
     let link = |(index, path): (usize, PathBuf)| {

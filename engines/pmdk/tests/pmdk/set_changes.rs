@@ -197,8 +197,8 @@ fn stopped_change_is_before_after_or_finished() {
         let files = Place::make(case);
         for steps in 0.. {
             let judge = pmdk.filter(|_| steps % 4 == 0);
-            let (was_stopped, masks) = stop(case, &files, steps, Lost::Nothing, false, judge);
-            stop(case, &files, steps, Lost::Nothing, true, None);
+            let (was_stopped, masks) = stop(case, &files, steps, Lost::Names(0), false, judge);
+            stop(case, &files, steps, Lost::Names(0), true, None);
             for mask in (1..masks).take(scaled(3) as usize) {
                 stop(case, &files, steps, Lost::Names(mask), mask % 2 == 0, None);
             }
