@@ -32,8 +32,12 @@ pub(super) fn make(root: &Path, copy: &Path, mutants: &[Mutant], packages: &[&st
         }
         let bytes = fs::read(entry.path()).with_context(|| entry.path().display().to_string())?;
         let bytes = changed(&path, bytes, mutants, packages).with_context(|| path.display().to_string())?;
-        write_if_new(&copy.join(&path), &bytes)?;
-        kept.insert(copy.join(path));
+        let copied = copy.join(&path);
+        write_if_new(&copied, &bytes)?;
+        // Tests run scripts of the copy.
+        fs::set_permissions(&copied, entry.metadata()?.permissions())
+            .with_context(|| copied.display().to_string())?;
+        kept.insert(copied);
     }
     for entry in WalkBuilder::new(copy).standard_filters(false).build() {
         let path = entry?.into_path();
