@@ -284,6 +284,65 @@ static void defragment_halves(void)
     }
 }
 
+/* An object of a ring, with a link to the next one and a name of its own. */
+struct member {
+    PMEMoid next, self;
+    int number;
+    char filling[1900];
+};
+
+#define MEMBERS 12
+
+/* Objects whose names lie in objects that move, too: a ring, of which each member has its own name. The root and the stack have one more name of the
+   first. */
+static void defragment_ring(int is_reversed)
+{
+    PMEMoid *root = (PMEMoid *)r, names[2 * MEMBERS], *places[2 * MEMBERS + 2], stack;
+    size_t count = 0;
+    for (int at = 0; at < 2 * MEMBERS; at++)
+        pmemobj_alloc(pop, &names[at], sizeof(struct member), 3, NULL, NULL);
+    for (int at = 0; at < MEMBERS; at++) {
+        struct member *member = pmemobj_direct(names[2 * at + 1]);
+        *member = (struct member){.next = names[(2 * at + 3) % (2 * MEMBERS)], .self = names[2 * at + 1], .number = at};
+        pmemobj_persist(pop, member, sizeof(*member));
+        places[count++] = &member->next;
+        places[count++] = &member->self;
+        pmemobj_free(&names[2 * at]);
+    }
+    stack = root[0] = names[1];
+    pmemobj_persist(pop, root, sizeof(*root));
+    places[count++] = &stack;
+    places[count++] = &root[0];
+    for (size_t at = 0; is_reversed && at < count / 2; at++) {
+        PMEMoid *place = places[at];
+        places[at] = places[count - 1 - at];
+        places[count - 1 - at] = place;
+    }
+    struct pobj_defrag_result result = {77, 77};
+    printf("ring %d ", pmemobj_defrag(pop, places, count, &result));
+    printf("places %zu moved %d same name %d\n", count, result.relocated > 0, OID_EQUALS(stack, root[0]));
+    PMEMoid oid = root[0];
+    for (int at = 0; at < MEMBERS + 1; at++) {
+        struct member *member = pmemobj_direct(oid);
+        printf("%d%s ", member->number, OID_EQUALS(member->self, oid) ? "" : "!");
+        oid = member->next;
+    }
+    printf("objects %d\n", objects());
+    for (int at = 0; at < MEMBERS; at++) {
+        PMEMoid next = ((struct member *)pmemobj_direct(root[0]))->next;
+        pmemobj_free(&root[0]);
+        root[0] = next;
+    }
+    root[0] = OID_NULL;
+    printf("freed, objects %d\n", objects());
+}
+
+static void defragment_rings(void)
+{
+    defragment_ring(0);
+    defragment_ring(1);
+}
+
 static const struct obj_case cases[] = {
     {"classes", classes},
     {"numbers", numbers},
@@ -296,6 +355,7 @@ static const struct obj_case cases[] = {
     {"patterns", patterns},
     {"defragment corners", defragment_corners},
     {"defragment halves", defragment_halves},
+    {"defragment rings", defragment_rings},
 };
 
 int main(void)

@@ -3,7 +3,7 @@
 use super::{locks, pool_of, pool_to_change};
 use crate::calls::guarded;
 use crate::ctl::{Access, ClassValue, Kind, Name, Value, get, run, set};
-use crate::defrag::{self, Moved};
+use crate::defrag::{DefragResult, Names};
 use crate::oid::Oid;
 use crate::pool::OpenPool;
 use lode_capi_entry::{Failure, message};
@@ -13,16 +13,6 @@ use std::{ptr, slice};
 
 /// The function that makes a volatile variable: its address, the program's argument. Any result but 0 fails.
 type VolatileConstructor = unsafe extern "C-unwind" fn(*mut c_void, *mut c_void) -> c_int;
-
-/// The `struct pobj_defrag_result` of the headers.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub struct DefragResult {
-    /// Objects that the call looked at.
-    total: usize,
-    /// Objects that it moved.
-    relocated: usize,
-}
 
 /// Returns the pool of a call, which may be none, and the setting that it names.
 ///
@@ -157,7 +147,7 @@ pub unsafe extern "C" fn pmemobj_ctl_exec(pop: *mut c_void, name: *const c_char,
 /// See pmemobj_defrag(3).
 ///
 /// # Durability
-/// Each object and its name move together. A power cut leaves any of them moved.
+/// Each object and its names in the pool move together. A power cut leaves any of them moved.
 ///
 /// # Safety
 /// `pop` is an open pool, `oidv` is valid for loads of `oidcnt` addresses of OIDs, each of them valid for a load and a store, and `result`
@@ -170,10 +160,9 @@ pub unsafe extern "C" fn pmemobj_defrag(
     result: *mut DefragResult,
 ) -> c_int {
     guarded(-1, || {
-        if !result.is_null() {
-            // SAFETY: - the caller's promise.
-            unsafe { result.write(DefragResult { total: 0, relocated: 0 }) };
-        }
+        // SAFETY: - the caller's promise.
+        let tell = |counts| (!result.is_null()).then(|| unsafe { result.write(counts) });
+        tell(DefragResult::default());
         // SAFETY: - the caller's promise.
         let pool = unsafe { pool_to_change(pop) }?;
         pool.check_owner("pmemobj_defrag")?;
@@ -183,24 +172,12 @@ pub unsafe extern "C" fn pmemobj_defrag(
         let read = |place: *mut Oid| (!place.is_null()).then(|| (place, unsafe { place.read() }));
         let names: Vec<_> =
             places.iter().filter_map(|place| read(*place)).filter(|(_, oid)| !oid.is_null()).collect();
-        defrag::check_names(pool, &names)?;
-        let mut counts = DefragResult { total: 0, relocated: 0 };
-        for (place, oid) in names {
-            counts.total += 1;
-            let in_pool = pool.offset_of(place.cast());
-            if let Moved::To(at) = defrag::move_down(pool, oid, in_pool)? {
-                counts.relocated += 1;
-                if in_pool.is_none() {
-                    // SAFETY: - the caller's promise.
-                    unsafe { place.write(pool.oid(at)) };
-                }
-            }
-        }
-        if !result.is_null() {
-            // SAFETY: - the caller's promise.
-            unsafe { result.write(counts) };
-        }
-        Ok(0)
+        let mut counts = DefragResult::default();
+        // SAFETY: - the caller's promise.
+        let rename = |place: *mut Oid, oid| unsafe { place.write(oid) };
+        let moved = Names::new(pool, &names)?.move_down(rename, &mut counts);
+        tell(counts);
+        moved.map(|()| 0)
     })
 }
 
