@@ -343,6 +343,28 @@ static void defragment_rings(void)
     defragment_ring(1);
 }
 
+/* A copy of a pool has the same number in its OIDs, so only one of both can be open. */
+static void open_copy(void)
+{
+    pmemobj_close(pop);
+    if (system("cp --sparse=always " PATH " copy") != 0)
+        exit(1);
+    open_pool();
+    errno = 0;
+    PMEMobjpool *copy = pmemobj_open("copy", "x");
+    printf("copy beside it %d errno %d %s\n", copy != NULL, errno, message());
+    printf("check %d\n", pmemobj_check("copy", "x"));
+    PMEMoid oid;
+    int failed = pmemobj_alloc(pop, &oid, 64, 2, NULL, NULL);
+    printf("alloc %d in it %d\n", failed, pmemobj_pool_by_oid(oid) == pop);
+    pmemobj_close(pop);
+    pop = pmemobj_open("copy", "x");
+    printf("copy alone %d objects %d\n", pop != NULL, objects());
+    pmemobj_close(pop);
+    open_pool();
+    unlink("copy");
+}
+
 static const struct obj_case cases[] = {
     {"classes", classes},
     {"numbers", numbers},
@@ -356,6 +378,7 @@ static const struct obj_case cases[] = {
     {"defragment corners", defragment_corners},
     {"defragment halves", defragment_halves},
     {"defragment rings", defragment_rings},
+    {"open copy", open_copy},
 };
 
 int main(void)

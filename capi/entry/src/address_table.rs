@@ -32,6 +32,15 @@ pub struct AddressRange {
     pub word: usize,
 }
 
+/// The reason why a range is not added.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotInserted {
+    /// The caller is a signal handler that interrupted a change in the same thread.
+    Nested,
+    /// Another range has the number.
+    NumberTaken,
+}
+
 #[derive(Debug)]
 struct Piece {
     slots: [Slot; SLOTS],
@@ -55,14 +64,33 @@ impl AddressTable {
 
     /// Adds a range. Returns false in a signal handler that interrupted a change in the same thread.
     pub fn insert(&'static self, range: AddressRange) -> bool {
-        self.change
-            .with(|()| {
-                // ORDER: changes are alone.
-                let free = self.slots().find(|slot| slot.start.load(Ordering::Relaxed) == 0);
-                free.unwrap_or_else(|| &self.last().next.get_or_init(|| Box::new(Piece::new())).slots[0])
-                    .fill(range);
-            })
-            .is_some()
+        self.change.with(|()| self.add(range)).is_some()
+    }
+
+    /// Adds a range with a number that no other range has.
+    ///
+    /// # Errors
+    /// See [`NotInserted`].
+    pub fn insert_numbered(&'static self, range: AddressRange) -> Result<(), NotInserted> {
+        let added = self.change.with(|()| {
+            let is_new = self.numbered(range.number).is_none();
+            if is_new {
+                self.add(range);
+            }
+            is_new
+        });
+        match added {
+            Some(true) => Ok(()),
+            Some(false) => Err(NotInserted::NumberTaken),
+            None => Err(NotInserted::Nested),
+        }
+    }
+
+    /// Adds a range. The caller has the lock.
+    fn add(&self, range: AddressRange) {
+        // ORDER: changes are alone.
+        let free = self.slots().find(|slot| slot.start.load(Ordering::Relaxed) == 0);
+        free.unwrap_or_else(|| &self.last().next.get_or_init(|| Box::new(Piece::new())).slots[0]).fill(range);
     }
 
     /// Removes the range that begins at `start`, and returns it. `None` if there is none, and in a signal handler that interrupted a
@@ -266,6 +294,17 @@ mod test {
             assert_eq!((table.remove(100), table.holding(100), table.starting_at(0)), (None, None, None));
             assert_eq!(table.pieces().count(), 3, "round {round}");
         }
+    }
+
+    #[test]
+    fn number_is_taken_until_its_range_is_removed() {
+        let table = table();
+        let (first, second) = (range(1), AddressRange { start: 900, ..range(1) });
+        assert_eq!(table.insert_numbered(first), Ok(()));
+        assert_eq!(table.insert_numbered(second), Err(NotInserted::NumberTaken));
+        assert_eq!((table.starting_at(900), table.numbered(1)), (None, Some(first)));
+        assert_eq!(table.remove(100), Some(first));
+        assert_eq!(table.insert_numbered(second), Ok(()));
     }
 
     /// A range comes and goes at one place, with words that belong together.

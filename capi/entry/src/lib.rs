@@ -27,7 +27,7 @@ mod pool_file;
 mod process;
 mod table;
 
-pub use address_table::{AddressRange, AddressTable};
+pub use address_table::{AddressRange, AddressTable, NotInserted};
 pub use allocator::{Free, Malloc, set_functions, take_refusal};
 pub use ascii_number::{leading_hexadecimal, leading_number};
 pub use calls::{

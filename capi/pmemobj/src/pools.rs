@@ -2,24 +2,32 @@
 
 use crate::addresses::POOLS;
 use crate::pool::OpenPool;
-use lode_capi_entry::{AddressRange, Failure};
+use lode_capi_entry::{AddressRange, Failure, NotInserted};
 use std::ptr;
 
 /// Adds a pool, which stays where it is until [`remove`]. Returns the program's handle.
 ///
 /// # Errors
-/// EINVAL in a signal handler that interrupted the same call.
-pub(crate) fn insert(pool: Box<OpenPool>) -> Result<usize, Failure> {
+/// Fails with the pool if it is not added: EEXIST if another one with its number is open, EINVAL in a signal handler that interrupted the
+/// same call.
+pub(crate) fn insert(pool: Box<OpenPool>) -> Result<usize, (Box<OpenPool>, Failure)> {
     let (start, len, number) = (pool.base, pool.len() as usize, pool.uuid_lo);
     let pool = Box::into_raw(pool);
-    if POOLS.insert(AddressRange { start, len, number, word: pool.expose_provenance() }) {
-        return Ok(start);
-    }
+    let range = AddressRange { start, len, number, word: pool.expose_provenance() };
+    let Err(reason) = POOLS.insert_numbered(range) else { return Ok(start) };
     // SAFETY: - the pointer is of the box above, and nothing else has it.
-    drop(unsafe { Box::from_raw(pool) });
-    Err(Failure::invalid(
-        "a signal handler can't open a pool in the middle of another opening; open it later",
-    ))
+    let pool = unsafe { Box::from_raw(pool) };
+    let failure = match reason {
+        NotInserted::NumberTaken => Failure::new(
+            libc::EEXIST,
+            "pool initialization failed; a pool with the same UUID is open, of which this one is a copy: their OIDs \
+             can't be told apart, so close that one first",
+        ),
+        NotInserted::Nested => Failure::invalid(
+            "a signal handler can't open a pool in the middle of another opening; open it later",
+        ),
+    };
+    Err((pool, failure))
 }
 
 /// Takes the pool with this handle out of the table. `None` if there is none.

@@ -71,7 +71,13 @@ fn give(pool: OpenPool) -> Result<*mut c_void, Failure> {
     }
     // With the addresses in which it may grow: no other range gets them.
     let len = pool.reserved() as usize;
-    let handle = ptr::with_exposed_provenance_mut(pools::insert(Box::new(pool))?);
+    let handle = match pools::insert(Box::new(pool)) {
+        Ok(handle) => ptr::with_exposed_provenance_mut(handle),
+        Err((pool, failure)) => {
+            pool.close()?;
+            return Err(failure);
+        }
+    };
     // SAFETY: - the function takes calls of any thread, and the pool shares no byte with another one.
     let errno = unsafe { lode_pmem_register(handle, len, persist_of_libpmem, handle) };
     if errno == 0 {
