@@ -70,6 +70,16 @@ fn pools_come_and_go_in_threads() {
     assert_eq!(printed(&program, true, &[]), "done\n");
 }
 
+/// PMDK's library runs for ever in the first of these calls.
+#[test]
+fn calls_that_are_refused_memory_tell_the_truth() {
+    let Some(program) = Program::compile("pmemobj_refusals", LIBRARY) else { return };
+    let wanted = "== calls\nmade 20, of those told 20\nrange 0 error 0\nerror 0, made 300, of those told 300\n\
+                  error 0, freed 300, of those told 300\n\
+                  == aborts\nstage 3 error is ENOMEM 1 1 objects 0\nrange 0 error 0\n";
+    assert_eq!(printed(&program, true, &[]), wanted);
+}
+
 /// Locks of the pool guard what threads add to it.
 #[test]
 fn threads_share_a_pool() {

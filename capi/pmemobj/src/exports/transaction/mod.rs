@@ -59,7 +59,8 @@ unsafe fn worked<T>(
     unsafe { tried(exit, &flags, failed, call) }
 }
 
-/// Runs a call that may fail. A failure sets errno and the thread's message, and aborts the transaction unless the flags say not to.
+/// Runs a call that may fail. A failure sets errno and the thread's message, and aborts the transaction unless the flags say not to. A call to
+/// which the program refused memory fails if the abort undoes it; the C library's memory has served, so otherwise it has taken effect.
 ///
 /// # Safety
 /// `exit` is the Exit of the exported function.
@@ -72,7 +73,7 @@ unsafe fn tried<T>(
 ) -> T {
     let outcome = catch_unwind(AssertUnwindSafe(|| session::with(call)));
     match outcome {
-        Ok(Ok(result)) if !take_refusal() => result,
+        Ok(Ok(result)) if !take_refusal() || flags.get() & NO_ABORT != 0 => result,
         Ok(Ok(_)) => {
             // SAFETY: - the caller's promise.
             failed(unsafe { fail(exit, flags.get(), &Failure::no_memory()) })
