@@ -4,7 +4,7 @@
 //! child's stores, and persists, lie where a flush in place is enough, until the parent's log covers their units again.
 //! `docs/decisions/obj-forks.md` argues it.
 
-use crate::{calls, generation, inherited, pools, session};
+use crate::{buffers, calls, generation, inherited, pools, session};
 use std::mem::MaybeUninit;
 use std::ptr;
 
@@ -23,6 +23,7 @@ pub(crate) fn register() {
 extern "C" fn before_fork() {
     inherited::before_fork();
     pools::before_fork();
+    buffers::before_fork();
     if !calls::is_under_way() && !session::is_in_call() && !is_in_handler_of_fault() {
         pools::for_each_own(|pool| pool.checkpoint_for_children());
     }
@@ -46,6 +47,7 @@ fn is_in_handler_of_fault() -> bool {
 
 /// Releases the locks in the parent.
 extern "C" fn after_fork() {
+    buffers::after_fork();
     pools::after_fork();
     inherited::after_fork();
 }
@@ -55,4 +57,5 @@ extern "C" fn in_child() {
     after_fork();
     generation::begin();
     inherited::begin_child();
+    buffers::begin_child();
 }

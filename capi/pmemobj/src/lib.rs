@@ -21,12 +21,14 @@
 mod action;
 mod addresses;
 mod allocation;
+mod buffers;
 mod calls;
 mod ctl;
 mod defrag;
 pub mod exports;
 mod failure;
 mod fatal;
+mod first_arenas;
 mod fork;
 mod generation;
 mod inherited;

@@ -2,6 +2,7 @@
 
 use crate::failure::{failure, is_undone};
 use crate::fatal::fatal;
+use crate::first_arenas::first_arenas;
 use crate::generation::generation;
 use crate::memory::ObjMemory;
 use crate::mode::mode as mode_of_pools;
@@ -70,6 +71,7 @@ impl OpenPool {
         let grows = memory.can_grow();
         let mut engine = Pool::open(ObjMemory(memory)).map_err(|error| failure(&error, ""))?;
         engine.set_mode(mode);
+        engine.set_arenas(first_arenas());
         if grows {
             engine.let_grow();
         }
@@ -129,6 +131,10 @@ impl OpenPool {
         }
         let (_, arenas, _) = self.engine.arenas();
         while pool.engine.arenas().1 < arenas && pool.engine.add_arena().is_ok() {}
+        for number in 1..=arenas {
+            let is_automatic = self.engine.arena(number).is_some_and(|(_, is_automatic)| is_automatic);
+            let _ = pool.engine.set_arena_automatic(number, is_automatic);
+        }
         let _ = pool.engine.set_thread_arena(self.engine.thread_arena());
         Ok(pool)
     }

@@ -9,10 +9,12 @@
 //! No function here calls the program or jumps out: each returns the [`Step`] with which the exported function leaves, when all
 //! frames of Rust are gone.
 
+use crate::buffers;
 use crate::fatal::fatal;
-use crate::logs::Logs;
+use crate::logs::{LogType, Logs};
 use crate::pool::OpenPool;
 use lode_capi_entry::Failure;
+use lode_layout::PoolOffset;
 use lode_obj::Transaction;
 use std::cell::{Cell, RefCell};
 use std::ffi::c_void;
@@ -132,6 +134,8 @@ pub(crate) struct Session {
     callback: Option<Callback>,
     user_data: *mut c_void,
     pub(crate) logs: Logs,
+    /// The memory that the program has appended to the logs, if it wants to be told of memory in two logs.
+    appended: Vec<Range<usize>>,
 }
 
 /// Uses the session of the calling thread.
@@ -195,6 +199,7 @@ impl Session {
             callback: None,
             user_data: ptr::null_mut(),
             logs: Logs::new(),
+            appended: Vec::new(),
         }
     }
 
@@ -390,6 +395,9 @@ impl Session {
             lode_capi_entry::set_message(&failure);
             return self.abort(failure.errno);
         }
+        if self.depth == 1 {
+            self.release_appended();
+        }
         self.stage = Stage::OnCommit;
         self.call_back(Then::Return).unwrap_or(Step::Return)
     }
@@ -426,6 +434,35 @@ impl Session {
             }
         }
         self.finish_end()
+    }
+
+    /// Appends memory of the program, which begins at an offset of the pool, to a log. `verifies`: it may be in one log at a time.
+    ///
+    /// # Errors
+    /// EINVAL if it has no room for an entry, or if some of it is in a log of an open transaction.
+    pub(crate) fn append(
+        &mut self,
+        log: LogType,
+        at: PoolOffset,
+        memory: Range<usize>,
+        verifies: bool,
+    ) -> Result<(), Failure> {
+        if verifies && !buffers::take(&memory) {
+            let text = "Buffer currently used; append it when the transaction that has it has ended";
+            return Err(Failure::invalid(text));
+        }
+        let appended = self.logs.append(log, at.get(), memory.len() as u64);
+        match verifies {
+            true if appended.is_err() => buffers::release(&memory),
+            true => self.appended.push(memory),
+            false => {}
+        }
+        appended.map_err(|_| Failure::invalid("Capacity insufficient"))
+    }
+
+    /// Gives the memory of the logs back to the program.
+    fn release_appended(&mut self) {
+        mem::take(&mut self.appended).iter().for_each(buffers::release);
     }
 
     /// Ends the level when the program's function has seen the stage FINALLY. The caller releases the locks of the outermost one.
@@ -478,6 +515,7 @@ impl Session {
 
     /// Puts the old bytes back, but for those of locks that the transaction holds.
     fn roll_back(&mut self) {
+        self.release_appended();
         let (Some(pool), Some(transaction)) = (self.pool, self.transaction.take()) else { return };
         pool.abort(transaction, &self.locks_in(pool));
     }

@@ -43,6 +43,12 @@ impl PoolSettings {
         [&self.skip_expensive_checks, &self.verify_user_buffers, &self.alloc_pattern, &self.stats_enabled]
     }
 
+    /// Returns true if memory is to be in one log at a time.
+    pub(crate) fn verifies_buffers(&self) -> bool {
+        // ORDER: a number of its own, which orders nothing.
+        self.verify_user_buffers.load(Ordering::Relaxed) != 0
+    }
+
     /// Returns the byte that fills new objects, the lowest one of the setting; `None` for a negative one.
     pub(crate) fn alloc_pattern(&self) -> Option<u8> {
         // ORDER: a number of its own, which orders nothing.

@@ -42,7 +42,7 @@ pub use block::{Block, Blocks};
 pub use check::{Finding, check};
 pub use error::{Damage, DamageReason, LogKind, ObjError, Structure};
 pub use growth::{Growth, GrowthRefusal};
-pub use heap::{ClassDescription, ClassError};
+pub use heap::{ClassDescription, ClassError, FirstArenas};
 pub use lode_redo::cover::Mode;
 pub use object::{Object, Objects, Place};
 pub use pool::{Action, Pool, Request, Reservation, Transaction};

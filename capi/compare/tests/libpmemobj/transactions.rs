@@ -39,6 +39,12 @@ fn corners_are_pmdks() {
     assert_same_cases("pmemobj_corners");
 }
 
+/// The number of arenas of new pools, those that threads get, one for all threads, and memory that is appended to two logs.
+#[test]
+fn arenas_and_appended_memory_are_pmdks() {
+    assert_same_cases("pmemobj_arenas");
+}
+
 #[test]
 fn transactions_leave_what_pmdks_do() {
     assert_same_cases("pmemobj_transactions");

@@ -10,6 +10,7 @@ pub(crate) use name::{Access, Kind, Name};
 
 use crate::allocation::ALLOC_SIZE_MAX;
 use crate::failure::failure;
+use crate::first_arenas::{assignment_type, first_arenas, set_assignment_type, set_count};
 use crate::memory::PART_MIN;
 use crate::pool::OpenPool;
 use crate::settings::PoolSettings;
@@ -17,18 +18,12 @@ use lode_capi_entry::Failure;
 use lode_layout::PmdkObjectHeaderKind;
 use lode_obj::{ClassDescription, ClassError};
 use std::ffi::c_int;
-use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
-use std::thread;
+use std::sync::atomic::{AtomicI32, Ordering};
 
 /// The most bytes to which objects are aligned.
 const ALIGNMENT_MAX: u64 = 2 << 20;
 /// Number of identifiers of classes.
 const CLASSES: i64 = 255;
-
-/// POBJ_ARENAS_ASSIGNMENT_* of the headers.
-static ASSIGNMENT_TYPE: AtomicI32 = AtomicI32::new(0);
-/// Arenas of a new pool; 0 for the number of CPUs.
-static DEFAULT_MAX: AtomicU32 = AtomicU32::new(0);
 
 /// A setting's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,15 +59,6 @@ fn int_of(settings: &PoolSettings, name: Name) -> Option<&AtomicI32> {
     }
 }
 
-/// Returns the number of arenas that a new pool has.
-fn default_max() -> u32 {
-    // ORDER: a number of its own, which orders nothing.
-    match DEFAULT_MAX.load(Ordering::Relaxed) {
-        0 => thread::available_parallelism().map_or(1, |count| count.get() as u32),
-        max => max,
-    }
-}
-
 /// Returns the pool of a setting that belongs to one. [`Name::find`] has checked that there is one.
 fn of_pool(pool: Option<&OpenPool>) -> Result<&OpenPool, Failure> {
     pool.ok_or_else(|| Failure::invalid("the setting belongs to a pool; pass an open one"))
@@ -85,9 +71,8 @@ fn of_pool(pool: Option<&OpenPool>) -> Result<&OpenPool, Failure> {
 pub(crate) fn get(pool: Option<&OpenPool>, name: Name) -> Result<Value, Failure> {
     match name {
         Name::Shared(setting) => return Ok(Value::Int(setting.value())),
-        // ORDER: a number of its own, which orders nothing.
-        Name::ArenasAssignmentType => return Ok(Value::Int(ASSIGNMENT_TYPE.load(Ordering::Relaxed))),
-        Name::ArenasDefaultMax => return Ok(Value::Unsigned(default_max())),
+        Name::ArenasAssignmentType => return Ok(Value::Int(assignment_type())),
+        Name::ArenasDefaultMax => return Ok(Value::Unsigned(first_arenas().count)),
         _ => {}
     }
     let pool = of_pool(pool)?;
@@ -175,16 +160,12 @@ fn class_value(class: &ClassDescription, id: u8) -> ClassValue {
 pub(crate) fn set(pool: Option<&OpenPool>, name: Name, value: Value) -> Result<Value, Failure> {
     match (name, value) {
         (Name::Shared(setting), Value::Int(new)) => setting.set(new),
-        (Name::ArenasAssignmentType, Value::Int(new)) => {
-            // ORDER: a number of its own, which orders nothing.
-            ASSIGNMENT_TYPE.store(new, Ordering::Relaxed);
-        }
+        (Name::ArenasAssignmentType, Value::Int(new)) => set_assignment_type(new),
         (Name::ArenasDefaultMax, Value::Unsigned(new)) => {
             if new == 0 {
                 return Err(Failure::invalid("a pool has at least one arena; set 1 or more"));
             }
-            // ORDER: as above.
-            DEFAULT_MAX.store(new, Ordering::Relaxed);
+            set_count(new);
         }
         _ => return set_of_pool(of_pool(pool)?, name, value),
     }

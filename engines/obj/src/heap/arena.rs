@@ -31,13 +31,30 @@ pub(crate) struct Arena {
     pub(super) refill: SpinMutex<()>,
 }
 
+/// The arenas with which a pool begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FirstArenas {
+    /// Their number, from 1 to 1024.
+    pub count: u32,
+    /// True if all threads share one, whichever they choose.
+    pub is_shared: bool,
+}
+
+impl Default for FirstArenas {
+    /// Returns as many arenas as the machine has CPUs.
+    fn default() -> FirstArenas {
+        let cpus = std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u32);
+        FirstArenas { count: cpus, is_shared: false }
+    }
+}
+
 /// The arenas of an open pool.
 #[derive(Debug)]
 pub(crate) struct Arenas {
     heap: u64,
     arenas: Box<[OnceLock<Arena>]>,
     count: AtomicU64,
-    automatic: u32,
+    is_shared: bool,
 }
 
 /// The arena of this thread in a heap.
@@ -102,15 +119,15 @@ impl Arena {
 }
 
 impl Arenas {
-    /// Returns as many arenas as the machine has CPUs.
-    pub(super) fn new() -> Arenas {
-        let cpus = std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u32);
-        let automatic = cpus.min(ARENAS_MAX);
+    /// Returns these arenas, which threads get by themselves.
+    pub(super) fn new(first: FirstArenas) -> Arenas {
+        let count = first.count.clamp(1, ARENAS_MAX);
         let arenas: Box<[OnceLock<Arena>]> = (0..ARENAS_MAX).map(|_| OnceLock::new()).collect();
-        for (arena, number) in arenas.iter().zip(1..=automatic) {
+        for (arena, number) in arenas.iter().zip(1..=count) {
             arena.get_or_init(|| Arena::new(number, true));
         }
-        Arenas { heap: HEAPS.add(1), arenas, count: AtomicU64::new(automatic.into()), automatic }
+        let is_shared = first.is_shared;
+        Arenas { heap: HEAPS.add(1), arenas, count: AtomicU64::new(count.into()), is_shared }
     }
 
     /// Returns an arena by its number, from 1 on.
@@ -130,8 +147,9 @@ impl Arenas {
 
     /// Returns the number of automatic arenas, of all, and the maximum.
     pub(crate) fn counts(&self) -> (u32, u32, u32) {
+        let automatic = self.all().filter(|arena| arena.is_automatic()).count() as u32;
         // ORDER: none: a count.
-        (self.automatic, self.count.load(Ordering::Relaxed).min(ARENAS_MAX.into()) as u32, ARENAS_MAX)
+        (automatic, self.count.load(Ordering::Relaxed).min(ARENAS_MAX.into()) as u32, ARENAS_MAX)
     }
 
     /// Makes an arena that no thread gets by itself.
@@ -165,14 +183,22 @@ impl Arenas {
         }
         // ORDER: none: a count by which threads are spread.
         let threads = |arena: &&Arena| arena.threads.load(Ordering::Relaxed);
-        let arena = self.all().filter(|arena| arena.is_automatic()).min_by_key(threads);
+        let mut automatic = self.all().filter(|arena| arena.is_automatic());
+        let arena = if self.is_shared { automatic.next() } else { automatic.min_by_key(threads) };
         let arena = arena.map_or_else(|| self.get(1), Ok)?;
         self.set_of_thread(arena.number)?;
         Ok(arena)
     }
 
-    /// Gives this thread an arena.
-    pub(crate) fn set_of_thread(&self, number: u32) -> Result<(), ObjError> {
+    /// Gives this thread an arena that it has chosen. If all threads share one, it keeps that.
+    pub(crate) fn choose(&self, number: u32) -> Result<(), ObjError> {
+        match self.is_shared {
+            true => self.get(number).map(|_| ()),
+            false => self.set_of_thread(number),
+        }
+    }
+
+    fn set_of_thread(&self, number: u32) -> Result<(), ObjError> {
         let threads = Arc::clone(&self.get(number)?.threads);
         // ORDER: none: a count by which threads are spread.
         threads.fetch_add(1, Ordering::Relaxed);
@@ -195,7 +221,7 @@ mod test {
 
     #[test]
     fn threads_get_the_arena_with_the_fewest() {
-        let arenas = Arenas::new();
+        let arenas = Arenas::new(FirstArenas::default());
         let (automatic, _, _) = arenas.counts();
         let number = arenas.of_thread().expect("an arena").number;
         assert_eq!(arenas.of_thread().expect("an arena").number, number);
@@ -205,10 +231,22 @@ mod test {
         assert_eq!(other == Ok(number), automatic == 1, "{other:?}");
         let made = arenas.add().expect("room");
         assert_eq!(made, automatic + 1);
-        arenas.set_of_thread(made).expect("it is there");
+        arenas.choose(made).expect("it is there");
         assert_eq!(arenas.of_thread().expect("an arena").number, made);
         assert!(arenas.get(0).is_err() && arenas.get(made + 1).is_err());
+        arenas.get(made).expect("it is there").set_automatic(true);
         while arenas.add().is_ok() {}
-        assert_eq!(arenas.counts(), (automatic, ARENAS_MAX, ARENAS_MAX));
+        assert_eq!(arenas.counts(), (automatic + 1, ARENAS_MAX, ARENAS_MAX));
+    }
+
+    #[test]
+    fn threads_share_an_arena_if_they_shall() {
+        let arenas = Arenas::new(FirstArenas { count: 3, is_shared: true });
+        let of_thread = || arenas.of_thread().map(|arena| arena.number);
+        let number = of_thread().expect("an arena");
+        let other = std::thread::scope(|scope| scope.spawn(of_thread).join().expect("no panic"));
+        assert_eq!(other, Ok(number));
+        assert!(arenas.choose(number + 1).is_ok() && arenas.choose(4).is_err());
+        assert_eq!((of_thread(), arenas.counts().0), (Ok(number), 3));
     }
 }

@@ -25,6 +25,7 @@ mod runs;
 mod slots;
 mod units;
 
+pub use arena::FirstArenas;
 pub use class::{ClassDescription, ClassError};
 pub(crate) use publication::Publication;
 
@@ -122,7 +123,7 @@ impl Heap {
         Ok(Heap {
             places: ObjView::of((), view.parts()),
             classes: ClassTable::new(),
-            arenas: Arenas::new(),
+            arenas: Arenas::new(FirstArenas::default()),
             slots,
             free: SpinMutex::new(free),
             order: SpinMutex::new(()),
@@ -301,6 +302,11 @@ impl Heap {
 
     pub(crate) fn class(&self, id: u8) -> Option<ClassDescription> {
         self.classes.get(id).map(Class::description)
+    }
+
+    /// Begins with these arenas, before a thread has one.
+    pub(crate) fn set_arenas(&mut self, first: FirstArenas) {
+        self.arenas = Arenas::new(first);
     }
 
     pub(crate) fn arenas(&self) -> &Arenas {

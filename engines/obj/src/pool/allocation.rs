@@ -3,7 +3,7 @@
 use super::{Action, Pool, Request, Reservation};
 use crate::begin::begin;
 use crate::error::ObjError;
-use crate::heap::{ClassDescription, ClassError};
+use crate::heap::{ClassDescription, ClassError, FirstArenas};
 use crate::object::Object;
 use lode_layout::PoolOffset;
 use lode_pmem::Medium;
@@ -80,6 +80,11 @@ impl<M: Medium> Pool<M> {
         self.heap.class(id)
     }
 
+    /// Chooses the arenas before the first allocation. Without it there are as many as the machine has CPUs.
+    pub fn set_arenas(&mut self, first: FirstArenas) {
+        self.heap.set_arenas(first);
+    }
+
     /// Returns the number of automatic arenas and of all, and the maximum.
     pub fn arenas(&self) -> (u32, u32, u32) {
         self.heap.arenas().counts()
@@ -111,12 +116,12 @@ impl<M: Medium> Pool<M> {
         self.heap.arenas().of_thread().map_or(1, |arena| arena.number)
     }
 
-    /// Gives this thread an arena.
+    /// Gives this thread an arena. If all threads share one, it keeps that.
     ///
     /// # Errors
     /// [`ObjError::NoArena`].
     pub fn set_thread_arena(&self, number: u32) -> Result<(), ObjError> {
-        self.heap.arenas().set_of_thread(number)
+        self.heap.arenas().choose(number)
     }
 
     /// Returns the bytes that objects have, those in runs, and those of runs.

@@ -30,8 +30,8 @@ unsafe extern "C" fn xlog_append_buffer(
         let log = log_of(kind)?;
         let pool = session.own_pool()?;
         let at = pool.offset_of(start).ok_or_else(|| Failure::invalid("Buffer from a different pool"))?;
-        let full = |_| Failure::invalid("Capacity insufficient");
-        session.logs.append(log, at.get(), size as u64).map_err(full)?;
+        let memory = start.addr()..start.addr().saturating_add(size);
+        session.append(log, at, memory, pool.settings.verifies_buffers())?;
         Ok(0)
     };
     // SAFETY: - the exported function passes its Exit.
