@@ -365,6 +365,21 @@ static void open_copy(void)
     unlink("copy");
 }
 
+/* The object after one that has been freed: in a run, of chunks, and the last one. */
+static void next_of_free(void)
+{
+    static const size_t sizes[] = {100, 100, 100, 300000, 300000, 2000, 300000};
+    PMEMoid oids[COUNT(sizes)];
+    for (size_t at = 0; at < COUNT(sizes); at++)
+        pmemobj_alloc(pop, &oids[at], sizes[at], 2, NULL, NULL);
+    for (size_t at = 0; at < COUNT(sizes); at++) {
+        PMEMoid oid = oids[at], before = pmemobj_next(oid);
+        pmemobj_free(&oids[at]);
+        PMEMoid after = pmemobj_next(oid);
+        printf("%zu is followed by the same %d, by none %d\n", at, OID_EQUALS(before, after), OID_IS_NULL(after));
+    }
+}
+
 static const struct obj_case cases[] = {
     {"classes", classes},
     {"numbers", numbers},
@@ -379,6 +394,7 @@ static const struct obj_case cases[] = {
     {"defragment halves", defragment_halves},
     {"defragment rings", defragment_rings},
     {"open copy", open_copy},
+    {"next of free", next_of_free},
 };
 
 int main(void)

@@ -93,6 +93,18 @@ impl<M: Medium> ObjView<M> {
         Blocks { view: self, zone: 0, within: None }
     }
 
+    /// Returns the blocks of a zone and of those after it, as [`blocks`](ObjView::blocks) does.
+    pub(crate) fn blocks_of(&self, zone: u64) -> Result<Blocks<'_, M>, ObjError> {
+        let chunk_count = self.zone(zone)?.map_or(0, |zone| zone.chunk_count);
+        Ok(Blocks { view: self, zone, within: Some((chunk_count, 0)) })
+    }
+
+    /// Returns a block and those after it, as [`blocks`](ObjView::blocks) does.
+    pub(crate) fn blocks_from(&self, block: &Block) -> Result<Blocks<'_, M>, ObjError> {
+        let chunk_count = self.zone(block.zone)?.map_or(0, |zone| zone.chunk_count);
+        Ok(Blocks { view: self, zone: block.zone, within: Some((chunk_count, block.chunk)) })
+    }
+
     /// Returns the blocks after one, as [`blocks`](ObjView::blocks) does.
     pub(crate) fn blocks_after(&self, block: &Block, chunk_count: u32) -> Blocks<'_, M> {
         let next = block.chunk.saturating_add(block.header.size);

@@ -65,6 +65,22 @@ impl<M: Medium> ObjView<M> {
         Ok(Objects { view: self, blocks: self.blocks_after(&block, chunk_count), within })
     }
 
+    /// Returns the objects from the block of chunks on in which `at` lies: some may begin before it.
+    ///
+    /// # Cost
+    /// A load for each block of its zone before it.
+    pub(crate) fn objects_around(&self, at: PoolOffset) -> Result<Objects<'_, M>, ObjError> {
+        let no_object = ObjError::of(Structure::Object, at, DamageReason::NoObject);
+        let (zone, chunk) = self.zone_of(at).ok_or(no_object)?;
+        for block in self.blocks_of(zone)? {
+            let block = block?;
+            if block.zone != zone || chunk < block.chunk.saturating_add(block.header.size) {
+                return Ok(Objects { view: self, blocks: self.blocks_from(&block)?, within: None });
+            }
+        }
+        Err(no_object)
+    }
+
     /// Returns the object whose data begins at `at`.
     ///
     /// # Errors

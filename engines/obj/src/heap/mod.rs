@@ -31,7 +31,7 @@ pub(crate) use publication::Publication;
 
 use crate::action::Reservation;
 use crate::block::Block;
-use crate::error::{DamageReason, ObjError, Structure};
+use crate::error::{Damage, DamageReason, ObjError, Structure};
 use crate::object::Object;
 use crate::request::Request;
 use crate::view::ObjView;
@@ -280,7 +280,7 @@ impl Heap {
         }
     }
 
-    /// Returns the first object of the program in the order of offsets, after the one at `at` if it is given.
+    /// Returns the first object of the program in the order of offsets, after the one at `at` if it is given, which may have been freed.
     pub(crate) fn object_after<M: Medium>(
         &self,
         medium: &M,
@@ -289,10 +289,16 @@ impl Heap {
         let view = self.view(medium);
         let mut objects = match at {
             None => view.objects(),
-            Some(at) => view.objects_after(&view.object_at(at)?)?,
+            Some(at) => match view.object_at(at) {
+                Ok(object) => view.objects_after(&object)?,
+                Err(ObjError::Damaged(Damage { reason: DamageReason::Free, .. })) => {
+                    view.objects_around(at)?
+                }
+                Err(error) => return Err(error),
+            },
         };
-        let is_wanted =
-            |object: &Result<Object, ObjError>| !matches!(object, Ok(object) if object.is_internal);
+        let is_before = |object: &Object| at.is_some_and(|at| object.at <= at);
+        let is_wanted = |object: &Result<Object, ObjError>| !matches!(object, Ok(object) if object.is_internal || is_before(object));
         Ok(objects.find(is_wanted).transpose()?.map(|object| object.at))
     }
 

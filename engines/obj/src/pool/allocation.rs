@@ -59,10 +59,10 @@ impl<M: Medium> Pool<M> {
         self.heap.object(self.cover.medium(), at)
     }
 
-    /// Returns the first object of the program in the order of offsets, after the one at `at` if it is given.
+    /// Returns the first object of the program in the order of offsets, after the one at `at` if it is given. That may have been freed.
     ///
     /// # Errors
-    /// [`ObjError::Damaged`] if no object begins there; [`ObjError::Memory`].
+    /// [`ObjError::Damaged`] if `at` is no place of an object; [`ObjError::Memory`].
     pub fn object_after(&self, at: Option<PoolOffset>) -> Result<Option<PoolOffset>, ObjError> {
         self.heap.object_after(self.cover.medium(), at)
     }
