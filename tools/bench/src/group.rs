@@ -76,7 +76,7 @@ pub(crate) enum Group {
     Libpmemobj,
     /// file-obj-*.
     FileLibpmemobj,
-    /// fio-libpmem-write-4k, fio-pmemblk-write-4k and abi-start.
+    /// fio-libpmem-write-4k, fio-pmemblk-write-4k, abi-start and abi-size-mib.
     PmemPrograms,
 }
 

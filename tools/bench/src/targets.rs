@@ -802,6 +802,14 @@ pub(crate) const WORKLOADS: &[Workload] = &[
         2.0,
         Unit::Millis,
     ),
+    limit(
+        Group::PmemPrograms,
+        "abi-size-mib",
+        "bytes of the largest shared object of libpmem, -2, -log, -blk and -pool",
+        Bound::AtMost,
+        1.0,
+        Unit::Mebibytes,
+    ),
 ];
 
 /// A workload of libpmem's calls.

@@ -1,4 +1,4 @@
-//! fio-libpmem-write-4k, fio-pmemblk-write-4k and abi-start: programs of Debian on both makers' libraries.
+//! fio-libpmem-write-4k, fio-pmemblk-write-4k, abi-start and abi-size-mib: programs of Debian on both makers' libraries.
 //!
 //! A lap is a process of fio with the engine of that name; what it counts between its own begin and end counts. Its file has been
 //! written and verified before the first lap. A lap of abi-start is a number of processes that end at once, with all five libraries.
@@ -24,6 +24,11 @@ pub(super) const FIO_ROWS: [(&str, &str, Engine); 2] = [
 
 /// The row of programs that end at once.
 const START: &str = "abi-start";
+
+/// The row of the bytes of libraries.
+const SIZE: &str = "abi-size-mib";
+/// The libraries that it looks at.
+const LIBRARIES: [&str; 5] = ["pmem", "pmem2", "pmemlog", "pmemblk", "pmempool"];
 
 /// Bytes of fio's files, and MiB of the pool with as many.
 const FILE_LEN: u64 = 64 << 20;
@@ -125,6 +130,13 @@ pub(super) fn run(library: &Path, selection: &Selection, size: &Size, folder: &P
         let (ours, theirs) = (ours?, theirs?);
         findings.notes.push(format!("{START}: lodestone {ours:.2} ms, PMDK {theirs:.2} ms"));
         findings.figures.push(Figure { workload: START.to_owned(), value: ours - theirs });
+    }
+    if selection.has(SIZE) {
+        let len = |name: &str| fs::metadata(library.join(format!("lib{name}.so.1"))).map(|found| found.len());
+        let largest = LIBRARIES.map(len).into_iter().try_fold(0, |most, len| len.map(|len| most.max(len)))?;
+        findings
+            .figures
+            .push(Figure { workload: SIZE.to_owned(), value: largest as f64 / f64::from(1 << 20) });
     }
     Ok(findings)
 }
