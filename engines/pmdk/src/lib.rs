@@ -29,6 +29,7 @@
 #![forbid(unsafe_code)]
 
 mod bad_blocks;
+pub mod bugs;
 mod chain;
 mod change_file;
 mod change_text;

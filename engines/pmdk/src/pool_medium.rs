@@ -17,6 +17,7 @@
 //! A pool with replicas has the durability `line` on any medium: engines flush what they stored at home, which `byte` and `commit` would
 //! spare. Each drain makes a sync if the master needs one.
 
+use crate::bugs;
 use crate::error::PmdkError;
 use crate::locked_part::LockedPart;
 use lode_layout::{Durability, LINE, PmdkPartHeader, PoolOffset, StoredPmdkHeader, WORD};
@@ -225,7 +226,8 @@ impl<M: Medium> lode_pmem::Layer for PoolMedium<M> {
     #[inline]
     fn flush(&self, at: PoolOffset, len: u64) {
         self.mirror(at, len, |replica, start, end| self.copy_to(replica, start, end));
-        if at.get() < HEADER_LEN && !self.replicas.is_empty() {
+        let is_marked = at.get() < HEADER_LEN && !self.replicas.is_empty();
+        if is_marked && !bugs::MARK_NOT_MIRRORED.is_active() {
             self.mirror_mark().unwrap_or_else(Fault::raise);
         }
         self.master.flush(at, len);
@@ -233,7 +235,8 @@ impl<M: Medium> lode_pmem::Layer for PoolMedium<M> {
 
     #[inline]
     fn drain(&self) -> Result<(), SyncError> {
-        for replica in &self.replicas {
+        let drained = if bugs::REPLICAS_NOT_DRAINED.is_active() { &[] } else { &self.replicas[..] };
+        for replica in drained {
             // ORDER: the replicas before the master, as with PMDK: the caller's ORDER says before what.
             replica.drain()?;
         }

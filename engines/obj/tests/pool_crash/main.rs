@@ -84,6 +84,20 @@ fn lost_line_is_reported_and_loses_nothing_else() {
     }
 }
 
+/// The explorer finds every seeded bug of replicas. Built with `--cfg lode_bugs`.
+#[cfg(lode_bugs)]
+#[test]
+fn every_seeded_bug_of_replicas_is_found() {
+    for bug in &lode_pmdk::bugs::ALL {
+        let setup =
+            Setup { images: 2_000, nested_one_in: 4, seed: 1000, ..Setup::shared(Machine::ALL[0], 1, 40) };
+        match lode_sim::find_seeded_bug(bug, &PoolSubject::replica(), &setup, 40) {
+            Ok(violation) => println!("{bug}: {violation}"),
+            Err(error) => panic!("{bug}: {error}"),
+        }
+    }
+}
+
 /// The explorer finds every seeded bug. Built with `--cfg lode_bugs`.
 #[cfg(lode_bugs)]
 #[test]
