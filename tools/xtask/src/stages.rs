@@ -151,7 +151,7 @@ fn tidy(run: &mut Run) -> Result<Verdict> {
 fn clippy(run: &mut Run) -> Result<Verdict> {
     let good = run.stable("clippy --locked --workspace --all-targets -- -D warnings")?;
     // No other build has both the lints and the code under this cfg.
-    let words = "check --locked --workspace --test seeded_bugs --test explorer";
+    let words = "check --locked --workspace --test seeded_bugs --test explorer --test pool_crash";
     Ok((run.call(Flavor::Bugs.cargo(run.workspace, words))? && good).into())
 }
 
