@@ -12,9 +12,8 @@ mod random;
 use judge::{Judge, Verdict};
 use lines::{random_line, random_operation_line};
 use lode_platform::ipmctl::{ChangeCommand, OperationCommand, Prepared, Refusal};
-use lode_platform::machine::Machine;
-use lode_platform::{CreateNamespace, Goal};
-use lode_platform::{Platform, boot, goal, namespace};
+use lode_platform::machine::{Health, Machine};
+use lode_platform::{CreateNamespace, Goal, GoalRequest, Platform, Targets, boot, goal, namespace};
 use lode_testing::{scaled, seed};
 use random::{Random, random_machine};
 use uuid::Uuid;
@@ -68,6 +67,13 @@ fn second_implementation_agrees() {
                 boot::reboot(&mut platform);
             }
             if random.one_in(12) {
+                // A module dies, or answers again, whatever goal it has.
+                let count = platform.machine.modules.len() as u64;
+                let module = &mut platform.machine.modules[random.below(count) as usize];
+                let is_dead = module.health == Health::NonFunctional;
+                module.health = if is_dead { Health::Healthy } else { Health::NonFunctional };
+            }
+            if random.one_in(12) {
                 let identity = Uuid::from_u128(u128::from(lines) + 1);
                 let mut next = 0;
                 let mut uuids = || {
@@ -97,6 +103,26 @@ fn second_implementation_agrees() {
     ] {
         assert!(kinds.contains_key(kind), "no line led to {kind}: {kinds:?}");
     }
+}
+
+/// Returns a machine with a pending goal on all modules.
+fn with_goal(name: &str) -> Platform {
+    let mut platform = Platform::new(Machine::parse(Machine::included(name).unwrap()).unwrap());
+    let goals = goal::plan(&platform, &GoalRequest::default()).unwrap();
+    goal::create(&mut platform, goals);
+    platform
+}
+
+/// A goal could not be deleted after a module of its socket had died: without a target the dead module was missing, and
+/// as a target it was refused.
+#[test]
+fn goals_are_deleted_beside_a_dead_module() {
+    let mut platform = with_goal("lab-pair");
+    let [first, dead] = [0, 1].map(|index| platform.machine.modules[index].handle);
+    platform.machine.modules[1].health = Health::NonFunctional;
+    let deleted = goal::delete(&mut platform, &Targets::default()).unwrap();
+    assert_eq!(deleted, [first]);
+    assert!(platform.state.goals.iter().all(|goal| goal.module == dead));
 }
 
 /// Holds the grammar against a real ipmctl, named by `LODE_IPMCTL`. It refuses lines before it looks for modules.

@@ -199,7 +199,7 @@ pub(super) fn memory_by_socket(platform: &Platform, goals: &[Goal]) -> Vec<(u16,
     sockets.into_iter().map(|socket| (socket, memory_of(socket))).filter(|(_, memory)| *memory > 0).collect()
 }
 
-/// Checks that the goals of whole sockets are deleted.
+/// Checks that the goals of whole sockets are deleted, those of dead modules apart.
 ///
 /// # Errors
 /// [`PartOfGoals`](GoalError::PartOfGoals).
@@ -207,7 +207,7 @@ pub(super) fn check_delete(platform: &Platform, modules: &[&Module]) -> Result<(
     check_unlocked(modules)?;
     let has_goal = |module: &Module| platform.state.goal(module.handle).is_some();
     for socket in sockets_of(modules) {
-        let here = |module: &&Module| module.handle.socket() == socket && has_goal(module);
+        let here = |module: &&Module| module.handle.socket() == socket && has_goal(module) && answers(module);
         let all = platform.machine.modules.iter().filter(here).map(|module| module.handle);
         let missing: Vec<Handle> = all.filter(|module| !is_named(modules, *module)).collect();
         let named = modules.iter().any(|module| module.handle.socket() == socket && has_goal(module));

@@ -480,10 +480,11 @@ impl Judge<'_> {
         self.none_locked(modules)?;
         let goals = &self.platform.state.goals;
         let named = |handle: u32| modules.iter().any(|one| one.handle.0 == handle);
+        let lives = |handle: u32| self.alive().any(|one| one.handle.0 == handle);
         let sockets: std::collections::BTreeSet<u16> =
             modules.iter().map(|one| one.handle.socket()).collect();
         for socket in sockets {
-            let on = goals.iter().filter(|goal| goal.module.socket() == socket);
+            let on = goals.iter().filter(|goal| goal.module.socket() == socket && lives(goal.module.0));
             let (inside, outside): (Vec<_>, Vec<_>) = on.partition(|goal| named(goal.module.0));
             if !inside.is_empty() && !outside.is_empty() {
                 return Err(refused(110));
