@@ -14,7 +14,7 @@ use lines::{random_line, random_operation_line};
 use lode_platform::ipmctl::{ChangeCommand, OperationCommand, Prepared, Refusal};
 use lode_platform::machine::{Health, Machine};
 use lode_platform::{CreateNamespace, Goal, GoalRequest, Platform, Targets, boot, goal, namespace};
-use lode_testing::{scaled, seed};
+use lode_testing::{scaled, seed, skip};
 use random::{Random, random_machine};
 use uuid::Uuid;
 
@@ -129,8 +129,7 @@ fn goals_are_deleted_beside_a_dead_module() {
 #[test]
 fn grammar_agrees_with_real_ipmctl() {
     let Ok(program) = std::env::var("LODE_IPMCTL") else {
-        println!("SKIP grammar_agrees_with_real_ipmctl: LODE_IPMCTL names no ipmctl");
-        return;
+        return skip("grammar_agrees_with_real_ipmctl", "LODE_IPMCTL names no ipmctl");
     };
     let mut random = Random::new(7);
     let generation = lode_platform::machine::IpmctlGeneration::Three;
