@@ -11,7 +11,7 @@ mod random;
 
 use judge::{Judge, Verdict};
 use lines::{random_line, random_operation_line};
-use lode_platform::ipmctl::{ChangeCommand, OperationCommand, Prepared, Refusal};
+use lode_platform::ipmctl::{ChangeCommand, OperationCommand, Prepared, Refusal, configuration_text};
 use lode_platform::machine::{Health, Machine};
 use lode_platform::{CreateNamespace, Goal, GoalRequest, Platform, Targets, boot, goal, namespace};
 use lode_testing::{scaled, seed, skip};
@@ -123,6 +123,22 @@ fn goals_are_deleted_beside_a_dead_module() {
     let deleted = goal::delete(&mut platform, &Targets::default()).unwrap();
     assert_eq!(deleted, [first]);
     assert!(platform.state.goals.iter().all(|goal| goal.module == dead));
+}
+
+/// Deleted configuration data was stored until the next start, though `show -pcd` did not show it.
+#[test]
+fn deleted_configuration_data_is_not_stored() {
+    let mut platform = with_goal("lab-pair");
+    boot::reboot(&mut platform);
+    let [first, second] = [0, 1].map(|index| platform.machine.modules[index].handle);
+    let lines = |text: &str| text.lines().filter(|line| !line.starts_with('#')).count();
+    assert_eq!(lines(&configuration_text(&platform).unwrap()), 2);
+    goal::clear(&mut platform, &Targets { modules: vec![first], ..Targets::default() }).unwrap();
+    let stored = configuration_text(&platform).unwrap();
+    assert!(lines(&stored) == 1 && stored.contains(&format!(",{},", second.0)), "{stored}");
+    goal::clear(&mut platform, &Targets::default()).unwrap();
+    let refused = configuration_text(&platform).unwrap_err();
+    assert!(refused.output.contains("Error 131 - "), "{refused:?}");
 }
 
 /// Holds the grammar against a real ipmctl, named by `LODE_IPMCTL`. It refuses lines before it looks for modules.

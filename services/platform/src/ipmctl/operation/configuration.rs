@@ -131,7 +131,7 @@ pub struct Configuration {
 /// Fails if no module is configured.
 pub fn configuration_text(platform: &Platform) -> Result<String, Box<Refusal>> {
     let configured =
-        platform.machine.modules.iter().filter(|one| platform.state.partition(one.handle).is_some());
+        platform.machine.modules.iter().filter(|one| platform.state.is_configured(one.handle));
     let mut text = format!("{HEAD}\n");
     let mut is_empty = true;
     for module in configured {
