@@ -656,7 +656,8 @@ fn run_script(machine: &Emulated, script: &str, tools: &[(&str, &str)]) -> (bool
     fs::create_dir(&bin).unwrap();
     fs::write(&log, "").unwrap();
     let ndctl = format!("case $1 in destroy-namespace) echo $3 >> {};; esac", log.display());
-    for (name, body) in [("findmnt", "exit 1"), ("ndctl", ndctl.as_str())].iter().chain(tools) {
+    let idle = [("findmnt", "exit 1"), ("fuser", "exit 1"), ("ndctl", ndctl.as_str())];
+    for (name, body) in idle.iter().chain(tools) {
         let path = bin.join(name);
         fs::write(&path, format!("#!/bin/sh\n{body}\n")).unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
@@ -735,11 +736,52 @@ fn scripts_need_the_programs_that_see_users() {
     let request = EvacuationRequest { module: Handle(1), to, exchange: false, force: false };
     let planned = machine.open().plan_evacuation(&request, &mut machine.uuids()).unwrap();
     let script = evacuation_script(&[], &planned.moves);
-    let empty = machine.file("empty");
-    fs::create_dir(&empty).unwrap();
-    let ended = Command::new("/bin/sh").args(["-c", &script]).env("PATH", &empty).output().unwrap();
-    let said = String::from_utf8_lossy(&ended.stderr);
-    assert!(!ended.status.success() && said == "findmnt is missing: install util-linux\n", "{said}");
+    let bin = machine.file("few");
+    fs::create_dir(&bin).unwrap();
+    // Each program is there when the next one is missed.
+    let of_packages = [
+        ("findmnt", "util-linux"),
+        ("lsblk", "util-linux"),
+        ("fuser", "psmisc"),
+        ("ndctl", "ndctl"),
+        ("awk", "mawk"),
+        ("cmp", "diffutils"),
+    ];
+    for (program, package) in of_packages {
+        let ended = Command::new("/bin/sh").args(["-c", &script]).env("PATH", &bin).output().unwrap();
+        let said = String::from_utf8_lossy(&ended.stderr);
+        let expected = format!("{program} is missing: install {package}\n");
+        assert!(!ended.status.success() && said == expected, "{said}");
+        let path = bin.join(program);
+        fs::write(&path, "#!/bin/sh\nexit 1\n").unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+}
+
+/// A process that opens a device during the hours of its copy, or mounts it, ends the script before the data is destroyed.
+#[test]
+fn scripts_look_for_users_before_they_destroy() {
+    let mut machine = Emulated::pairs();
+    machine.make(&wanted("table", Mode::Devdax, 64, 0)).unwrap();
+    let request = |to| EvacuationRequest { module: Handle(1), to: vec![to], exchange: false, force: false };
+    let copied = machine.file("copied");
+    let daxio = format!(
+        "while [ $# -gt 0 ]; do case $1 in -o) to=$2;; -l) len=$2;; esac; shift 2; done; touch {}; \
+         head -c $len /dev/zero > ${{to:-/dev/stdout}}",
+        copied.display()
+    );
+    let when_copied = format!("test -e {}", copied.display());
+    for (number, user) in ["fuser", "findmnt"].into_iter().enumerate() {
+        let folder = machine.file(&format!("away{number}"));
+        fs::create_dir(&folder).unwrap();
+        let planned =
+            machine.open().plan_evacuation(&request(Destination::Folder(folder)), &mut machine.uuids());
+        let script = evacuation_script(&[], &planned.unwrap().moves);
+        let tools = [("daxio", daxio.as_str()), (user, when_copied.as_str())];
+        let (success, destroyed) = run_script(&machine, &script, &tools);
+        assert!(!success && destroyed.is_empty() && copied.exists(), "{user}: {script}");
+        fs::remove_file(&copied).unwrap();
+    }
 }
 
 /// A namespace without device does not hide the next one.

@@ -10,13 +10,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// Programs of this machine. The shell must not be busybox, which prefers its own modprobe and mount to ours.
-const TOOLS: [&str; 18] = [
+const TOOLS: [&str; 19] = [
     "/bin/dash",
     "/bin/busybox",
     "/bin/mount",
     "/bin/umount",
     "/bin/findmnt",
     "/bin/lsblk",
+    "/bin/fuser",
     "/bin/kmod",
     "/usr/bin/ndctl",
     "/usr/bin/daxctl",

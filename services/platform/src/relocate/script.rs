@@ -19,10 +19,17 @@ use uuid::Uuid;
 
 const HEAD: &str = "\
 set -eu
-# without these programs the script would not see what is in use
-for program in findmnt lsblk; do
-    command -v \"$program\" > /dev/null || { echo \"$program is missing: install util-linux\" >&2; exit 1; }
-done
+# ends the script if a program is missing
+needs() {
+    command -v \"$1\" > /dev/null || { echo \"$1 is missing: install $2\" >&2; exit 1; }
+}
+# without the first three the script would not see what is in use
+needs findmnt util-linux
+needs lsblk util-linux
+needs fuser psmisc
+needs ndctl ndctl
+needs awk mawk
+needs cmp diffutils
 # prints the device of the namespace with this UUID
 device() {
     ndctl list -Nv | awk -v uuid=\"$1\" 'found && /\"dev\":/ { exit }
@@ -54,7 +61,7 @@ digest() {
 
 /// Returns the script of an evacuation. `remarks` are comments at its start.
 pub fn evacuation_script(remarks: &[String], moves: &[PlannedMove]) -> String {
-    let mut script = Script::new(remarks);
+    let mut script = Script::new(remarks, moves.iter().map(|planned| &planned.relocation));
     script.leave(moves);
     script.0
 }
@@ -62,7 +69,8 @@ pub fn evacuation_script(remarks: &[String], moves: &[PlannedMove]) -> String {
 /// Returns the script of an exchange, which has three parts: the machine is off or starts between them. If the exchange is
 /// done, or was none, the script is what comes back. `remarks` are comments at its start.
 pub fn exchange_script(remarks: &[String], plan: &Exchange) -> String {
-    let mut script = Script::new(remarks);
+    let away = plan.evacuation.moves.iter().map(|planned| &planned.relocation);
+    let mut script = Script::new(remarks, away.chain(&plan.back));
     if !plan.evacuation.lost.is_empty() {
         script.remark(&format!("lost: {}", plan.evacuation.lost.join(", ")));
     }
@@ -113,12 +121,12 @@ pub fn extension_script(plan: &Extension) -> String {
 /// Returns the script of a growth, with the data meanwhile in `file`.
 pub fn growth_script(plan: &Growth, region: u32, file: &Path) -> String {
     let one = &plan.step.relocation;
-    let mut script = Script::new(&[]);
+    let mut script = Script::new(&[], [one]);
     let node = node(one);
     script.remark(&about(one));
     script.line(&format!("unused {node}"));
     script.copy_to_file(one, &node, file);
-    script.line(&format!("ndctl destroy-namespace -f {}", one.device));
+    script.destroy(one);
     let wanted = CreateNamespace {
         region: Some(region),
         size: Some(plan.size),
@@ -135,12 +143,16 @@ pub fn growth_script(plan: &Growth, region: u32, file: &Path) -> String {
 struct Script(String);
 
 impl Script {
-    fn new(remarks: &[String]) -> Script {
+    /// Returns a script that copies these namespaces, up to its functions.
+    fn new<'a>(remarks: &[String], copied: impl IntoIterator<Item = &'a Relocation>) -> Script {
         let mut script = Script(String::from(
             "# As root, with sh -e: each command ends the script if it fails, and what is destroyed was compared before.\n",
         ));
         remarks.iter().for_each(|remark| script.remark(remark));
         script.0 += HEAD;
+        if copied.into_iter().any(|one| one.mode == Mode::Devdax) {
+            script.line("needs daxio daxio");
+        }
         script
     }
 
@@ -177,8 +189,14 @@ impl Script {
             self.remark("from here on, data is destroyed");
         }
         for planned in moves {
-            self.line(&format!("ndctl destroy-namespace -f {}", planned.relocation.device));
+            self.destroy(&planned.relocation);
         }
+    }
+
+    /// Destroys a namespace, unless something uses it: its copy may have taken hours.
+    fn destroy(&mut self, one: &Relocation) {
+        self.line(&format!("unused {}", node(one)));
+        self.line(&format!("ndctl destroy-namespace -f {}", one.device));
     }
 
     fn partition(&mut self, group: &[Handle], module: Handle, goal: &GoalRequest) {
@@ -214,10 +232,13 @@ impl Script {
             self.remark("from here on, data is destroyed");
         }
         for one in back {
-            self.line(&match &one.place {
-                Place::Namespace(other) => format!("ndctl destroy-namespace -f \"$(name {other})\""),
-                Place::File(path) => format!("rm {}", quote(&path.display().to_string())),
-            });
+            match &one.place {
+                Place::Namespace(other) => {
+                    self.line(&format!("unused {}", device(*other)));
+                    self.line(&format!("ndctl destroy-namespace -f \"$(name {other})\""));
+                }
+                Place::File(path) => self.line(&format!("rm {}", quote(&path.display().to_string()))),
+            }
         }
     }
 
