@@ -212,6 +212,9 @@ fn relocate_hint(error: &RelocateError) -> String {
         RelocateError::Unlabelled { device } => {
             format!(" with `lode platform image export {device} FILE` and `lode ndctl init-labels`")
         }
+        RelocateError::Disabled { device } => {
+            format!(": `ndctl enable-namespace {device}` or `ndctl destroy-namespace {device}`")
+        }
         RelocateError::FileChanged { .. }
         | RelocateError::HomeDiffers { .. }
         | RelocateError::PlaceGone { .. }

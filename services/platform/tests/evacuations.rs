@@ -10,10 +10,11 @@ use lode_platform::goal::{self, GoalRequest};
 use lode_platform::image::{CopyProgress, ExportImage, Image, ImageFormat, ImportImage, QemuSlot};
 use lode_platform::machine::{Handle, Health, Module, Security};
 use lode_platform::namespace::{self, NamespaceError};
+use lode_platform::ndctl;
 use lode_platform::plan::{self, NamespaceRequest, PlanRequest, Table};
 use lode_platform::relocate::{
     Destination, EvacuationRequest, ExchangeRequest, ExtensionRequest, Place, RelocateError, Stage,
-    evacuation_script, extension,
+    evacuation_script, extension, real_evacuation,
 };
 use lode_platform::{CreateNamespace, Directory, MapLocation, Mode, PlatformError, Purpose, boot, region};
 use lode_testing::{scaled, seed};
@@ -782,6 +783,22 @@ fn scripts_look_for_users_before_they_destroy() {
         assert!(!success && destroyed.is_empty() && copied.exists(), "{user}: {script}");
         fs::remove_file(&copied).unwrap();
     }
+}
+
+/// A disabled namespace has no device: its copy failed after those of others had been made.
+#[test]
+fn disabled_namespaces_of_real_machines_are_refused() {
+    let mut machine = Emulated::pairs();
+    machine.make(&wanted("first", Mode::Raw, 64, 0)).unwrap();
+    let disabled = machine.make(&wanted("second", Mode::Raw, 64, 0)).unwrap();
+    let real = |machine: &mut Emulated| {
+        let inventory = ndctl::inventory(machine.open().platform());
+        real_evacuation(&inventory, 0, &[], &mut machine.uuids())
+    };
+    assert_eq!(real(&mut machine).unwrap().moves.len(), 2);
+    machine.open().change(|platform| namespace::enable(platform, &disabled, false)).unwrap();
+    let refused = real(&mut machine).unwrap_err().to_string();
+    assert!(refused.contains(&disabled) && refused.contains("enable it, or destroy it"), "{refused}");
 }
 
 /// A namespace without device does not hide the next one.

@@ -58,6 +58,12 @@ pub enum RelocateError {
         /// The kernel's name of the namespace.
         device: String,
     },
+    /// The namespace is disabled, so it has no device to copy.
+    #[error("{device} is disabled, so it has no device to copy from; enable it, or destroy it with its data")]
+    Disabled {
+        /// The kernel's name of the namespace.
+        device: String,
+    },
     /// A process maps the media of a namespace.
     #[error("{device} is in use: {program} (process {pid}) maps it; end that process first")]
     Mapped {

@@ -28,8 +28,8 @@ pub struct RealEvacuation {
 /// Plans the evacuation of the module nmemN of a real machine. `uuids` generates unused UUIDs.
 ///
 /// # Errors
-/// Fails if the module or a destination does not exist, a region is disabled, a namespace has no labels, or there is
-/// no room.
+/// Fails if the module or a destination does not exist, a region or a namespace is disabled, a namespace has no labels, or
+/// there is no room.
 pub fn real_evacuation(
     inventory: &Inventory,
     module: u32,
@@ -52,6 +52,9 @@ pub fn real_evacuation(
         for namespace in namespaces {
             if !region.enabled {
                 return Err(NamespaceError::RegionDisabled { region: region.number }.into());
+            }
+            if !namespace.enabled {
+                return Err(RelocateError::Disabled { device: namespace.to_string() }.into());
             }
             moves.push(place(region, namespace, handle, to, &others, &mut free, uuids)?);
         }
