@@ -2,11 +2,12 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+use lode_platform::ipmctl::{self, Attributes, DisplayOptions, Subject};
 use lode_platform::machine::{Health, Machine, ModuleError};
 use lode_platform::smart::{
     self, AlarmChange, Injection, SmartChange, SmartError, SmartEvent, SmartReport, change,
 };
-use lode_platform::{Directory, Platform, PlatformError, Purpose, boot};
+use lode_platform::{Directory, Platform, PlatformError, Purpose, Targets, boot};
 use std::fs;
 use std::path::Path;
 use tempfile::TempDir;
@@ -67,6 +68,27 @@ fn injected_values_end_when_they_are_uninjected() {
     };
     change(&mut platform, 0, &uninject).unwrap();
     assert_eq!(report(&platform), before);
+}
+
+/// Returns a value that `ipmctl show -a -dimm` has of the second module, which is healthy.
+fn shown(platform: &Platform, name: &str) -> String {
+    let targets = Targets { modules: vec![platform.machine.modules[1].handle], ..Targets::default() };
+    let display = DisplayOptions { attributes: Attributes::All, ..DisplayOptions::default() };
+    let text = ipmctl::show(platform, &Subject::Dimm, &targets, &display).unwrap();
+    let value = text.lines().find_map(|line| line.trim().strip_prefix(&format!("{name}=")));
+    value.unwrap_or_else(|| panic!("no {name} in {text}")).to_owned()
+}
+
+/// ipmctl listed an injected fatal state without a reason.
+#[test]
+fn ipmctl_lists_the_reason_of_an_injected_state() {
+    let mut platform = platform();
+    let state = |platform: &Platform| (shown(platform, "HealthState"), shown(platform, "HealthStateReason"));
+    assert_eq!(state(&platform), ("Healthy".to_owned(), "None".to_owned()));
+    let fatal = SmartChange { fatal: Injection::Inject(()), ..SmartChange::default() };
+    change(&mut platform, 1, &fatal).unwrap();
+    let expected = ("Fatal failure".to_owned(), "Critical internal state failure".to_owned());
+    assert_eq!(state(&platform), expected);
 }
 
 /// A temperature trips its alarm from below, the spares from above, and both at the threshold itself.

@@ -65,7 +65,7 @@ fn live_record(platform: &Platform, module: &Module, display: &DisplayOptions) -
     let record = if first { record } else { unknown(record, &optional) };
     let record = record
         .with("HealthState", smart::report(platform, module).health.as_str())
-        .with("HealthStateReason", health_reason(module))
+        .with("HealthStateReason", health_reason(platform, module))
         .with("FWVersion", module.firmware.as_deref().map_or(NOT_APPLICABLE, Value::from))
         .with("FWAPIVersion", UNKNOWN);
     let record = since_third(platform, record, &["FWActiveAPIVersion"]);
@@ -90,7 +90,7 @@ fn dead_record(platform: &Platform, module: &Module, display: &DisplayOptions) -
         .with("DimmID", module.handle)
         .with("Capacity", capacity(&platform.machine, module.capacity, display))
         .with("HealthState", module.health.as_str())
-        .with("HealthStateReason", health_reason(module))
+        .with("HealthStateReason", health_reason(platform, module))
         .with("SubsystemDeviceID", UNKNOWN)
         .with("SubsystemRevisionID", UNKNOWN);
     let serial = module.identity.map_or(UNKNOWN, |identity| serial_number(identity.serial).into());
@@ -250,11 +250,14 @@ fn serial_number(serial: [u8; 4]) -> String {
     format!("{:#010x}", u32::from_be_bytes(serial))
 }
 
-/// Returns the reason for the module's health state.
-fn health_reason(module: &Module) -> Value {
-    match module.health {
+/// Returns the reason for the health state that the module reports. An injected state has the one reason that ipmctl has
+/// for a fatal one beside a failed test; the machine file names no reason for its own.
+fn health_reason(platform: &Platform, module: &Module) -> Value {
+    let report = smart::report(platform, module);
+    match report.health {
         Health::Healthy => "None".into(),
-        _ if module.sensors.remaining_percent == 0 => "Percentage remaining is 0".into(),
+        state if state != module.health => "Critical internal state failure".into(),
+        _ if report.spares_percent == 0 => "Percentage remaining is 0".into(),
         _ => UNKNOWN,
     }
 }
