@@ -4,11 +4,13 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use lode_platform::goal::{self, GoalRequest};
+use lode_platform::ipmctl::{self, Attributes, DisplayOptions, Subject};
 use lode_platform::machine::{INCLUDED, Machine, ModuleError};
 use lode_platform::ndctl::{self, Included, ListRequest};
 use lode_platform::security::{self, Passphrase, Role, SecurityError, TRIES};
 use lode_platform::{
-    CreateNamespace, Directory, Mode, Platform, PlatformError, Purpose, State, boot, namespace, region,
+    CreateNamespace, Directory, Mode, Platform, PlatformError, Purpose, State, Targets, boot, namespace,
+    region,
 };
 use proptest::prelude::*;
 use std::fs;
@@ -355,6 +357,31 @@ fn erase_keeps_labels_and_overwrite_does_not() {
     run(&mut platform, Command::Region(true));
     let listed = list(&platform);
     assert!(listed.contains("region0") && !listed.contains("uuid"), "no labels: {listed}");
+}
+
+/// ipmctl listed no master passphrase where there was one, and no overwrite in progress.
+#[test]
+fn ipmctl_lists_master_passphrase_and_overwrite() {
+    let mut platform = Platform::new(Machine::parse(Machine::included("lab-pair").unwrap()).unwrap());
+    let shown = |platform: &Platform| {
+        let targets = Targets { modules: vec![platform.machine.modules[0].handle], ..Targets::default() };
+        let names = ["MasterPassphraseEnabled", "OverwriteStatus"];
+        let attributes = Attributes::Named(names.map(str::to_owned).to_vec());
+        let display = DisplayOptions { attributes, ..DisplayOptions::default() };
+        let text = ipmctl::show(platform, &Subject::Dimm, &targets, &display).unwrap();
+        let value = |name: &str| {
+            let found = text.lines().find_map(|line| line.trim().strip_prefix(&format!("{name}=")));
+            found.unwrap_or_else(|| panic!("no {name} in {text}")).to_owned()
+        };
+        names.map(value)
+    };
+    assert_eq!(shown(&platform), ["0", "Unknown"]);
+    assert_eq!(run(&mut platform, Command::Set(Role::Master, 0, 2)), Answer::Done);
+    assert_eq!(shown(&platform), ["1", "Unknown"]);
+    assert_eq!(run(&mut platform, Command::Overwrite(0)), Answer::Done);
+    assert_eq!(shown(&platform), ["1", "In progress"]);
+    assert_eq!(run(&mut platform, Command::Finish), Answer::Done);
+    assert_eq!(shown(&platform), ["1", "Unknown"]);
 }
 
 #[test]

@@ -91,6 +91,29 @@ fn ipmctl_lists_the_reason_of_an_injected_state() {
     assert_eq!(state(&platform), expected);
 }
 
+/// ipmctl listed no injection while there were some.
+#[test]
+fn ipmctl_lists_injections() {
+    let mut platform = platform();
+    let triggers = |platform: &Platform| {
+        ["MediaTemperatureInjectionEnabled", "SoftwareTriggersEnabled", "SoftwareTriggersEnabledDetails"]
+            .map(|name| shown(platform, name))
+    };
+    assert_eq!(triggers(&platform), ["0", "0", "None"]);
+    change(&mut platform, 1, &media(70)).unwrap();
+    assert_eq!(triggers(&platform), ["1", "0", "None"]);
+    let injected = SmartChange {
+        spares_percent: Injection::Inject(5),
+        fatal: Injection::Inject(()),
+        unsafe_shutdown: Injection::Inject(()),
+        ..SmartChange::default()
+    };
+    change(&mut platform, 1, &injected).unwrap();
+    assert_eq!(triggers(&platform), ["1", "1", "Fatal Error, Percentage Remaining, Dirty Shutdown"]);
+    boot::reboot(&mut platform);
+    assert_eq!(triggers(&platform), ["0", "0", "None"]);
+}
+
 /// A temperature trips its alarm from below, the spares from above, and both at the threshold itself.
 #[test]
 fn alarms_trip_at_their_thresholds() {

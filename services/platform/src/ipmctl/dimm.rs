@@ -4,8 +4,9 @@ use super::display::{Attributes, DisplayOptions, UNKNOWN, capacity, is_first_gen
 use super::error::ShowError;
 use crate::goal::Targets;
 use crate::listing::{Column, Record, Records, Value};
-use crate::machine::{Health, IpmctlGeneration, Module};
+use crate::machine::{Health, IpmctlGeneration, Module, Security};
 use crate::platform::Platform;
+use crate::security;
 use crate::smart;
 
 /// The columns of generation 1.
@@ -128,11 +129,11 @@ fn with_states(platform: &Platform, record: Record, module: &Module) -> Record {
         .with("LastShutdownTime", UNKNOWN)
         .with("ModesSupported", "Memory Mode, App Direct")
         .with("SecurityCapabilities", "Encryption, Erase")
-        .with("MasterPassphraseEnabled", 0)
+        .with("MasterPassphraseEnabled", u16::from(security::has_master_passphrase(platform, module)))
         .with("ConfigurationStatus", if configured { "Valid" } else { "Not Configured" })
         .with("SKUViolation", 0)
         .with("ARSStatus", if platform.machine.firmware_scrubs { "Completed".into() } else { UNKNOWN })
-        .with("OverwriteStatus", UNKNOWN)
+        .with("OverwriteStatus", overwrite_status(module))
         .with("AitDramEnabled", 1)
         .with("BootStatus", "Success")
         .with("BootStatusRegister", UNKNOWN);
@@ -143,10 +144,7 @@ fn with_states(platform: &Platform, record: Record, module: &Module) -> Record {
         "PpcExtendedAdrEnabled",
     ];
     let record = since_third(platform, record, &shutdown);
-    let record = ["ErrorInjectionEnabled", "MediaTemperatureInjectionEnabled", "SoftwareTriggersEnabled"]
-        .into_iter()
-        .fold(record, |record, trigger| record.with(trigger, 0))
-        .with("SoftwareTriggersEnabledDetails", "None");
+    let record = with_injections(platform, record, module);
     let counters = [
         "PoisonErrorInjectionsCounter",
         "PoisonErrorClearCounter",
@@ -161,6 +159,28 @@ fn with_states(platform: &Platform, record: Record, module: &Module) -> Record {
         .with("MixedSKU", 0);
     // Firmware with an interface of before 3.5 has no such mode.
     if is_third(platform) { record.with("FIPSModeStatus", NOT_APPLICABLE) } else { record }
+}
+
+/// Adds the injections of the health report. Injected poison is an error of the media, and no setting of the firmware.
+fn with_injections(platform: &Platform, record: Record, module: &Module) -> Record {
+    let injected = smart::entry(platform, module);
+    let triggers = [
+        (injected.fatal, "Fatal Error"),
+        (injected.spares_percent.is_some(), "Percentage Remaining"),
+        (injected.unsafe_shutdown, "Dirty Shutdown"),
+    ];
+    let names: Vec<&str> = triggers.iter().filter(|(is_set, _)| *is_set).map(|(_, name)| *name).collect();
+    let details = if names.is_empty() { "None".to_owned() } else { names.join(", ") };
+    record
+        .with("ErrorInjectionEnabled", 0)
+        .with("MediaTemperatureInjectionEnabled", u16::from(injected.media_celsius.is_some()))
+        .with("SoftwareTriggersEnabled", u16::from(!names.is_empty()))
+        .with("SoftwareTriggersEnabledDetails", details)
+}
+
+/// Returns the status of an overwrite. It is unknown after the end, as ipmctl says if another operation ran meanwhile.
+fn overwrite_status(module: &Module) -> Value {
+    if module.security == Security::Overwrite { "In progress".into() } else { UNKNOWN }
 }
 
 /// Adds the power limits of the module. Those of the boosted bandwidth are in the interface of firmware from 2.1 on, which

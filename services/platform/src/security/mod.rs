@@ -52,7 +52,7 @@ pub use passphrase::Passphrase;
 pub use passphrase_hash::PassphraseHash;
 pub use role::Role;
 pub use rules::{disable_passphrase, erase, finish_overwrite, freeze, overwrite, set_passphrase, unlock};
-pub(crate) use rules::{has_passphrase, reported, settle_all, start};
+pub(crate) use rules::{has_master_passphrase, has_passphrase, reported, settle_all, start};
 pub use seal_error::SealError;
 pub use sealed::SealedPassphrase;
 pub use verbs::{

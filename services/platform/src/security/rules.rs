@@ -186,6 +186,11 @@ pub(crate) fn has_passphrase(platform: &Platform, module: Handle) -> bool {
     found.is_some_and(|module| entry_of(platform, module).user.is_some())
 }
 
+/// Returns true if a module has a master passphrase that is not the factory's.
+pub(crate) fn has_master_passphrase(platform: &Platform, module: &Module) -> bool {
+    entry_of(platform, module).master.is_some()
+}
+
 /// Stores the security of a module.
 fn settle(platform: &mut Platform, entry: ModuleSecurity) {
     state::put(&mut platform.state.security, entry, |one| one.module);

@@ -37,4 +37,5 @@ pub use error::SmartError;
 pub use event::{EventCounts, SmartEvent};
 pub use module_smart::ModuleSmart;
 pub(crate) use module_smart::{CELSIUS, PERCENT_MAX};
+pub(crate) use report::entry;
 pub use report::{AlarmReport, SmartReport, events, report};

@@ -66,7 +66,7 @@ pub fn events(platform: &Platform, module: &Module) -> EventCounts {
 }
 
 /// Returns the entry of a module, or that of the factory.
-pub(super) fn entry(platform: &Platform, module: &Module) -> ModuleSmart {
+pub(crate) fn entry(platform: &Platform, module: &Module) -> ModuleSmart {
     let found = platform.state.smart.iter().find(|entry| entry.module == module.handle);
     found.copied().unwrap_or_else(|| ModuleSmart::of_factory(module.handle))
 }
