@@ -18,12 +18,12 @@ pub struct Mapper {
     pub file_off: u64,
 }
 
-/// Returns the processes whose mappings have byte `offset` of the file. Other users' processes are seen by root only.
-pub fn mappers(path: &Path, offset: u64) -> Vec<Mapper> {
+/// Returns the processes whose mappings have any byte of `range` of the file. Other users' processes are seen by root only.
+pub fn mappers(path: &Path, range: &Range<u64>) -> Vec<Mapper> {
     let mut found = mappers_of(path);
     found.retain(|mapper| {
-        let into = offset.checked_sub(mapper.file_off);
-        into.is_some_and(|into| into < mapper.addresses.end - mapper.addresses.start)
+        let len = mapper.addresses.end - mapper.addresses.start;
+        mapper.file_off < range.end && range.start < mapper.file_off.saturating_add(len)
     });
     found
 }
@@ -112,8 +112,26 @@ mod test {
     #[test]
     fn own_program_is_mapped_by_this_process() {
         let own = std::env::current_exe().unwrap();
-        let found = mappers(&own, 0);
+        let found = mappers(&own, &(0..1));
         assert!(found.iter().any(|mapper| mapper.pid == std::process::id()), "{found:?}");
-        assert_eq!(mappers(&own, u64::MAX), []);
+        assert_eq!(mappers(&own, &(u64::MAX - 1..u64::MAX)), []);
+    }
+
+    /// A process that maps the end of a range, and not its first byte, was left out.
+    #[test]
+    fn mappings_of_any_byte_of_a_range_are_found() {
+        let own = std::env::current_exe().unwrap();
+        let of_this_process = |mapper: &&Mapper| mapper.pid == std::process::id() && mapper.file_off > 0;
+        let all = mappers_of(&own);
+        let later = all.iter().find(of_this_process).unwrap();
+        let last = later.file_off + (later.addresses.end - later.addresses.start) - 1;
+        for (range, is_in) in [
+            (later.file_off - 1..later.file_off + 1, true),
+            (later.file_off - 1..later.file_off, false),
+            (last..last + 1, true),
+            (last + 1..last + 2, false),
+        ] {
+            assert_eq!(mappers(&own, &range).contains(later), is_in, "{range:?} of {later:?}");
+        }
     }
 }

@@ -232,7 +232,7 @@ impl Machine {
 fn file_finding(path: &Path, range: Range<u64>, block: u64) -> FileFinding {
     FileFinding {
         pool: objects::in_range(path, &range),
-        mappers: mappers(path, range.start),
+        mappers: mappers(path, &range),
         path: path.to_owned(),
         range,
         block,
