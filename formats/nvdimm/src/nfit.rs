@@ -162,14 +162,29 @@ impl Nfit {
             Some(ModuleAddress { handle: part.handle, offset })
         })
     }
+
+    /// Returns the bytes after which the modules of the range at a physical address follow again in the same order: the
+    /// longest rotation of its parts. 0 if none is interleaved.
+    pub fn rotation_at(&self, address: u64) -> u64 {
+        let holds =
+            |range: &AddressRange| address.checked_sub(range.base).is_some_and(|into| into < range.len);
+        let parts = self.parts.iter().filter(|part| self.ranges.get(&part.range).is_some_and(holds));
+        let rotations = parts.filter_map(|part| self.lines.get(&part.lines)?.rotation(part.ways));
+        rotations.max().unwrap_or(0)
+    }
 }
 
 impl Lines {
+    /// Returns the bytes of one rotation; `None` if a table has more than an address can tell.
+    fn rotation(&self, ways: u64) -> Option<u64> {
+        self.len.checked_mul(self.offsets.len() as u64)?.checked_mul(ways)
+    }
+
     /// Returns the offset in the part of byte `into` of the range, counted from the part's first line, if that byte is
     /// in a line of the part.
     fn module_off(&self, into: u64, ways: u64) -> Option<u64> {
         let count = self.offsets.len() as u64;
-        let rotation = self.len.checked_mul(count)?.checked_mul(ways)?;
+        let rotation = self.rotation(ways)?;
         let (rotations, within) = (into / rotation, into % rotation);
         let (line, in_line) = (within / self.len, within % self.len);
         let index = self.offsets.iter().position(|offset| *offset == line)? as u64;
@@ -252,6 +267,9 @@ mod test {
                 assert_eq!(nfit.module_at(BASE + off), Some(place), "{ways} ways, {off:#x}");
             }
             assert_eq!(nfit.module_at(BASE + (ways << 30)), None);
+            let rotation = if ways > 1 { 4096 * ways } else { 0 };
+            assert_eq!(nfit.rotation_at(BASE + 4096 * 7 + 5), rotation, "{ways} ways");
+            assert_eq!(nfit.rotation_at(BASE - 1), 0);
             assert_eq!(nfit.module_at(BASE - 1), None);
         }
     }

@@ -221,14 +221,16 @@ impl Locator {
     /// Returns the modules that hold this number of sectors from a located byte on, each with its first byte of them.
     ///
     /// # Cost
-    /// A step for each sector, until all modules of the region are found.
+    /// A step for each sector of one rotation of the interleaving, at most.
     pub fn modules_of(&self, first: &Located, sectors: u64) -> Vec<ModulePlace> {
         let mut found: Vec<ModulePlace> = Vec::new();
         let Some(region) = self.regions().find(|region| region.number == first.region.number) else {
             return found;
         };
         let mut offset = first.region.offset;
-        for _ in 0..sectors {
+        // A rotation may begin and end within a sector. After it, the same modules follow again.
+        let rotation = self.rotation(region, offset).div_ceil(SECTOR).saturating_add(1);
+        for _ in 0..sectors.min(rotation) {
             for module in self.modules(region, offset) {
                 if found.iter().all(|known| known.number != module.number) {
                     found.push(module);
@@ -240,6 +242,18 @@ impl Locator {
             offset = offset.saturating_add(SECTOR);
         }
         found
+    }
+
+    /// Returns the bytes after which the modules of a region follow again in the same order.
+    fn rotation(&self, region: &NdRegion, offset: u64) -> u64 {
+        match &self.interleaving {
+            Interleaving::Lines(line) => line.saturating_mul(region.mappings.len() as u64),
+            Interleaving::Table(nfit) => {
+                let address = region.base.and_then(|base| base.checked_add(offset));
+                address.map_or(0, |address| nfit.rotation_at(address))
+            }
+            Interleaving::Unknown => 0,
+        }
     }
 
     /// Returns the name of the device of a namespace, which is named by it, or by itself.
@@ -358,4 +372,54 @@ fn namespace_at(region: &NdRegion, address: u64) -> Option<NamespacePlace> {
     let (namespace, part) = find(&data).or_else(|| find(&metadata))?;
     let device = device(namespace).filter(|_| namespace.enabled);
     Some(NamespacePlace { name: namespace.to_string(), mode: namespace.mode().as_str(), device, part })
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+    use crate::boot;
+    use crate::goal::{self, GoalRequest};
+    use crate::machine::Machine;
+
+    /// Returns an NFIT with one range, which the module with this handle holds alone.
+    fn table_of_one(handle: u32, base: u64, len: u64) -> Nfit {
+        let mut bytes = vec![0; 40 + 56 + 48];
+        let mut put = |off: usize, field: &[u8]| bytes[off..off + field.len()].copy_from_slice(field);
+        put(0, b"NFIT");
+        put(4, &144_u32.to_le_bytes());
+        let (range, part) = (40, 96);
+        put(range + 2, &56_u16.to_le_bytes());
+        put(range + 4, &1_u16.to_le_bytes());
+        put(range + 32, &base.to_le_bytes());
+        put(range + 40, &len.to_le_bytes());
+        put(part, &1_u16.to_le_bytes());
+        put(part + 2, &48_u16.to_le_bytes());
+        put(part + 4, &handle.to_le_bytes());
+        put(part + 12, &1_u16.to_le_bytes());
+        put(part + 16, &len.to_le_bytes());
+        put(part + 42, &1_u16.to_le_bytes());
+        bytes[9] = bytes.iter().fold(0_u8, |sum, byte| sum.wrapping_add(*byte)).wrapping_neg();
+        Nfit::decode(&bytes).unwrap()
+    }
+
+    /// A bad range of a TiB took a step for each of its sectors if the table lacked a module of the region.
+    #[test]
+    fn module_that_the_table_lacks_costs_no_steps() {
+        let text = Machine::included("lab-pair").unwrap();
+        let mut platform = Platform::new(Machine::parse(text).unwrap());
+        let goals = goal::plan(&platform, &GoalRequest::default()).unwrap();
+        goal::create(&mut platform, goals);
+        boot::reboot(&mut platform);
+        let mut locator = Locator::of_platform(&platform);
+        let whole = locator.at_address(platform.regions()[0].base).unwrap();
+        let numbers = |locator: &Locator, sectors| {
+            let found = locator.modules_of(&whole, sectors);
+            found.iter().map(|module| module.number).collect::<Vec<_>>()
+        };
+        assert_eq!(numbers(&locator, 8), [0], "one line");
+        assert_eq!(numbers(&locator, 1 << 31), [0, 1]);
+        let base = platform.regions()[0].base;
+        locator.interleaving = Interleaving::Table(table_of_one(0x1, base, 1 << 40));
+        assert_eq!(numbers(&locator, 1 << 31), [0]);
+    }
 }
