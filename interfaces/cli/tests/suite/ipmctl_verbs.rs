@@ -143,6 +143,21 @@ fn alarms_of_sensors_are_set() {
     );
 }
 
+/// ipmctl for Linux erases no modules, unlike that for UEFI. The refusal did not tell which command does.
+#[test]
+fn erasures_are_refused_with_the_command_that_erases() {
+    let machine = Emulated::included("lab-pair");
+    let erases = "`lode ndctl sanitize-dimm`";
+    let help = "    Delete the region configuration goal from one or more PMem modules.\n";
+    refused(&machine, "delete -dimm", 201, help, erases);
+    let word = "Syntax Error: Invalid or unexpected token Passphrase=123.\n";
+    refused(&machine, "delete -f -dimm 0x0001 Passphrase=123", 201, word, erases);
+    for other in ["delete -goal -dimm x=y", "delete -foo"] {
+        let result = ipmctl(&machine, other);
+        assert!(!result.err.contains(erases), "{result:?}");
+    }
+}
+
 /// A stored configuration, loaded on an equal machine, makes the same regions.
 #[test]
 fn configuration_is_dumped_and_loaded() {

@@ -17,6 +17,10 @@ pub(super) const IGNORED: [&str; 3] = ["-verbose", "-ddrt", "-smbus"];
 /// Sizes of payloads, which have no effect either.
 pub(super) const PAYLOADS: [&str; 2] = ["-lpmb", "-spmb"];
 
+/// The reason why `delete -dimm` is refused.
+const ERASES_NOT: &str =
+    "ipmctl erases modules in UEFI alone, not on Linux; `lode ndctl sanitize-dimm` erases them";
+
 /// A command that changes modules, with its words as they were given. Values are checked by [`prepare`], as ipmctl does.
 ///
 /// [`prepare`]: ChangeCommand::prepare
@@ -73,7 +77,13 @@ impl ChangeCommand {
     ) -> Result<Option<ChangeCommand>, Box<Refusal>> {
         let (verb, rest) = words.split_first().map_or(("", &[][..]), |(verb, rest)| (verb.as_str(), rest));
         let is_create = verb.eq_ignore_ascii_case("create");
-        let refused = |error: SyntaxError, kind| Box::new(Refusal::syntax(&error, kind, generation));
+        let refused = |error: SyntaxError, kind| {
+            let mut refusal = Refusal::syntax(&error, kind, generation);
+            if !is_create && names_an_erasure(rest) {
+                refusal.why = ERASES_NOT.to_owned();
+            }
+            Box::new(refusal)
+        };
         let line = match Line::split(rest) {
             Ok(line) => line,
             Err(error) => return Err(refused(error, if is_create { CREATE } else { DELETE })),
@@ -165,6 +175,12 @@ impl ChangeCommand {
         }
         Ok(request)
     }
+}
+
+/// Returns true if the words after `delete` name modules, and nothing on them: the erasure of ipmctl for UEFI.
+fn names_an_erasure(words: &[String]) -> bool {
+    let has = |name: &str| words.iter().any(|word| word.eq_ignore_ascii_case(name));
+    has("-dimm") && !has("-goal") && !has("-pcd")
 }
 
 fn check(line: &Line, kind: Kind) -> Result<(), SyntaxError> {
