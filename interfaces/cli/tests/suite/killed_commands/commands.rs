@@ -80,6 +80,11 @@ pub(super) const PATCH_IMAGE: &str = "!patch-image";
 /// Loads the key-encryption-key of the machine, and the keys of its modules.
 pub(super) const LOAD_KEYS: &str = "ndctl load-keys";
 
+const QUIET: &str = "ndctl inject-smart --media-temperature-alarm off nmem0;\
+                     ndctl inject-smart --media-temperature-alarm off nmem1";
+/// Enables the alarms of each module, and then runs until a signal ends it.
+pub(super) const MONITOR: &str = "ndctl monitor -v";
+
 const DUMP: &str = "ipmctl dump -destination @configuration -system -config";
 const SETUP: &str = "ndctl setup-passphrase nmem0 -k user:nvdimm-master";
 const OVERWRITE: &str = "ndctl sanitize-dimm nmem0 --overwrite";
@@ -93,7 +98,7 @@ use Effect::{Random, Same, Steps};
 use Start::{Cxl, Keys, Modules, Namespaces, Nothing, Region};
 
 /// Each command that changes a machine.
-pub(super) const CHANGES: [Change; 64] = [
+pub(super) const CHANGES: [Change; 67] = [
     change(Nothing, "", "platform init @machine.toml", Same),
     change(Modules, "ipmctl create -f -goal", "platform reboot", Same),
     change(Modules, "", "platform plan --fsdax 256M --apply", Random),
@@ -103,6 +108,12 @@ pub(super) const CHANGES: [Change; 64] = [
         Namespaces,
         "platform image export namespace0.0 @image --for virtio-pmem;!patch-image",
         "platform image import @image --into namespace0.0",
+        Same,
+    ),
+    change(
+        Namespaces,
+        "platform image export region0 @image;!patch-image",
+        "platform image import @image --into region0",
         Same,
     ),
     change(Namespaces, "", "platform evacuate nmem0 --to @. --apply", Steps),
@@ -122,6 +133,7 @@ pub(super) const CHANGES: [Change; 64] = [
     change(Region, DUMP, "ipmctl load -f -source @configuration -goal", Same),
     change(Region, "", DUMP, Same),
     change(Region, "", "ndctl create-namespace -m fsdax -s 256M -n data", Random),
+    change(Namespaces, "", "ndctl create-namespace -f -e namespace0.0 -m sector", Random),
     change(Namespaces, "", "ndctl destroy-namespace -f namespace0.0", Same),
     change(Namespaces, "", "ndctl disable-namespace namespace0.0", Same),
     change(Namespaces, "ndctl disable-namespace all", "ndctl enable-namespace namespace0.0", Same),
@@ -147,6 +159,7 @@ pub(super) const CHANGES: [Change; 64] = [
     change(Namespaces, "ndctl inject-error namespace0.0 -B 9 -n 1", "ndctl clear-errors namespace0.0", Same),
     change(Namespaces, "ndctl inject-error namespace0.0 -N -B 9 -n 1", "ndctl start-scrub", Same),
     change(Modules, "", "ndctl inject-smart -m 90 nmem0", Same),
+    change(Modules, QUIET, MONITOR, Steps),
     change(Modules, "", "ndctl update-firmware nmem0 -f @firmware", Same),
     change(Modules, "ndctl update-firmware nmem0 -f @firmware", "ndctl activate-firmware", Same),
     change(Keys, "", "ndctl setup-passphrase nmem0 -k user:nvdimm-master", Random),
@@ -196,7 +209,7 @@ pub(super) const CHANGES: [Change; 64] = [
 ];
 
 /// Commands that change no machine.
-pub(super) const UNCHANGING: [&str; 22] = [
+pub(super) const UNCHANGING: [&str; 21] = [
     "platform template",
     "platform show",
     "platform image show",
@@ -211,7 +224,6 @@ pub(super) const UNCHANGING: [&str; 22] = [
     "ndctl read-labels",
     "ndctl read-infoblock",
     "ndctl wait-scrub",
-    "ndctl monitor",
     "ndctl version",
     "daxctl list",
     "cxl list",

@@ -1,6 +1,6 @@
 //! Runs of a command that are killed, each on a copy of the machine.
 
-use super::commands::{Change, Effect, KEEP_KEY, LOAD_KEYS, PATCH_IMAGE, Start};
+use super::commands::{Change, Effect, KEEP_KEY, LOAD_KEYS, MONITOR, PATCH_IMAGE, Start};
 use super::observed::Observed;
 use crate::cxl_listings_match_cxl::MACHINE;
 use crate::program::{RunResult, command, text};
@@ -10,6 +10,7 @@ use lode_testing::firmware_image;
 use rustix::process::{Pid, Signal, kill_process};
 use std::collections::HashMap;
 use std::fs::{self, File};
+use std::io::{BufRead, BufReader};
 use std::os::unix::fs::FileExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -275,9 +276,15 @@ fn spawn(folder: &Path, line: &str) -> Child {
     program.spawn().unwrap()
 }
 
-/// Waits for the end of a command.
+/// Waits for the end of a command. A monitor is ended as systemd does, once it observes its modules.
 #[track_caller]
-fn finished(child: Child, said: &str) -> RunResult {
+fn finished(mut child: Child, said: &str) -> RunResult {
+    if said.ends_with(MONITOR) {
+        let mut note = String::new();
+        BufReader::new(child.stderr.take().unwrap()).read_line(&mut note).unwrap();
+        assert!(note.starts_with("lode: note: observing "), "{said}: {note}");
+        kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
+    }
     let output = child.wait_with_output().unwrap();
     assert!(output.status.signal().is_none(), "{said}: {output:?}");
     RunResult::of(output)
