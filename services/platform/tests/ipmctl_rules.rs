@@ -141,6 +141,25 @@ fn deleted_configuration_data_is_not_stored() {
     assert!(refused.output.contains("Error 131 - "), "{refused:?}");
 }
 
+/// The file has whole GiB. Sizes between them were cut, so that another machine got other sizes.
+#[test]
+fn sizes_that_no_stored_configuration_has_are_refused() {
+    let text = Machine::included("lab-pair").unwrap();
+    let fine = text.replacen("[profile]", "alignment = \"32MiB\"\n[profile]", 1);
+    let mut platform = Platform::new(Machine::parse(&fine).unwrap());
+    let goals = goal::plan(&platform, &GoalRequest::default()).unwrap();
+    goal::create(&mut platform, goals);
+    boot::reboot(&mut platform);
+    let module = platform.machine.modules[0].handle.to_string();
+    let refused = configuration_text(&platform).unwrap_err();
+    assert!(refused.why.contains(&module) && refused.why.contains("GiB"), "{refused:?}");
+    // Whole GiB are stored all the same.
+    let mut whole = with_goal("lab-pair");
+    boot::reboot(&mut whole);
+    whole.machine.alignment = 32 << 20;
+    assert!(configuration_text(&whole).is_ok());
+}
+
 /// Holds the grammar against a real ipmctl, named by `LODE_IPMCTL`. It refuses lines before it looks for modules.
 #[test]
 fn grammar_agrees_with_real_ipmctl() {

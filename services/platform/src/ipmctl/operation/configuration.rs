@@ -7,6 +7,7 @@
 use crate::goal::{self, GoalError, GoalRequest, PersistentKind, Targets, WAYS};
 use crate::ipmctl::refusal::{DUMP_CONFIG, LOAD_GOAL, Refusal, Words};
 use crate::machine::{Handle, IpmctlGeneration};
+use crate::plan::amount::brief;
 use crate::platform::Platform;
 use crate::state::{Goal, LabelVersion, Share};
 use std::collections::BTreeMap;
@@ -128,15 +129,19 @@ pub struct Configuration {
 /// Returns the stored form of a machine's configuration.
 ///
 /// # Errors
-/// Fails if no module is configured.
+/// Fails if no module is configured, or if one has a size between two GiB, which the file can't express.
 pub fn configuration_text(platform: &Platform) -> Result<String, Box<Refusal>> {
-    let configured =
-        platform.machine.modules.iter().filter(|one| platform.state.is_configured(one.handle));
+    let configured = platform.machine.modules.iter().filter(|one| platform.state.is_configured(one.handle));
     let mut text = format!("{HEAD}\n");
     let mut is_empty = true;
+    let words = Words(platform.machine.profile.ipmctl);
     for module in configured {
         is_empty = false;
         let uses = platform.capacities(module);
+        let shares = platform.state.sets_of(module.handle).map(|(set, _)| set.share);
+        if let Some(size) = shares.chain([uses.memory]).find(|size| !size.is_multiple_of(GIB)) {
+            return Err(Box::new(no_whole_gib(module.handle, size, words)));
+        }
         let mut numbers = vec![
             u64::from(module.handle.socket()),
             u64::from(module.handle.0),
@@ -157,10 +162,19 @@ pub fn configuration_text(platform: &Platform) -> Result<String, Box<Refusal>> {
     if is_empty {
         let status = (131, "There are no configured PMem modules to dump.");
         let why = "no module is configured; provision some with `lode ipmctl create -goal`".to_owned();
-        let words = Words(platform.machine.profile.ipmctl);
         return Err(Box::new(Refusal::of_command(DUMP_CONFIG, status, words, why)));
     }
     Ok(text)
+}
+
+/// Returns the refusal to store a size that is no number of GiB.
+fn no_whole_gib(module: Handle, size: u64, words: Words) -> Refusal {
+    let why = format!(
+        "{module} has a part of {}, and the file has sizes in whole GiB; create goals of whole GiB, or copy the directory of \
+         the machine",
+        brief(size)
+    );
+    Refusal::of_command(DUMP_CONFIG, (142, "Improper configuration."), words, why)
 }
 
 impl Configuration {
