@@ -50,6 +50,12 @@ fn transactions_leave_what_pmdks_do() {
     assert_same_cases("pmemobj_transactions");
 }
 
+/// Signal handlers jump out of transactions, which the program aborts after that, or goes on with.
+#[test]
+fn jumps_of_handlers_leave_what_pmdks_do() {
+    assert_same_cases("pmemobj_jumps");
+}
+
 /// A log covers the bytes, so a persist that went past the pool's log would be lost: those of libpmem as well.
 #[test]
 fn persists_survive_a_kill() {
