@@ -3,6 +3,7 @@
 
 mod answers;
 mod drawn;
+mod ends;
 mod examples;
 mod forks;
 mod growth;
