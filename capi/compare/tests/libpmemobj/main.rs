@@ -9,6 +9,7 @@ mod forks;
 mod growth;
 mod kills;
 mod linking;
+mod locks;
 mod object_graph;
 mod own_flushes;
 mod programs;
