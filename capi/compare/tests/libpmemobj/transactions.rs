@@ -56,6 +56,23 @@ fn jumps_of_handlers_leave_what_pmdks_do() {
     assert_same_cases("pmemobj_jumps");
 }
 
+/// Roots with constructors, that fail or not; wide strings; sizes of the logs' buffers.
+#[test]
+fn roots_and_sizes_of_logs_are_pmdks() {
+    assert_same_cases("pmemobj_roots");
+    let Some(program) = Program::compile("pmemobj_roots", LIBRARY) else { return };
+    let wanted = "== roots grow with their bytes\n\
+                  \x20 constructor 1: pool 1 size 0 stage 0 zeros 1000 kept 0\n\
+                  made root size 1000 calls 1 sevens 1000 usable 1008 type 0\n\
+                  \x20 constructor 2: pool 1 size 1000 stage 0 zeros 4000 kept 1000\n\
+                  grown root size 5000 calls 2 sevens 5000 usable 5168 type 0\n\
+                  opened root size 5000 calls 2 sevens 5000 usable 5168 type 0\n\
+                  == empty strings have their class\n\
+                  14000000000000 copy errno 0 tx_errno 0 stage 1 equal 1 usable 7472 type 3 end 0\n\
+                  fa000000000010 null errno 12 tx_errno 0 stage 1 end 0\n";
+    assert_eq!(printed(&program, true, &["own"]), wanted);
+}
+
 /// A log covers the bytes, so a persist that went past the pool's log would be lost: those of libpmem as well.
 #[test]
 fn persists_survive_a_kill() {
