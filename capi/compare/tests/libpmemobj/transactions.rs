@@ -73,6 +73,16 @@ fn roots_and_sizes_of_logs_are_pmdks() {
     assert_eq!(printed(&program, true, &["own"]), wanted);
 }
 
+/// Each of 1,100 threads begins a transaction at the same time, more than a pool has lanes.
+#[test]
+fn threads_past_the_lanes_commit() {
+    let Some(program) = Program::compile("pmemobj_crowd", LIBRARY) else { return };
+    let wanted = "sum 3300 objects 3300 missing 0\n".repeat(2) + "check 1\n";
+    for is_ours in [false, true] {
+        assert_eq!(printed(&program, is_ours, &["1100"]), wanted, "ours: {is_ours}");
+    }
+}
+
 /// A log covers the bytes, so a persist that went past the pool's log would be lost: those of libpmem as well.
 #[test]
 fn persists_survive_a_kill() {
