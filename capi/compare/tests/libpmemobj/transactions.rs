@@ -73,6 +73,12 @@ fn roots_and_sizes_of_logs_are_pmdks() {
     assert_eq!(printed(&program, true, &["own"]), wanted);
 }
 
+/// Reservations that another thread publishes or cancels, and hundreds of actions at once.
+#[test]
+fn actions_are_handed_on_as_with_pmdk() {
+    assert_same_cases("pmemobj_actions");
+}
+
 /// Each of 1,100 threads begins a transaction at the same time, more than a pool has lanes.
 #[test]
 fn threads_past_the_lanes_commit() {
