@@ -57,7 +57,8 @@ impl PoolFiles {
     /// Opens and maps the pool at `path`: a file, a device-DAX node, or the file of a pool set.
     ///
     /// # Errors
-    /// EAGAIN if another handle has it open, EINVAL if it is no pool of this kind, and those of the system calls.
+    /// EAGAIN if another handle has it open, EINVAL if it is no pool of this kind, or an object pool that may only be read, and those of
+    /// the system calls.
     pub fn open(&self, path: &Path) -> Result<PoolMemory, Failure> {
         let memory = if Setting::CopyOnWriteAtOpen.is_set() {
             self.map_open(path, PmdkAccess::CopyOnWrite, ProgramShare::CopyOnWrite)?
@@ -81,6 +82,10 @@ impl PoolFiles {
     fn map_open(&self, path: &Path, access: PmdkAccess, share: ProgramShare) -> Result<PoolMemory, Failure> {
         let options = OpenOptions { program: Some(self.instructions), ..OpenOptions::new(self.kind, access) };
         let parts = PoolParts::open(path, &options).map_err(|error| of_parts(&error))?;
+        if parts.is_read_only() && self.kind == PmdkKind::Objects {
+            let features = "the pool has features (ro_compat) that only a newer library may change";
+            return Err(Failure::invalid("read-only mode is not supported").and(features));
+        }
         let share = if parts.is_read_only() { ProgramShare::ReadOnly } else { share };
         let to_map = parts.to_map().map_err(|error| of_parts(&error))?;
         let reserved = parts.reserved().map_err(|error| of_parts(&error))?;

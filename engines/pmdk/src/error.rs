@@ -440,8 +440,12 @@ fn pmdk_words(error: &PmdkHeaderError) -> String {
             let end = found.iter().position(|byte| *byte == 0).unwrap_or(found.len());
             format!("wrong pool type: \"{}\"", String::from_utf8_lossy(&found[..end]))
         }
+        PmdkHeaderError::Version { major, known } if major < known => {
+            "Please run the pmdk-convert utility to upgrade the pool.".to_owned()
+        }
         PmdkHeaderError::Version { major, known } => {
-            format!("pool version {major} (library expects {known})")
+            // PMDK prints a signed number.
+            format!("pool version {} (library expects {known})", major.cast_signed())
         }
         PmdkHeaderError::Features { incompat, .. } => {
             format!("unsafe to continue due to unknown incompat features: {incompat:#x}")

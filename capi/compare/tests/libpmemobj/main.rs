@@ -13,6 +13,7 @@ mod locks;
 mod object_graph;
 mod own_flushes;
 mod programs;
+mod refusals;
 mod replicas;
 mod settings;
 mod shutdowns;
