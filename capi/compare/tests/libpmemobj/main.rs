@@ -6,6 +6,7 @@ mod drawn;
 mod ends;
 mod examples;
 mod forks;
+mod full_disks;
 mod growth;
 mod kills;
 mod linking;
