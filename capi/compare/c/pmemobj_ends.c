@@ -95,7 +95,36 @@ static void close_in_transaction(void)
     _exit(0);
 }
 
-static void *begin_and_close(void *argument)
+/* Each call after that ends the process. */
+static void commit_after_close(void)
+{
+    leave_open();
+    pmemobj_close(pop);
+    pmemobj_tx_commit();
+}
+
+static void alloc_after_close(void)
+{
+    leave_open();
+    pmemobj_close(pop);
+    pmemobj_tx_alloc(100, 3);
+}
+
+static void end_after_close(void)
+{
+    leave_open();
+    pmemobj_close(pop);
+    pmemobj_tx_end();
+}
+
+static void abort_after_close(void)
+{
+    leave_open();
+    pmemobj_close(pop);
+    pmemobj_tx_abort(5);
+}
+
+static void *close_alone(void *argument)
 {
     pmemobj_close(argument);
     return NULL;
@@ -106,7 +135,7 @@ static void close_beside_transaction(void)
 {
     pthread_t thread;
     leave_open();
-    pthread_create(&thread, NULL, begin_and_close, pop);
+    pthread_create(&thread, NULL, close_alone, pop);
     pthread_join(thread, NULL);
     _exit(0);
 }
@@ -218,6 +247,10 @@ static const struct obj_case cases[] = {
     {"exit-and-close", end_by_exit_with_close},
     {"close", close_in_transaction},
     {"close-beside", close_beside_transaction},
+    {"close-and-commit", commit_after_close},
+    {"close-and-alloc", alloc_after_close},
+    {"close-and-end", end_after_close},
+    {"close-and-abort", abort_after_close},
     {"exec", run_beside_transaction},
     {"exec-and-kill", lose_parent_beside_program},
     {"thread", end_thread},

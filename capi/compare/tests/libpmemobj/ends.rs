@@ -49,3 +49,20 @@ fn ends_in_transactions_leave_what_was_committed() {
         assert!(ours[1].starts_with("exit status: 0\n") && ours[1].ends_with("check 1"), "{case}: {ours:?}");
     }
 }
+
+/// A call of a transaction whose pool is closed ends the process with a message, and both libraries open the pool after that.
+#[test]
+fn transactions_of_closed_pools_end_the_process() {
+    let Some(program) = Program::compile("pmemobj_ends", Library::PMEMOBJ) else { return };
+    for (case, message) in [
+        ("close-and-commit", "pmemobj_tx_commit called in a transaction whose pool is closed"),
+        ("close-and-alloc", "pmemobj_tx_xalloc called in a transaction whose pool is closed"),
+        ("close-and-abort", "pmemobj_tx_abort called in a transaction whose pool is closed"),
+        ("close-and-end", "pmemobj_tx_end called without pmemobj_tx_commit"),
+    ] {
+        let [answer, theirs, ours] = end(&program, true, case, true);
+        assert!(answer.starts_with("signal: 6 ") && answer.contains(message), "{case}: {answer}");
+        assert!(ours.ends_with("bytes 256 0 0 count 0 then 1 check 1"), "{case}: {ours}");
+        assert_eq!(ours, theirs, "{case}");
+    }
+}
