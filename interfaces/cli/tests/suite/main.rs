@@ -37,6 +37,7 @@ mod modules_report_health;
 mod modules_update_firmware;
 mod ndctl_verbs;
 mod object_pools_are_recovered;
+mod object_pools_of_pmdk;
 mod plans_are_applied;
 mod pmdk_pools_are_read;
 mod pools_in_use_are_read;

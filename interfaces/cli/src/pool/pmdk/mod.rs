@@ -15,9 +15,10 @@ pub(crate) use recover::{FIELDS as RECOVER_FIELDS, recover};
 pub(crate) use repair::{FIELDS as REPAIR_FIELDS, repair};
 pub(crate) use stats::{FIELDS as STATS_FIELDS, stats};
 
+use crate::durability::DurabilityOption;
 use crate::failure::Failure;
 use lode_layout::{BLOCK, PmdkBlk, PmdkKind, PmdkLog, PmdkObj, PoolOffset};
-use lode_pmdk::{Inspection, PmdkError};
+use lode_pmdk::{Inspection, OpenOptions, PmdkAccess, PmdkError};
 use lode_pmem::Sysfs;
 use std::path::Path;
 use uuid::Uuid;
@@ -83,6 +84,30 @@ impl PmdkPool {
             }),
         };
         decoded.map_err(|error| error.to_string())
+    }
+
+    /// Opens the pool for the command `what`, which changes it.
+    ///
+    /// # Errors
+    /// A failure if the pool is in use, can't be opened, or may only be read.
+    fn open_to_change(
+        &self,
+        what: &str,
+        durability: DurabilityOption,
+    ) -> Result<lode_pmdk::PmdkPool, Failure> {
+        let options = OpenOptions {
+            durability: durability.forced(),
+            ..OpenOptions::new(self.kind, PmdkAccess::ReadWrite)
+        };
+        let path = self.inspection.path();
+        let opened = lode_pmdk::PmdkPool::open(path, &options).map_err(|error| Failure::new(what, error))?;
+        // Its view is private: no change would reach the pool.
+        if opened.is_read_only() {
+            let path = path.display();
+            let why = format!("{path}: it has features (ro_compat) that only a newer program may change");
+            return Err(Failure::new(what, why));
+        }
+        Ok(opened)
     }
 
     /// Returns all that is wrong with the pool, a sentence each, as far as headers and descriptor tell.

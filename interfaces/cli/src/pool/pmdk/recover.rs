@@ -7,7 +7,6 @@ use crate::output::Output;
 use crate::progress::Progress;
 use lode_layout::PmdkKind;
 use lode_obj::Recovery;
-use lode_pmdk::{OpenOptions, PmdkAccess};
 
 const WHAT: &str = "recovering a pool";
 
@@ -37,11 +36,7 @@ pub(crate) fn recover(pool: &PmdkPool, durability: DurabilityOption) -> Result<O
     }
     let progress = Progress::spinner("recovering the pool");
     let path = pool.inspection.path();
-    let options = OpenOptions {
-        durability: durability.forced(),
-        ..OpenOptions::new(PmdkKind::Objects, PmdkAccess::ReadWrite)
-    };
-    let opened = lode_pmdk::PmdkPool::open(path, &options).map_err(|error| Failure::new(WHAT, error))?;
+    let opened = pool.open_to_change(WHAT, durability)?;
     let done = lode_obj::recover(opened.medium()).map_err(|error| Failure::damage(WHAT, error))?;
     opened.close().map_err(|error| Failure::new(WHAT, error))?;
     drop(progress);

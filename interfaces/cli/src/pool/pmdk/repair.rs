@@ -8,7 +8,6 @@ use crate::pool::size;
 use crate::progress::Progress;
 use lode_layout::PmdkKind;
 use lode_obj::Finding;
-use lode_pmdk::{OpenOptions, PmdkAccess};
 
 /// The fields of a repair of a pool of PMDK.
 pub(crate) const FIELDS: &[(&str, &str)] = &[
@@ -32,11 +31,7 @@ pub(crate) fn repair(pool: &PmdkPool, durability: DurabilityOption) -> Result<Ou
     }
     let progress = Progress::spinner("repairing the pool");
     let path = pool.inspection.path();
-    let options = OpenOptions {
-        durability: durability.forced(),
-        ..OpenOptions::new(PmdkKind::Objects, PmdkAccess::ReadWrite)
-    };
-    let opened = lode_pmdk::PmdkPool::open(path, &options).map_err(|error| Failure::new(WHAT, error))?;
+    let opened = pool.open_to_change(WHAT, durability)?;
     let done = lode_obj::repair(opened.medium()).map_err(|error| Failure::damage(WHAT, error))?;
     opened.close().map_err(|error| Failure::new(WHAT, error))?;
     drop(progress);
