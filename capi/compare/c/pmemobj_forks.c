@@ -450,14 +450,22 @@ static int is_mine(void)
 static void be_one_of_three(void)
 {
     pid_t parent = getpid();
+    int refusals[2];
+    char bytes[3];
+    size_t len = 0;
+    if (pipe(refusals) != 0)
+        exit(1);
     for (int index = 0; index < 3; index++) {
         if (fork() == 0) {
+            alarm(60);
             if (is_mine())
                 tell("beside the parent\n");
             errno = 0;
             pmemobj_close(pop);
             if (errno != EINVAL || strstr(pmemobj_errormsg(), "belongs to process") == NULL)
                 tell("closed beside the parent\n");
+            if (write(refusals[1], "r", 1) != 1)
+                exit(1);
             wait_for_orphanage(parent);
             while (!is_mine())
                 usleep(1000);
@@ -473,8 +481,14 @@ static void be_one_of_three(void)
             end_by_kill();
         }
     }
-    /* They have some patience with a parent that may be about to end. */
-    usleep(400000);
+    /* They have some patience with a parent that may be about to end, so this one does not end before they are refused. */
+    close(refusals[1]);
+    while (len < sizeof(bytes)) {
+        ssize_t more = read(refusals[0], bytes, sizeof(bytes));
+        if (more <= 0)
+            exit(1);
+        len += (size_t)more;
+    }
 }
 
 /* A child that calls no handlers of forks, beside its parent, which is killed. */
