@@ -86,6 +86,11 @@ impl EngineLaps {
         median(&self.values(unit))
     }
 
+    /// The mean of all laps in `unit`.
+    fn mean(&self, unit: Unit) -> f64 {
+        self.values(unit).iter().sum::<f64>() / self.laps.len() as f64
+    }
+
     /// Nanoseconds of one operation, in the median lap; `None` if the laps have bytes instead.
     pub(crate) fn median_ns(&self) -> Option<f64> {
         let ns = self.median(Unit::Micros) * 1000.0;
@@ -146,6 +151,9 @@ impl Comparison {
             theirs: theirs.map(|theirs| theirs.median(unit)),
             ns: (ours.and_then(EngineLaps::median_ns), theirs.and_then(EngineLaps::median_ns)),
             ratio: ours.zip(theirs).map(|(ours, theirs)| ratio(unit, ours.median(unit), theirs.median(unit))),
+            mean_ratio: ours
+                .zip(theirs)
+                .map(|(ours, theirs)| ratio(unit, ours.mean(unit), theirs.mean(unit))),
             goal: targets::ratio(&self.workload, peer.peer()),
         };
         let ran = self.peers().into_iter().map(|theirs| pair(theirs.engine, Some(theirs)));
@@ -182,6 +190,8 @@ pub(crate) struct Pair {
     pub(crate) ns: (Option<f64>, Option<f64>),
     /// The ratio of Lodestone to the peer; above 1, Lodestone is better.
     pub(crate) ratio: Option<f64>,
+    /// The same of means in place of medians: slow laps count in it.
+    pub(crate) mean_ratio: Option<f64>,
     /// The ratio to reach, if one is set.
     pub(crate) goal: Option<f64>,
 }

@@ -25,6 +25,7 @@ pub(super) fn rows(laps: &Laps, table: Table) -> Result<Vec<Value>> {
                 "theirs": pair.theirs.map(round),
                 "unit": comparison.unit().name(),
                 "ratio": pair.ratio.map(round),
+                "mean_ratio": pair.mean_ratio.map(round),
             }));
         }
     }
@@ -91,7 +92,10 @@ mod test {
             laps: vec![Lap { ops: 1, cycles, ns: 500, ..Lap::default() }],
         };
         let mut laps = Laps::sample();
-        let entries = vec![entry(Engine::Ours, 100), entry(Engine::Libpmemobj, 700)];
+        let mut entries = vec![entry(Engine::Ours, 100), entry(Engine::Libpmemobj, 700)];
+        // The median of three stays, and the mean does not.
+        entries[0].laps = [100, 100, 100].map(|cycles| Lap { cycles, ..entries[0].laps[0] }).to_vec();
+        entries[1].laps = [700, 700, 550].map(|cycles| Lap { cycles, ..entries[1].laps[0] }).to_vec();
         laps.findings.comparisons.push(Comparison {
             workload: "tx-1".to_owned(),
             entries,
@@ -119,8 +123,8 @@ mod test {
             serde_json::from_str(&render(&rows(&laps, table).unwrap()).unwrap()).unwrap()
         };
         let wanted = json!([
-            {"work": "tx-1", "peer": "libpmemobj", "ours": 100.0, "theirs": 700.0, "unit": "cycles", "ratio": 7.0},
-            {"work": "tx-puts-1m", "peer": "redb", "ours": null, "theirs": 0.5, "unit": "us", "ratio": null},
+            {"work": "tx-1", "peer": "libpmemobj", "ours": 100.0, "theirs": 700.0, "unit": "cycles", "ratio": 7.0, "mean_ratio": 6.5},
+            {"work": "tx-puts-1m", "peer": "redb", "ours": null, "theirs": 0.5, "unit": "us", "ratio": null, "mean_ratio": null},
             {"work": "reopen-1m", "ours": 51.0, "limit": 50.0, "unit": "ms", "met": false},
         ]);
         assert_eq!(of(Table::Foundation), wanted);

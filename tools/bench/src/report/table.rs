@@ -81,9 +81,11 @@ fn verdict(met: Option<bool>) -> Cell {
 }
 
 fn pairs(comparisons: &[&Comparison]) -> Table {
-    let mut table =
-        table(&["workload", "peer", "ours", "theirs", "unit", "ours ns", "ratio", "to reach", "met"], 2..4);
-    for index in 5..8 {
+    let mut table = table(
+        &["workload", "peer", "ours", "theirs", "unit", "ours ns", "ratio", "of means", "to reach", "met"],
+        2..4,
+    );
+    for index in 5..9 {
         if let Some(column) = table.column_mut(index) {
             column.set_cell_alignment(CellAlignment::Right);
         }
@@ -98,6 +100,7 @@ fn pairs(comparisons: &[&Comparison]) -> Table {
                 Cell::new(comparison.unit().name()),
                 Cell::new(show_or_absent(pair.ns.0)),
                 Cell::new(show_or_absent(pair.ratio)),
+                Cell::new(show_or_absent(pair.mean_ratio)),
                 Cell::new(pair.goal.map(show).unwrap_or_default()),
                 verdict(pair.met()),
             ]);
