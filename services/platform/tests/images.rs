@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use lode_nvdimm::{
-    BttDialect, BttFlog, BttInfo, InfoBlockError, Interleave, Label, LabelArea, LabelError, LabelFlags,
-    LabelFormat, NamespaceLabel,
+    BttBlockState, BttDialect, BttFlog, BttInfo, BttMapEntry, InfoBlockError, Interleave, Label, LabelArea,
+    LabelError, LabelFlags, LabelFormat, NamespaceLabel,
 };
 use lode_platform::goal;
 use lode_platform::image::{
@@ -376,6 +376,52 @@ fn images_of_sectors_with_metadata_hold_data_only() {
         machine.export_as(&name, ImageFormat::VirtioPmem, "again").unwrap();
         assert!(fs::read(machine.path("again")).unwrap() == fs::read(machine.path(&name)).unwrap(), "{name}");
         fs::remove_file(machine.path("again")).unwrap();
+        machine.open(Purpose::ReadOnly).check_namespace(&name).unwrap();
+    }
+}
+
+/// A kernel that read a page ended at the first sector that was marked as zeros, and left the data after it in the page unread.
+/// Found by the scenario `image-random` of the lab.
+#[test]
+fn zeros_among_data_of_a_page_are_not_marked() {
+    let machine = Emulated::new(1, LabelVersion::V1_2);
+    let mut directory = machine.open(Purpose::Change);
+    for (number, sector_size) in (0..).zip([512, 528, 4096, 4224]) {
+        let (size, sector_size) = (Some(32 * MIB), Some(sector_size));
+        let wanted = CreateNamespace { mode: Mode::Sector, size, sector_size, ..CreateNamespace::default() };
+        let create =
+            |platform: &mut Platform| namespace::create(platform, &wanted, &mut counted(900 + number));
+        directory.change(create).unwrap();
+    }
+    let platform = directory.platform();
+    let made = platform.namespaces(&platform.regions()[0]);
+    drop(directory);
+    for one in made.iter().filter(|one| one.size == 32 * MIB) {
+        let (name, is_page) = (one.device(), one.user_sector_size() >= 4096);
+        let data = if is_page { 4096 } else { 512 };
+        let info = BttInfo::decode(&machine.read(one.offset, 4096)).unwrap();
+        machine.export_as(&name, ImageFormat::VirtioPmem, &name).unwrap();
+        let import = |changes: &[(u64, u8)]| -> Vec<BttBlockState> {
+            for (sector, byte) in changes {
+                machine.change_image(&name, sector * data, &vec![*byte; data as usize]);
+            }
+            machine.import(&name, Some(&name)).unwrap();
+            machine.export_as(&name, ImageFormat::VirtioPmem, "again").unwrap();
+            assert!(
+                fs::read(machine.path("again")).unwrap() == fs::read(machine.path(&name)).unwrap(),
+                "{name}"
+            );
+            fs::remove_file(machine.path("again")).unwrap();
+            let map = machine.read(one.offset + info.geometry.mapoff(), 16);
+            map.as_chunks::<4>().0.iter().map(|entry| BttMapEntry::decode(*entry).state).collect()
+        };
+        use BttBlockState::{Initial, Normal, Zero};
+        let (zeros, hole) = if is_page { (Zero, Zero) } else { (Normal, Initial) };
+        assert_eq!(import(&[(1, 7), (2, 8)])[1..3], [Normal; 2], "{name}");
+        assert_eq!(import(&[(1, 0)])[1..3], [zeros, Normal], "{name}");
+        // Beyond the page of these sectors the medium is a hole.
+        let map = machine.read(one.offset + info.geometry.mapoff() + 4 * 4000, 4);
+        assert_eq!(BttMapEntry::decode(map[..].try_into().unwrap()).state, hole, "{name}");
         machine.open(Purpose::ReadOnly).check_namespace(&name).unwrap();
     }
 }

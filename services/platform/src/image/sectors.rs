@@ -14,6 +14,7 @@ use lode_nvdimm::{BttBlockState, BttFlog, BttGeometry, BttInfo, BttMapEntry, Btt
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
@@ -21,6 +22,9 @@ use std::path::Path;
 const ENTRIES: u64 = 64 << 10;
 /// Bytes of metadata in the kernel's largest sector, which has 4224 bytes.
 const METADATA_MAX: usize = 128;
+/// Smallest size of sectors that can be marked as zeros, in bytes. A kernel that reads a page ends at the first sector of it that
+/// has the mark, and leaves the others of the page unread: Linux, drivers/nvdimm/btt.c, btt_read_pg.
+const MARKED_MIN: u32 = 4096;
 
 /// A receiver of a part of data, and its offset.
 pub(super) type TakePart<'t> = &'t mut dyn FnMut(u64, &[u8]) -> Result<(), FileError>;
@@ -206,7 +210,7 @@ impl<'r> Sectors<'r> {
                     let off = arena.user_off + lba * sector;
                     let bytes = read_part(file, off, part.len() as u64 * sector)
                         .map_err(|error| FileError { what: "reading", path: path.to_owned(), error })?;
-                    self.write_part(arena, staged, (lba, part), &bytes, &mut map)?;
+                    self.write_part(media, arena, staged, (lba, part), &bytes, &mut map)?;
                 }
                 let off = arena.start + arena.geometry.mapoff() + first * BttMapEntry::LEN;
                 staged.write(self.region, off, &map)?;
@@ -217,9 +221,11 @@ impl<'r> Sectors<'r> {
         Ok(())
     }
 
-    /// Writes the non-zero sectors to their blocks, and appends the new map entries to `map`.
+    /// Writes sectors to their blocks, and appends the new map entries to `map`. Sectors of zeros are marked if the kernel can
+    /// read marked ones of this size. Otherwise they are written, but not to holes.
     fn write_part(
         &self,
+        media: &mut Media,
         arena: &Arena,
         staged: &Staged,
         (first, entries): (u64, &[BttMapEntry]),
@@ -227,20 +233,30 @@ impl<'r> Sectors<'r> {
         map: &mut Vec<u8>,
     ) -> Result<(), PlatformError> {
         let geometry = &arena.geometry;
-        let (sector_size, internal) = (geometry.sector_size() as usize, geometry.internal_lbasize());
+        let sector_size = geometry.sector_size() as usize;
+        let can_mark = geometry.sector_size() >= MARKED_MIN;
         let sectors = bytes.chunks_exact(sector_size);
         // The image has no metadata, so that of a replaced sector is cleared.
         let metadata = (geometry.external_lbasize() as usize - sector_size).min(METADATA_MAX);
         let mut block = vec![0; sector_size + metadata];
+        let numbers = || entries.iter().zip(first as u32..).map(|(entry, lba)| arena.block(lba, *entry));
+        let span = numbers().min().unwrap_or(0)..numbers().max().map_or(0, |last| last + 1);
+        let may_have_data = !can_mark && media.next_data(self.region, arena.range(span))?.is_some();
         for ((entry, lba), sector) in entries.iter().zip(first as u32..).zip(sectors) {
             let number = arena.block(lba, *entry);
-            let state = if sector.iter().any(|byte| *byte != 0) {
-                let off = u64::from(number) * u64::from(internal);
+            let is_zero = sector.iter().all(|byte| *byte == 0);
+            let place = arena.range(number..number + 1);
+            let is_written =
+                !is_zero || may_have_data && media.next_data(self.region, place.clone())?.is_some();
+            if is_written {
                 block[..sector_size].copy_from_slice(sector);
-                staged.write(self.region, arena.start + geometry.dataoff() + off, &block)?;
-                BttBlockState::Normal
-            } else {
-                BttBlockState::Zero
+                staged.write(self.region, place.start, &block)?;
+            }
+            let state = match entry.state {
+                _ if is_zero && can_mark => BttBlockState::Zero,
+                // A hole stays as it was when the table was new.
+                BttBlockState::Initial if !is_written && number == lba => BttBlockState::Initial,
+                _ => BttBlockState::Normal,
             };
             map.extend(BttMapEntry { state, number }.encode());
         }
@@ -318,5 +334,12 @@ impl Arena {
             Some((old, new)) if *old == block => *new,
             _ => block,
         }
+    }
+
+    /// Returns the place of these blocks in the region.
+    fn range(&self, blocks: Range<u32>) -> Range<u64> {
+        let internal = u64::from(self.geometry.internal_lbasize());
+        let start = self.start + self.geometry.dataoff();
+        start + u64::from(blocks.start) * internal..start + u64::from(blocks.end) * internal
     }
 }
