@@ -143,8 +143,8 @@ fn is_in_path(program: &str) -> bool {
 
 /// Builds lode as it ships, the other programs of the guests, and the archives of the C ABI, in the profile that the tests have built
 /// already. Returns the paths of the programs.
-fn build_programs() -> Result<[PathBuf; 4]> {
-    const PROGRAMS: [&str; 4] = ["lode", "replay-log", "poison", "nbd-sockets"];
+fn build_programs() -> Result<[PathBuf; 5]> {
+    const PROGRAMS: [&str; 5] = ["lode", "replay-log", "poison", "nbd-sockets", "content"];
     let mut cargo = Command::new("cargo");
     cargo.args(["--config", ".cargo/shipped.toml", "build", "--locked", "--workspace", "--profile", "test"]);
     cargo.args(PROGRAMS.iter().flat_map(|program| ["--bin", program])).arg("--lib");

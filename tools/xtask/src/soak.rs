@@ -3,7 +3,7 @@
 use crate::cargo::Cargo;
 use crate::log::Log;
 use crate::mutants::Selection;
-use crate::stages::{Run, Verdict, bugs, lab, loom, miri, mutants_of, release, test};
+use crate::stages::{Run, Verdict, bugs, lab, loom, miri, mutants_of, random_namespaces, release, test};
 use crate::workspace::Workspace;
 use anyhow::{Context, Result};
 use std::fs;
@@ -14,6 +14,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 const BUDGET: u64 = 10;
 /// Seconds of fuzzing for each target in each round.
 const FUZZ_SECONDS: u64 = 120;
+/// Seeds in each round for the lab's scenario of random namespaces. It has 20 on each of two kernels, so a round has 200.
+const NAMESPACE_SEEDS: u64 = 5;
 
 /// Runs rounds until the time is up or one fails. Returns true if none failed.
 pub(crate) fn run(workspace: &Workspace, minutes: u64) -> Result<bool> {
@@ -23,11 +25,11 @@ pub(crate) fn run(workspace: &Workspace, minutes: u64) -> Result<bool> {
     let mut rounds = 0;
     while rounds == 0 || start.elapsed() < time {
         rounds += 1;
-        let seed = SystemTime::now().duration_since(UNIX_EPOCH)?.as_millis();
+        let seed = SystemTime::now().duration_since(UNIX_EPOCH)?.as_millis() as u64;
         println!("\n==== round {rounds}, LODE_SEED={seed} LODE_BUDGET={BUDGET}");
         let mut run = Run::new(workspace, Log::default());
         run.is_soak = true;
-        run.settings = vec![("LODE_SEED", seed.to_string()), ("LODE_BUDGET", BUDGET.to_string())];
+        run.settings = settings(seed);
         let mut good = true;
         for stage in [test, release, bugs, loom, miri] {
             good &= stage(&mut run)? != Verdict::Failed;
@@ -36,6 +38,11 @@ pub(crate) fn run(workspace: &Workspace, minutes: u64) -> Result<bool> {
         if rounds == 1 {
             good &= lab(&mut run)? != Verdict::Failed;
             good &= mutants_of(&mut run, &Selection::All)? != Verdict::Failed;
+        }
+        for seed in seed..seed + NAMESPACE_SEEDS {
+            println!("\n==== random namespaces, LODE_SEED={seed}");
+            run.settings = settings(seed);
+            good &= random_namespaces(&mut run)? != Verdict::Failed;
         }
         good &= fuzz(workspace)?;
         passed += run.tally.passed;
@@ -51,6 +58,11 @@ pub(crate) fn run(workspace: &Workspace, minutes: u64) -> Result<bool> {
     println!("{rounds} rounds in {:.0} minutes", start.elapsed().as_secs_f64() / 60.0);
     println!("{passed} passed, 0 failed");
     Ok(true)
+}
+
+/// Returns the environment of the tests.
+fn settings(seed: u64) -> Vec<(&'static str, String)> {
+    vec![("LODE_SEED", seed.to_string()), ("LODE_BUDGET", BUDGET.to_string())]
 }
 
 /// Fuzzes each target for a while, from its committed corpus. Returns true if none crashed. New inputs are kept in the

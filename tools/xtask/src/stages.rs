@@ -332,3 +332,8 @@ pub(crate) fn lab(run: &mut Run) -> Result<Verdict> {
     let all = if run.is_soak { " -- --all" } else { "" };
     Ok(run.stable(&format!("run --locked --quiet --package lode-lab{all}"))?.into())
 }
+
+/// Runs the scenario of random namespaces on both kernels, with the seed of the run.
+pub(crate) fn random_namespaces(run: &mut Run) -> Result<Verdict> {
+    Ok(run.stable("run --locked --quiet --package lode-lab -- image-random")?.into())
+}
