@@ -569,13 +569,15 @@ fn bad_images_are_refused_unchanged() {
                 let names =
                     contents.namespaces.iter().filter(|one| one.namespace.name.starts_with("number "));
                 let expected = match refused {
-                    ImageErrorKind::OverlappingLabels { .. }
-                    | ImageErrorKind::DuplicateLabels { .. }
-                    | ImageErrorKind::EmptyLabel { .. } => 0,
-                    ImageErrorKind::TornLabel { .. } | ImageErrorKind::HalfWritten { .. } => 3,
-                    _ => 4,
+                    // The region as a whole.
+                    ImageErrorKind::OverlappingLabels { .. } => (1, 0),
+                    ImageErrorKind::DuplicateLabels { .. }
+                    | ImageErrorKind::EmptyLabel { .. }
+                    | ImageErrorKind::OtherMembers { .. } => (0, 0),
+                    ImageErrorKind::TornLabel { .. } | ImageErrorKind::HalfWritten { .. } => (3, 3),
+                    _ => (4, 4),
                 };
-                assert_eq!((count, names.count()), (expected, expected), "{what}: {contents:?}");
+                assert_eq!((count, names.count()), expected, "{what}: {contents:?}");
             }
             (_, Err(error)) => panic!("{what}: {error}"),
         }
@@ -609,6 +611,11 @@ fn bad_images_are_refused_unchanged() {
         machine.put(what, NamespaceLabel { set_cookie: 7, dpa: 512 * MIB, ..label });
     });
     assert_eq!(found, ImageErrorKind::ForeignLabel { slot: 4, cookie: 7 });
+    let found = refused("members", &|what| {
+        let label = of_kernel(machine.label(what, "number 1"));
+        machine.put(what, NamespaceLabel { position: 1, dpa: 512 * MIB, ..label });
+    });
+    assert_eq!(found, ImageErrorKind::OtherMembers { slot: 4, position: 1, count: 1 });
     let found = refused("behind", &|what| {
         let label = of_kernel(machine.label(what, "number 1"));
         machine.put(what, NamespaceLabel { dpa: data_len - 48 * MIB, ..label });

@@ -91,7 +91,7 @@ pub(crate) fn command(
     // One CPU: with two, QEMU 7.2 sometimes runs an instruction that the other CPU is replacing, and a kernel that patches
     // itself ends with "Oops: int3".
     command.args(["-accel", "tcg", "-cpu", "max", "-smp", "1"]);
-    let ram = format!("{}M,slots=4,maxmem=16G", scenario.ram_mib);
+    let ram = format!("{}M,slots=8,maxmem=16G", scenario.ram_mib);
     let cxl = if scenario.cxls > 0 { ",cxl=on" } else { "" };
     command.args(["-machine", &format!("q35,nvdimm=on{persistence}{cxl}"), "-m", &ram]);
     add_cxl(&mut command, scenario.cxls);

@@ -85,6 +85,18 @@ pub enum ImageErrorKind {
         /// Set cookie of the label.
         cookie: u64,
     },
+    /// The label is of a namespace in a set with other modules, and QEMU's sets have one module.
+    #[error(
+        "the label in slot {slot} is for position {position} of {count} modules, and QEMU's sets have one module"
+    )]
+    OtherMembers {
+        /// The slot of the label area.
+        slot: u32,
+        /// Position of the module in the set.
+        position: u16,
+        /// Number of modules of the set.
+        count: u16,
+    },
     /// A namespace extends past the data.
     #[error("namespace {uuid} ends at {end:#x}, behind the {len:#x} bytes that there are")]
     BeyondEnd {

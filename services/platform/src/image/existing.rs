@@ -52,8 +52,8 @@ pub struct ImageContents {
     pub version: Option<LabelVersion>,
     /// The namespace labels, each with its slot of the label area.
     pub labels: Vec<(u32, NamespaceLabel)>,
-    /// Faults of the labels. A kernel does not use such a label; if labels overlap,
-    /// have the same UUID or are of 0 bytes, it uses none.
+    /// Faults of the labels. A kernel does not use such a label. If labels have the same UUID, are of 0 bytes or of a set with other
+    /// modules, it has no region. If labels overlap, it disables the module, and takes the region for one without labels.
     pub faults: Vec<ImageErrorKind>,
     /// The namespaces that a kernel finds, in their order; none if the labels are not of QEMU's modules.
     pub namespaces: Vec<ImageNamespace>,
@@ -123,8 +123,12 @@ impl Image {
             };
             let foreign = ImageErrorKind::ForeignLabel { slot, cookie: label.set_cookie };
             let qemu = QemuSlot::of_cookie(label.set_cookie, version).ok_or(foreign.clone())?;
-            if *slot_of_all.get_or_insert(qemu) != qemu || (label.label_count, label.position) != (1, 0) {
+            if *slot_of_all.get_or_insert(qemu) != qemu {
                 return Err(foreign);
+            }
+            if (label.label_count, label.position) != (1, 0) {
+                let (position, count) = (label.position, label.label_count);
+                return Err(ImageErrorKind::OtherMembers { slot, position, count });
             }
             let end = label.dpa.saturating_add(label.raw_size);
             if end > self.layout.data_len {
@@ -153,12 +157,13 @@ impl Image {
             _ => None,
         };
         let labels = self.area.iter().flat_map(LabelArea::labels).filter_map(namespace).collect();
-        let (mut platform, module) = self.platform(slot.unwrap_or_default())?;
+        use ImageErrorKind::{DuplicateLabels, EmptyLabel, OtherMembers, OverlappingLabels};
+        let is_unlabelled = faults.iter().any(|fault| matches!(fault, OverlappingLabels { .. }));
+        let (mut platform, module) = self.platform(slot.unwrap_or_default(), !is_unlabelled)?;
         let is_refused = |fault: &ImageErrorKind| {
-            use ImageErrorKind::{DuplicateLabels, EmptyLabel, OverlappingLabels};
-            matches!(fault, OverlappingLabels { .. } | DuplicateLabels { .. } | EmptyLabel { .. })
+            matches!(fault, DuplicateLabels { .. } | EmptyLabel { .. } | OtherMembers { .. })
         };
-        if faults.iter().any(is_refused) {
+        if !is_unlabelled && faults.iter().any(is_refused) {
             platform.state.disabled_regions.push(0);
         }
         let file = self.file.try_clone().map_err(|error| self.failed(error))?;
@@ -193,6 +198,9 @@ impl Image {
                 of.is_none_or(|of| of.cookie(self.version().unwrap_or_default()) == label.set_cookie);
             if !is_own {
                 faults.push(ImageErrorKind::ForeignLabel { slot, cookie: label.set_cookie });
+            } else if of.is_some() && (label.label_count, label.position) != (1, 0) {
+                let (position, count) = (label.position, label.label_count);
+                faults.push(ImageErrorKind::OtherMembers { slot, position, count });
             } else if of.is_some() && end > self.layout.data_len {
                 faults.push(ImageErrorKind::BeyondEnd { uuid: label.uuid, end, len: self.layout.data_len });
             }
@@ -200,8 +208,8 @@ impl Image {
         faults
     }
 
-    /// Returns the machine that a kernel sees which boots with the image alone.
-    fn platform(&self, slot: QemuSlot) -> Result<(Platform, Handle), PlatformError> {
+    /// Returns the machine that a kernel sees which boots with the image alone, and which uses the labels if `has_labels`.
+    fn platform(&self, slot: QemuSlot, has_labels: bool) -> Result<(Platform, Handle), PlatformError> {
         let handle = Handle(u32::from(slot.0) + 1);
         let mut platform = Platform {
             machine: machine(slot, handle, self.layout),
@@ -211,7 +219,7 @@ impl Image {
         let labels = self.version().unwrap_or_default();
         let members = vec![Member { module: handle, offset: 0 }];
         platform.state.sets.push(InterleaveSet { share: self.layout.data_len, labels, members });
-        if self.area.is_some() {
+        if self.area.is_some() && has_labels {
             let mut bytes = vec![0; self.layout.label_len as usize];
             let read = self.file.read_exact_at(&mut bytes, self.layout.data_len);
             read.map_err(|error| self.failed(error))?;
