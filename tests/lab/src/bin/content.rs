@@ -184,7 +184,7 @@ impl Medium {
             Medium::File(file) => file.read_exact_at(&mut bytes, at)?,
             // SAFETY: the callers stay within the length that is mapped, and no other process has the node.
             Medium::Mapping(start) => unsafe {
-                ptr::copy_nonoverlapping(start.add(at as usize), bytes.as_mut_ptr(), bytes.len());
+                ptr::copy_nonoverlapping(start.wrapping_add(at as usize), bytes.as_mut_ptr(), bytes.len());
             },
         }
         Ok(bytes)
@@ -203,7 +203,7 @@ impl Medium {
             }
             // SAFETY: the callers stay within the length that is mapped, and no other process has the node.
             Medium::Mapping(start) => unsafe {
-                ptr::copy_nonoverlapping(bytes.as_ptr(), start.add(at as usize), bytes.len());
+                ptr::copy_nonoverlapping(bytes.as_ptr(), start.wrapping_add(at as usize), bytes.len());
             },
         }
         Ok(())
