@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// Programs of this machine. The shell must not be busybox, which prefers its own modprobe and mount to ours.
-const TOOLS: [&str; 19] = [
+const TOOLS: [&str; 21] = [
     "/bin/dash",
     "/bin/busybox",
     "/bin/mount",
@@ -21,10 +21,12 @@ const TOOLS: [&str; 19] = [
     "/bin/kmod",
     "/usr/bin/ndctl",
     "/usr/bin/daxctl",
+    "/usr/bin/daxio",
     "/usr/bin/cxl",
     "/sbin/dmsetup",
     "/sbin/mkfs.ext4",
     "/sbin/e2fsck",
+    "/sbin/resize2fs",
     "/sbin/mkfs.xfs",
     "/sbin/xfs_repair",
     "/sbin/nbd-client",
