@@ -220,6 +220,9 @@ impl<M: Medium> Btt<M> {
 
     /// Makes `count` blocks from `first` on read as zeros.
     ///
+    /// Linux (6.1 and 6.12, `btt_read_pg`) ends the read of a page at its first block with such a mark, and leaves the rest of the page as
+    /// it was. In a table with blocks of less than 4096 bytes that a kernel will read, write zeros in place of this call.
+    ///
     /// # Errors
     /// As [`write_batch`](Btt::write_batch).
     ///
