@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include "own_memory.h"
 #include "sequences.h"
 
 #define HEADER 4096
@@ -140,45 +141,6 @@ static unsigned char *show_header(const char *name, size_t *len)
         return NULL;
     printf(" header %016lx %016lx %016lx", hash(bytes, 24), hash(bytes + 0x80, 16), hash(bytes + 0x800, 0xff8 - 0x800));
     return bytes;
-}
-
-/* Memory of the program's own. */
-static long made, freed, is_refusing;
-
-static void *own_malloc(size_t size)
-{
-    if (is_refusing) {
-        errno = ENOMEM;
-        return NULL;
-    }
-    made++;
-    return malloc(size);
-}
-
-static void own_free(void *start)
-{
-    freed += start != NULL;
-    free(start);
-}
-
-static void *own_realloc(void *start, size_t size)
-{
-    if (is_refusing) {
-        errno = ENOMEM;
-        return NULL;
-    }
-    made += start == NULL;
-    return realloc(start, size);
-}
-
-static char *own_strdup(const char *text)
-{
-    if (is_refusing) {
-        errno = ENOMEM;
-        return NULL;
-    }
-    made++;
-    return strdup(text);
 }
 
 typedef int ctl_function(void *, const char *, void *);

@@ -5,6 +5,7 @@
 //! function refuses, the C library's serves in its place, and the call that needed the memory fails with ENOMEM at its end: Rust
 //! code has no way out of an allocation that fails.
 
+use crate::failure::Failure;
 use std::alloc::{GlobalAlloc, Layout};
 use std::cell::Cell;
 use std::ffi::c_void;
@@ -59,6 +60,22 @@ pub unsafe fn set_functions(malloc: Option<Malloc>, free: Option<Free>) {
 pub fn take_refusal() -> bool {
     // ORDER: a thread sees its own refusal.
     ANY_REFUSED.load(Ordering::Relaxed) && IS_REFUSED.replace(false)
+}
+
+/// Runs a call that fails with ENOMEM if the program's function refuses it memory. Refusals of earlier calls of this thread do not
+/// count.
+///
+/// # Errors
+/// Those of the call, and ENOMEM.
+pub fn unless_refused<T>(call: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
+    forget_refusal();
+    let result = call()?;
+    if take_refusal() { Err(Failure::no_memory()) } else { Ok(result) }
+}
+
+/// Forgets what the program's function has refused to earlier calls of this thread: few of them take note of it.
+pub fn forget_refusal() {
+    take_refusal();
 }
 
 /// Returns `size` bytes, and the function that frees them; null if there is no memory at all. If they are to be zeros, those of the C
@@ -188,6 +205,10 @@ mod test {
         assert!(black_box(vec![0_u8; 5000]).iter().all(|byte| *byte == 0));
         let refused = black_box(vec![3_u8; REFUSED]);
         assert!(take_refusal() && !take_refusal());
+        drop(black_box(vec![3_u8; REFUSED]));
+        assert_eq!(unless_refused(|| Ok(7)), Ok(7), "an earlier call was refused memory");
+        let outcome = unless_refused(|| Ok(black_box(vec![3_u8; REFUSED]).len()));
+        assert_eq!(outcome.unwrap_err().errno, libc::ENOMEM);
         assert!(MADE.load(Ordering::Relaxed) > 0);
         let freed = FREED.load(Ordering::Relaxed);
         drop(before);

@@ -28,7 +28,7 @@ mod process;
 mod table;
 
 pub use address_table::{AddressRange, AddressTable, NotInserted};
-pub use allocator::{Free, Malloc, set_functions, take_refusal};
+pub use allocator::{Free, Malloc, forget_refusal, set_functions, take_refusal, unless_refused};
 pub use ascii_number::{leading_hexadecimal, leading_number};
 pub use calls::{
     argument, check_version, check_version_against, ctl_exec, ctl_get, ctl_set, guarded, guarded_briefly,

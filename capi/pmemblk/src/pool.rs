@@ -1,7 +1,7 @@
 //! An open pool: its table of blocks.
 
 use lode_btt::{Btt, BttError, PoolUuids};
-use lode_capi_entry::{Failure, PoolFiles, PoolMemory, take_refusal};
+use lode_capi_entry::{Failure, PoolFiles, PoolMemory, forget_refusal, unless_refused};
 use lode_layout::{PmdkBlk, PoolOffset};
 use lode_pmem::Medium;
 use std::path::Path;
@@ -15,8 +15,7 @@ pub(crate) struct Pool {
 impl Pool {
     /// Opens the pool at `path`, with blocks of this size; 0 for any.
     pub(crate) fn open(files: &PoolFiles, path: &Path, block_size: usize) -> Result<Pool, Failure> {
-        let pool = Pool::of(files.open(path)?, block_size)?;
-        if take_refusal() { Err(Failure::no_memory()) } else { Ok(pool) }
+        unless_refused(|| Pool::of(files.open(path)?, block_size))
     }
 
     /// Makes a pool at `path`, as [`PoolFiles::create`] says. The first write makes its table.
@@ -30,6 +29,7 @@ impl Pool {
         let invalid =
             || Failure::invalid(format!("Invalid block size {block_size}; it is between 1 and {}", u32::MAX));
         let size = u32::try_from(block_size).ok().filter(|size| *size != 0).ok_or_else(invalid)?;
+        forget_refusal();
         let new = files.create(path, len, mode)?;
         lode_btt::format_content(&new.medium, size, new.is_zeroed).map_err(|error| match error {
             BttError::Info { error, .. } => Failure::invalid(format!(

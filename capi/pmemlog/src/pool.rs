@@ -1,7 +1,7 @@
 //! An open pool: its log, and its walks.
 
 use crate::walks::{Walk, Walks};
-use lode_capi_entry::{Failure, PoolFiles, PoolMemory, take_refusal, words_of};
+use lode_capi_entry::{Failure, PoolFiles, PoolMemory, forget_refusal, unless_refused, words_of};
 use lode_layout::PmdkLog;
 use lode_log::pmdk::{PmemLog, PmemLogError};
 use lode_pmem::{Durability, Medium};
@@ -27,12 +27,12 @@ pub(crate) struct Shown<'a> {
 impl Pool {
     /// Opens the pool at `path`.
     pub(crate) fn open(files: &PoolFiles, path: &Path) -> Result<Pool, Failure> {
-        let pool = Pool::of(files.open(path)?)?;
-        if take_refusal() { Err(Failure::no_memory()) } else { Ok(pool) }
+        unless_refused(|| Pool::of(files.open(path)?))
     }
 
     /// Makes a pool at `path`, as [`PoolFiles::create`] says.
     pub(crate) fn create(files: &PoolFiles, path: &Path, len: u64, mode: u32) -> Result<Pool, Failure> {
+        forget_refusal();
         let new = files.create(path, len, mode)?;
         PmemLog::format_content(&new.medium).map_err(|error| failure(&error, ""))?;
         Pool::of(new.publish()?)
