@@ -15,7 +15,7 @@
 //! A signal handler that has interrupted a call of its thread, and forks, waits for no call: the interrupted one may hold what another
 //! thread waits for.
 
-use crate::process::{errno, set_errno, uncancelled};
+use crate::process::{errno, on_fork, set_errno, thread_name, uncancelled};
 use lode_pmem::asymmetric;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
@@ -43,7 +43,7 @@ static FORKS: AtomicUsize = AtomicUsize::new(0);
 /// True if the fence of calls costs nothing.
 static IS_LIGHT: AtomicBool = AtomicBool::new(false);
 
-/// Where a thread notes its calls.
+/// The word in which a thread notes its calls.
 #[derive(Clone, Copy)]
 enum Place {
     Unknown,
@@ -64,8 +64,7 @@ thread_local! {
 pub fn register(in_child: extern "C" fn()) {
     // ORDER: the process has one thread, or none of the others knows the library.
     IS_LIGHT.store(asymmetric::is_available(), Ordering::Relaxed);
-    // SAFETY: - the callbacks use atomic words and words of their own thread.
-    unsafe { libc::pthread_atfork(Some(before_fork), Some(after_fork), Some(in_child)) };
+    on_fork(before_fork, after_fork, in_child);
 }
 
 /// Runs a call that no fork of another thread interrupts.
@@ -172,14 +171,12 @@ fn leave() {
 
 /// Returns the slot of an ended thread with the same name, or a free one.
 fn place_of_thread() -> Place {
-    // SAFETY: - the C library's function has no requirement.
-    let name = unsafe { libc::pthread_self() } as usize;
+    let name = thread_name();
     // ORDER: only a thread with this name has stored it, and that has ended.
     let is_own = |slot: &&Slot| slot.owner.load(Ordering::Relaxed) == name;
     // ORDER: the slot of no thread has nothing to be seen.
-    let take = |slot: &&Slot| {
-        slot.owner.compare_exchange(0, name, Ordering::Relaxed, Ordering::Relaxed).is_ok()
-    };
+    let take =
+        |slot: &&Slot| slot.owner.compare_exchange(0, name, Ordering::Relaxed, Ordering::Relaxed).is_ok();
     let found = OWN_SLOTS.iter().find(is_own).or_else(|| OWN_SLOTS.iter().find(take));
     found.map_or(Place::Shared, Place::Slot)
 }
@@ -290,16 +287,16 @@ mod test {
                     while !IS_OVER.load(Ordering::Relaxed) {
                         under_way(|| {
                             WORDS[0].fetch_add(1, Ordering::Relaxed);
-                            under_way(thread::yield_now);
+                            under_way(|| thread::sleep(Duration::from_millis(1)));
                             WORDS[1].fetch_add(1, Ordering::Relaxed);
                         });
-                        under_way(|| interruptible(thread::yield_now));
+                        under_way(|| interruptible(|| thread::sleep(Duration::from_millis(1))));
                     }
                 });
             }
             started.wait();
             let mut seen = 0;
-            while seen < 200 {
+            while seen < 30 {
                 let before = WORDS[0].load(Ordering::Relaxed);
                 before_fork();
                 let words = [0, 1].map(|index| WORDS[index].load(Ordering::Relaxed));
@@ -307,7 +304,7 @@ mod test {
                 // The thread that forks may call the library.
                 under_way(|| ());
                 after_fork();
-                thread::yield_now();
+                thread::sleep(Duration::from_millis(1));
                 seen += u32::from(words[0] != before);
             }
             IS_OVER.store(true, Ordering::Relaxed);

@@ -5,7 +5,7 @@
 //!   exports of libpmem, of libpmem2
 //!        |
 //!   process: cancellation, errno, variables     Message of the thread     Table: a lock for forks and signal handlers
-//!   AddressTable: ranges of addresses, found without a lock
+//!   AddressTable: ranges of addresses, found without a lock                   fork_gate: forks wait for calls on pools
 //!   environment -> lode_pmem::ByAddress         copy_path: flags              allocator: memory from the program's functions
 //!   pool_file -> lode_pmdk::PoolParts -> lode_pmem::ProgramMedium             ctl: settings without a pool
 //! ```
@@ -21,6 +21,7 @@ mod copy_path;
 mod ctl;
 mod environment;
 mod failure;
+pub mod fork_gate;
 pub mod message;
 mod pool_failure;
 mod pool_file;

@@ -23,6 +23,18 @@ pub fn uncancelled<T>(call: impl FnOnce() -> T) -> T {
     result
 }
 
+/// Runs functions before each fork of the process, and after it in the parent and in the child, until the library is unloaded.
+pub(crate) fn on_fork(before: extern "C" fn(), in_parent: extern "C" fn(), in_child: extern "C" fn()) {
+    // SAFETY: - functions of this library, without arguments, which the C library forgets when it unloads that.
+    unsafe { libc::pthread_atfork(Some(before), Some(in_parent), Some(in_child)) };
+}
+
+/// Returns a number that names the thread, also in a child of its fork.
+pub(crate) fn thread_name() -> usize {
+    // SAFETY: - the C library's function has no requirement.
+    unsafe { libc::pthread_self() as usize }
+}
+
 /// Sets the thread's errno.
 pub fn set_errno(errno: c_int) {
     // SAFETY: - the C library's function has no requirement.

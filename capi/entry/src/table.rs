@@ -5,7 +5,7 @@
 //! its fork leaves the lock to the interrupted call, which goes on in the parent and in the child. Elsewhere the handler takes
 //! the lock. A thread that waits sleeps, and a child of a fork releases the lock that its parent took.
 
-use crate::process::{errno, set_errno};
+use crate::process::{errno, set_errno, thread_name};
 use std::cell::UnsafeCell;
 use std::ptr;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -74,12 +74,12 @@ impl<T: 'static> Table<T> {
     /// Returns true if this thread holds the lock.
     fn is_own(&self) -> bool {
         // ORDER: only this thread stores its own name.
-        self.owner.load(Ordering::Relaxed) & !SLEEPERS == name()
+        self.owner.load(Ordering::Relaxed) & !SLEEPERS == thread_name()
     }
 
     fn lock(&self) {
         // The thread that has slept does not know whether others sleep.
-        let mut wanted = name();
+        let mut wanted = thread_name();
         loop {
             // ORDER: pairs with `unlock`: what the last owner stored is visible.
             match self.owner.compare_exchange(0, wanted, Ordering::Acquire, Ordering::Relaxed) {
@@ -121,12 +121,6 @@ fn futex(word: &AtomicUsize, operation: i32, value: u32) {
     unsafe { libc::syscall(libc::SYS_futex, word.as_ptr().cast::<u32>(), operation, value, no_limit) };
     // A caller that finds the word changed, or a signal, looks at the word again.
     set_errno(before);
-}
-
-/// Returns a number that names the thread, also in a child of its fork.
-fn name() -> usize {
-    // SAFETY: - the C library's function has no requirement.
-    unsafe { libc::pthread_self() as usize }
 }
 
 #[cfg(test)]

@@ -3,8 +3,8 @@
 use crate::pool::Pool;
 use lode_capi_entry::{
     Failure, Free, Malloc, PoolFiles, argument, check_version, ctl_exec, ctl_get, ctl_set,
-    flushing_instructions, forced_is_pmem, guarded, guarded_briefly, message, on_load, path, set_functions,
-    variable,
+    flushing_instructions, forced_is_pmem, fork_gate, guarded, guarded_briefly, message, on_load, path,
+    set_functions, variable,
 };
 use lode_layout::PmdkKind;
 use lode_pmem::Sysfs;
@@ -26,7 +26,20 @@ extern "C" fn load() {
         #[cfg(not(test))]
         std::panic::set_hook(Box::new(|_| {}));
         files();
+        fork_gate::register(in_child);
     });
+}
+
+/// Lets a child of a fork forget the calls of its parent's other threads.
+extern "C" fn in_child() {
+    fork_gate::forget_other_threads();
+}
+
+/// Runs a call on a pool as [`guarded_briefly`] does. A fork of another thread waits for its end: it may hold locks of the table, or have a
+/// block under its eyes.
+#[inline]
+fn on_pool<T>(failed: T, call: impl FnOnce() -> Result<T, Failure>) -> T {
+    fork_gate::under_way(|| guarded_briefly(failed, call))
 }
 
 /// Returns what the library found in its environment. A call that comes before `load`, from the start of a static program,
@@ -132,7 +145,7 @@ pub unsafe extern "C" fn pmemblk_nblock(pbp: *mut c_void) -> usize {
 /// `pbp` is null or an open pool; `buf` is valid for stores of a block.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmemblk_read(pbp: *mut c_void, buf: *mut c_void, blockno: i64) -> c_int {
-    guarded_briefly(-1, || {
+    on_pool(-1, || {
         // SAFETY: - the caller's promise.
         let pool = unsafe { argument(pbp.cast::<Pool>()) }?;
         if buf.is_null() {
@@ -153,7 +166,7 @@ pub unsafe extern "C" fn pmemblk_read(pbp: *mut c_void, buf: *mut c_void, blockn
 /// `pbp` is null or an open pool; `buf` is valid for loads of a block.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmemblk_write(pbp: *mut c_void, buf: *const c_void, blockno: i64) -> c_int {
-    guarded_briefly(-1, || {
+    on_pool(-1, || {
         // SAFETY: - the caller's promise.
         let pool = unsafe { argument(pbp.cast::<Pool>()) }?;
         if buf.is_null() {
@@ -179,7 +192,8 @@ fn no_buffer() -> Failure {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmemblk_set_zero(pbp: *mut c_void, blockno: i64) -> c_int {
     // SAFETY: - the caller's promise.
-    guarded(-1, || unsafe { argument(pbp.cast::<Pool>()) }?.zero(blockno).map(|()| 0))
+    let zero = || unsafe { argument(pbp.cast::<Pool>()) }?.zero(blockno).map(|()| 0);
+    fork_gate::under_way(|| guarded(-1, zero))
 }
 
 /// See pmemblk_set_error(3).
@@ -192,7 +206,8 @@ pub unsafe extern "C" fn pmemblk_set_zero(pbp: *mut c_void, blockno: i64) -> c_i
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmemblk_set_error(pbp: *mut c_void, blockno: i64) -> c_int {
     // SAFETY: - the caller's promise.
-    guarded(-1, || unsafe { argument(pbp.cast::<Pool>()) }?.mark_lost(blockno).map(|()| 0))
+    let mark = || unsafe { argument(pbp.cast::<Pool>()) }?.mark_lost(blockno).map(|()| 0);
+    fork_gate::under_way(|| guarded(-1, mark))
 }
 
 /// See libpmemblk(7).

@@ -1,10 +1,11 @@
 //! The exported functions: C arguments become checked ones.
 
 use crate::pool::Pool;
+use crate::walks;
 use lode_capi_entry::{
     Failure, Free, Malloc, PoolFiles, argument, check_version, ctl_exec, ctl_get, ctl_set,
-    flushing_instructions, forced_is_pmem, guarded, guarded_briefly, message, on_load, path, set_functions,
-    set_message, uncancelled, variable,
+    flushing_instructions, forced_is_pmem, fork_gate, guarded, guarded_briefly, message, on_load, path,
+    set_functions, variable,
 };
 use lode_layout::PmdkKind;
 use lode_pmem::Sysfs;
@@ -30,7 +31,20 @@ extern "C" fn load() {
         #[cfg(not(test))]
         std::panic::set_hook(Box::new(|_| {}));
         files();
+        fork_gate::register(in_child);
     });
+}
+
+/// Lets a child of a fork forget the calls of its parent's other threads.
+extern "C" fn in_child() {
+    fork_gate::forget_other_threads();
+    walks::forget_other_threads(thread());
+}
+
+/// Runs a call on a pool as [`guarded_briefly`] does. A fork of another thread waits for its end: it may hold the pool's locks.
+#[inline]
+fn on_pool<T>(failed: T, call: impl FnOnce() -> Result<T, Failure>) -> T {
+    fork_gate::under_way(|| guarded_briefly(failed, call))
 }
 
 /// Returns what the library found in its environment. A call that comes before `load`, from the start of a static program,
@@ -132,7 +146,7 @@ pub unsafe extern "C" fn pmemlog_nbyte(plp: *mut c_void) -> usize {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmemlog_tell(plp: *mut c_void) -> i64 {
     // SAFETY: - the caller's promise.
-    guarded_briefly(-1, || Ok(unsafe { argument(plp.cast::<Pool>()) }?.len()? as i64))
+    on_pool(-1, || Ok(unsafe { argument(plp.cast::<Pool>()) }?.len()? as i64))
 }
 
 /// See pmemlog_append(3).
@@ -145,7 +159,7 @@ pub unsafe extern "C" fn pmemlog_tell(plp: *mut c_void) -> i64 {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmemlog_append(plp: *mut c_void, buf: *const c_void, count: usize) -> c_int {
     const CALL: &str = "pmemlog_append";
-    guarded_briefly(-1, || {
+    on_pool(-1, || {
         // SAFETY: - the caller's promise.
         let pool = unsafe { argument(plp.cast::<Pool>()) }?;
         pool.check_room(count as u64, CALL)?;
@@ -165,7 +179,7 @@ pub unsafe extern "C" fn pmemlog_append(plp: *mut c_void, buf: *const c_void, co
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmemlog_appendv(plp: *mut c_void, iov: *const libc::iovec, iovcnt: c_int) -> c_int {
     const CALL: &str = "pmemlog_appendv";
-    guarded_briefly(-1, || {
+    on_pool(-1, || {
         // SAFETY: - the caller's promise.
         let pool = unsafe { argument(plp.cast::<Pool>()) }?;
         let count = usize::try_from(iovcnt).map_err(|_| {
@@ -215,8 +229,10 @@ unsafe fn bytes<'a>(start: *const c_void, len: usize) -> &'a [u8] {
 /// `plp` is null or an open pool.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmemlog_rewind(plp: *mut c_void) {
-    // SAFETY: - the caller's promise.
-    guarded((), || unsafe { argument(plp.cast::<Pool>()) }?.rewind(thread()));
+    fork_gate::under_way(|| {
+        // SAFETY: - the caller's promise.
+        guarded((), || unsafe { argument(plp.cast::<Pool>()) }?.rewind(thread()));
+    });
 }
 
 /// See pmemlog_walk(3). The function may append to the log, and throw an exception of C++.
@@ -234,12 +250,11 @@ pub unsafe extern "C-unwind" fn pmemlog_walk(
         // SAFETY: - the caller's promise.
         let pool = unsafe { argument(plp.cast::<Pool>()) }?;
         let visit = process_chunk.ok_or_else(|| Failure::invalid("the function of the walk is null"))?;
-        Ok((pool.walk(thread())?, visit))
+        Ok(Some((pool.walk(thread())?, visit)))
     };
-    let (shown, visit) = match uncancelled(begin) {
-        Ok(begun) => begun,
-        Err(failure) => return set_message(&failure),
-    };
+    // The calls of the function are outside: it may do what it wants.
+    let begun = fork_gate::under_way(|| guarded(None, begin));
+    let Some((shown, visit)) = begun else { return };
     let start = shown.start.as_ptr().cast_const();
     if chunksize == 0 {
         // SAFETY: - the caller's promise: the function takes these bytes, which stay until the walk ends.

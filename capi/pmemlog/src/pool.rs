@@ -18,10 +18,10 @@ pub(crate) struct Pool {
 
 /// The bytes that a walk shows. They stay as they are until it ends.
 #[derive(Debug)]
-pub(crate) struct Shown<'a> {
+pub(crate) struct Shown {
     pub(crate) start: NonNull<u8>,
     pub(crate) len: usize,
-    _walk: Walk<'a>,
+    _walk: Walk,
 }
 
 impl Pool {
@@ -46,7 +46,7 @@ impl Pool {
     fn of(medium: PoolMemory) -> Result<Pool, Failure> {
         check_descriptor(&medium)?;
         let log = PmemLog::open_content(medium).map_err(|error| failure(&error, ""))?;
-        Ok(Pool { log, walks: Walks::default() })
+        Ok(Pool { log, walks: Walks::new() })
     }
 
     /// Returns the most bytes that the log can have.
@@ -107,7 +107,7 @@ impl Pool {
     }
 
     /// Begins a walk. `thread` is the calling thread.
-    pub(crate) fn walk(&self, thread: u64) -> Result<Shown<'_>, Failure> {
+    pub(crate) fn walk(&self, thread: u64) -> Result<Shown, Failure> {
         let walk = self.walks.begin(thread);
         let len = self.len()?;
         let start = self.log.medium().memory().locate(PmdkLog::START, len);

@@ -4,5 +4,6 @@
 mod answers;
 mod corners;
 mod examples;
+mod forks;
 mod linking;
 mod sets;
