@@ -9,3 +9,35 @@ fn refused_memory_concerns_one_call() {
     let text = assert_same_runs(&program, |_| (), &[&["refusals"]], &[]);
     assert_eq!(text.matches(": open 1 errno 0\n").count(), 4, "{text}");
 }
+
+/// The function of a walk, and one for memory, call the library, throw an exception of C++, and end their thread, as on Debian's library.
+#[test]
+fn functions_of_the_program_do_what_they_want() {
+    let Some(program) = Program::compile_cpp("pmemlog_callbacks", Library::PMEMLOG) else { return };
+    let runs: &[&[&str]] =
+        &[&["throw"], &["exit"], &["tell", "after"], &["nested", "after"], &["malloc", "after"]];
+    for force in ["0", "1"] {
+        let text = assert_same_runs(&program, |_| (), runs, &[("PMEM_IS_PMEM_FORCE", force)]);
+        assert_eq!(text.matches("exit status: 0").count(), runs.len(), "{text}");
+        for words in ["thrown in call 2", "ended 1 in call 1", "nested 10", "appendv 0 -1 open 0"] {
+            assert!(text.contains(words), "{text}");
+        }
+    }
+}
+
+/// A walk whose function throws, or ends its thread, has ended, and one whose function appends or rewinds does not wait for itself: on Debian's
+/// library each of these waits for ever.
+#[test]
+fn walks_end_however_they_are_left() {
+    let Some(program) = Program::compile_cpp("pmemlog_callbacks", Library::PMEMLOG) else { return };
+    let deadlock = "errno 35 the callback of a walk can't rewind the \n".repeat(2);
+    for (word, printed) in [
+        ("throw", "thrown in call 2\nappend 0\ntell 13 walk 13\ntell 0\n"),
+        ("exit", "ended 1 in call 1\nappend 0\ntell 13 walk 13\ntell 0\n"),
+        ("append", "append 0\nappend 0\nappend 0\ntell 21 walk 21\ntell 0\n"),
+        ("rewind", &format!("{deadlock}append 0\ntell 13 walk 13\ntell 0\n")),
+    ] {
+        let output = program.run(true, &[word, "after"], &[]);
+        assert_eq!(String::from_utf8_lossy(&output.stdout), printed, "{word}: {output:?}");
+    }
+}
