@@ -2,10 +2,17 @@
  * Calls of libpmemlog in unusual places, one set for each word:
  *
  *   refusals   a function for memory that refuses some calls, and serves the next ones
+ *   append     an append, and then other calls, whose syncs fail
+ *   rewind     a rewind whose sync fails
  *
  * The program prints what each call answered. It is run on two libraries.
  */
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
 #include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <libpmemlog.h>
 #include "own_memory.h"
 
@@ -54,12 +61,74 @@ static int refusals(void)
     return 0;
 }
 
+/* Lets each sync of the process fail from now on. */
+static int fail_syncs(void)
+{
+    struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_msync, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EIO),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog filter = {4, code};
+    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) != 0;
+}
+
+static int count(const void *bytes, size_t len, void *argument)
+{
+    (void)bytes;
+    *(size_t *)argument += len;
+    return 1;
+}
+
+static void show(PMEMlogpool *pool, const char *call, int result)
+{
+    size_t walked = 0;
+    int error = errno;
+    pmemlog_walk(pool, 1, count, &walked);
+    printf("%s %d errno %d tell %lld walk %zu\n", call, result, error, pmemlog_tell(pool), walked);
+    errno = 0;
+}
+
+static PMEMlogpool *with_bytes(void)
+{
+    PMEMlogpool *pool = pmemlog_create("pool", PMEMLOG_MIN_POOL, 0600);
+    if (pool == NULL || pmemlog_append(pool, "first", 5) != 0 || fail_syncs() != 0)
+        return NULL;
+    errno = 0;
+    show(pool, "before", 0);
+    return pool;
+}
+
+static int append(void)
+{
+    PMEMlogpool *pool = with_bytes();
+    if (pool == NULL)
+        return 1;
+    for (int round = 0; round < 2; round++)
+        show(pool, "append", pmemlog_append(pool, "second", 6));
+    pmemlog_rewind(pool);
+    show(pool, "rewind", 0);
+    return 0;
+}
+
+static int rewind_(void)
+{
+    PMEMlogpool *pool = with_bytes();
+    if (pool == NULL)
+        return 1;
+    pmemlog_rewind(pool);
+    show(pool, "rewind", 0);
+    show(pool, "append", pmemlog_append(pool, "second", 6));
+    return 0;
+}
+
 int main(int count, char **arguments)
 {
     static const struct {
         const char *word;
         int (*calls)(void);
-    } sets[] = {{"refusals", refusals}};
+    } sets[] = {{"refusals", refusals}, {"append", append}, {"rewind", rewind_}};
     for (size_t set = 0; count == 2 && set < sizeof(sets) / sizeof(sets[0]); set++) {
         if (strcmp(arguments[1], sets[set].word) == 0)
             return sets[set].calls();

@@ -54,10 +54,10 @@ impl Pool {
         self.log.capacity()
     }
 
-    /// Returns the number of bytes of the log.
+    /// Returns the number of bytes of the log: those of appends that have succeeded, and that no power cut loses.
     pub(crate) fn len(&self) -> Result<u64, Failure> {
         self.adopt_end("")?;
-        Ok(self.log.len())
+        Ok(self.log.durable_len())
     }
 
     /// Appends these parts for `call`, which has [checked](Pool::check_room) that there is room.

@@ -41,3 +41,18 @@ fn walks_end_however_they_are_left() {
         assert_eq!(String::from_utf8_lossy(&output.stdout), printed, "{word}: {output:?}");
     }
 }
+
+/// An append or a rewind whose sync fails is not counted by pmemlog_tell(3), and no walk shows it.
+#[test]
+fn failed_changes_are_not_counted() {
+    let Some(program) = Program::compile("pmemlog_corners", Library::PMEMLOG) else { return };
+    let unchanged = "errno 5 tell 5 walk 5\n";
+    for (word, calls) in
+        [("append", &["append -1", "append -1", "rewind 0"][..]), ("rewind", &["rewind 0", "append -1"])]
+    {
+        let output = program.run(true, &[word], &[("PMEM_IS_PMEM_FORCE", "0")]);
+        let calls: String = calls.iter().map(|call| format!("{call} {unchanged}")).collect();
+        let printed = format!("before 0 errno 0 tell 5 walk 5\n{calls}");
+        assert_eq!(String::from_utf8_lossy(&output.stdout), printed, "{word}: {output:?}");
+    }
+}

@@ -29,6 +29,8 @@ pub struct PmemLog<M: Medium> {
     committed: SpinMutex<PoolOffset>,
     /// Offset up to which bytes can be read.
     visible: AtomicU64,
+    /// With a volatile cache, the offset up to which they are durable. Without one `visible` is that.
+    durable: AtomicU64,
     /// Number of rewinds of this handle.
     rewinds: AtomicU64,
     /// True if an operation is in doubt.
@@ -154,6 +156,7 @@ impl<M: Medium> PmemLog<M> {
             next: SpinMutex::new(write),
             committed: SpinMutex::new(write),
             visible: AtomicU64::new(write.get()),
+            durable: AtomicU64::new(write.get()),
             rewinds: AtomicU64::new(0),
             failed: AtomicBool::new(false),
         })
@@ -178,6 +181,15 @@ impl<M: Medium> PmemLog<M> {
     pub fn len(&self) -> u64 {
         // ORDER: acquires; pairs with the releases in `appendv` and `commit`: the bytes before the offset can be read.
         self.visible.load(Ordering::Acquire) - PmdkLog::START.get()
+    }
+
+    /// Returns the number of bytes that can be read and are durable: those of appends that were persisted.
+    pub fn durable_len(&self) -> u64 {
+        if !self.is_cached {
+            return self.len();
+        }
+        // ORDER: acquires; pairs with the releases in `commit`: the bytes before the offset can be read.
+        self.durable.load(Ordering::Acquire) - PmdkLog::START.get()
     }
 
     /// Returns true if there are no bytes.
@@ -240,7 +252,7 @@ impl<M: Medium> PmemLog<M> {
     /// of them may change the log at a time.
     ///
     /// # Errors
-    /// [`PmemLogError::Memory`]. Nothing was changed.
+    /// [`PmemLogError::Memory`]. Nothing was changed. A handle that accepts no more changes takes over none.
     ///
     /// # Cost
     /// A load. With a volatile cache, two locks.
@@ -263,7 +275,9 @@ impl<M: Medium> PmemLog<M> {
         let mut next = hold(&self.next, &self.medium);
         let mut committed = hold(&self.committed, &self.medium);
         let end = PoolOffset::new(self.stored_end()?);
-        let is_own = end == *committed || *next != *committed;
+        // ORDER: none: a change that failed had both locks, or one of them.
+        let is_in_doubt = self.failed.load(Ordering::Relaxed);
+        let is_own = is_in_doubt || end == *committed || *next != *committed;
         if is_own || !(PmdkLog::START..=self.limit).contains(&end) {
             return Ok(());
         }
@@ -272,9 +286,16 @@ impl<M: Medium> PmemLog<M> {
             self.rewinds.fetch_add(1, Ordering::Release);
         }
         (*next, *committed) = (end, end);
-        // ORDER: releases: as in `commit`.
-        self.visible.store(end.get(), Ordering::Release);
+        self.show(end);
         Ok(())
+    }
+
+    /// Lets readers see the bytes up to `end`, which are durable.
+    fn show(&self, end: PoolOffset) {
+        // ORDER: releases: as in `commit`.
+        self.durable.store(end.get(), Ordering::Release);
+        // ORDER: as above.
+        self.visible.store(end.get(), Ordering::Release);
     }
 
     /// Copies bytes to free space: words past the cache, and the ends that are no words through it.
@@ -311,10 +332,9 @@ impl<M: Medium> PmemLog<M> {
         };
         self.store_word(end)?;
         *committed = end;
-        if !self.is_cached {
-            // ORDER: releases: the bytes are durable, and can be read, before the offset says so.
-            self.visible.store(end.get(), Ordering::Release);
-        }
+        let durable = if self.is_cached { &self.durable } else { &self.visible };
+        // ORDER: releases: the bytes are durable, and can be read, before the offset says so.
+        durable.store(end.get(), Ordering::Release);
         Ok(())
     }
 
@@ -376,8 +396,7 @@ impl<M: Medium> PmemLog<M> {
         (*next, *committed) = (PmdkLog::START, PmdkLog::START);
         // ORDER: releases: a reader that finds bytes of a later append, which takes the lock after this, finds the number, too.
         self.rewinds.fetch_add(1, Ordering::Release);
-        // ORDER: releases: as in `commit`.
-        self.visible.store(PmdkLog::START.get(), Ordering::Release);
+        self.show(PmdkLog::START);
         Ok(())
     }
 

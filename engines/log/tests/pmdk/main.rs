@@ -150,6 +150,28 @@ fn full_log_refuses_appends_on_both_sides() {
     assert_eq!(pool.log().len(), capacity);
 }
 
+/// With a volatile cache an append is visible at once, and is counted as durable after the next persist.
+#[test]
+fn durable_length_is_that_of_persisted_appends() {
+    for durability in [Durability::Line, Durability::Commit] {
+        let (_folder, path) = place();
+        let pool = PmemLogPool::create(&path, SIZE, Some(durability)).unwrap();
+        let log = pool.log();
+        log.append(b"0123456789").unwrap();
+        let before = if durability == Durability::Commit { 0 } else { 10 };
+        assert_eq!((log.len(), log.durable_len()), (10, before));
+        log.persist().unwrap();
+        assert_eq!((log.len(), log.durable_len()), (10, 10));
+        log.append(b"x").unwrap();
+        log.rewind().unwrap();
+        assert_eq!((log.len(), log.durable_len()), (0, 0));
+        log.append(b"0123").unwrap();
+        drop(pool);
+        let there = open(&path, durability);
+        assert_eq!(there.log().durable_len(), there.log().len());
+    }
+}
+
 #[test]
 fn one_side_locks_the_other_out() {
     let Some(pmdk) = Pmdk::find() else { return };
