@@ -33,7 +33,10 @@ pub use library::Library;
 pub use lifetime::{assert_cancelled_threads_finish, assert_nothing_is_left, assert_static_programs_answer};
 pub use object_examples::object_example;
 pub use program::{Program, in_memory, on_library};
-pub use runs::{assert_memcheck_is_silent, assert_memcheck_of_run_is_silent, assert_same_runs, example};
+pub use runs::{
+    assert_memcheck_is_silent, assert_memcheck_of_run_is_silent, assert_same_runs,
+    assert_same_runs_and_files, example,
+};
 pub use set_folder::SetFolder;
 pub use symbols::{Symbols, symbols};
 pub use tool::{Files, Tool, ToolResults, ToolRun};

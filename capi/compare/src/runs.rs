@@ -17,6 +17,20 @@ pub fn assert_same_runs(
     runs: &[&[&str]],
     variables: &[(&str, &str)],
 ) -> String {
+    assert_same_runs_and_files(program, prepare, runs, variables, &[])
+}
+
+/// Compares the outputs as [`assert_same_runs`] does, and the content of the files with these names, which must be there afterwards.
+///
+/// # Panics
+/// If they differ.
+pub fn assert_same_runs_and_files(
+    program: &Program,
+    prepare: impl Fn(&Path),
+    runs: &[&[&str]],
+    variables: &[(&str, &str)],
+    names: &[&str],
+) -> String {
     let [theirs, ours] = [false, true].map(|is_ours| {
         let folder = in_memory();
         prepare(folder.path());
@@ -26,8 +40,13 @@ pub fn assert_same_runs(
             let [out, errors] = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes));
             text += &format!("{arguments:?}: {}\n{out}{errors}", output.status);
         }
-        text
+        let files: Vec<_> = names.iter().map(|name| fs::read(folder.path().join(name)).unwrap()).collect();
+        (text, files)
     });
+    for (index, name) in names.iter().enumerate() {
+        assert!(theirs.1[index] == ours.1[index], "{name} differs: {}", ours.0);
+    }
+    let [theirs, ours] = [theirs.0, ours.0];
     assert_eq!(theirs.lines().count(), ours.lines().count(), "{theirs}\n{ours}");
     for (theirs, ours) in theirs.lines().zip(ours.lines()) {
         assert!(ours.starts_with(theirs), "{theirs}\n{ours}");
@@ -53,7 +72,8 @@ pub fn example(library: Library, path: &str) -> Option<Program> {
     }
     let copy = folder.path().join("example.c");
     // 1 GiB on two libraries is more than the test needs.
-    let text = text.replace("/pmem-fs/myfile", "pool").replace("1 << 30", "1 << 25");
+    let text = text.replace("./pmem-fs/", "/pmem-fs/").replace("/pmem-fs/myfile", "pool");
+    let text = text.replace("1 << 30", "1 << 25");
     fs::write(&copy, text).unwrap();
     Program::compile_example(&copy, library)
 }

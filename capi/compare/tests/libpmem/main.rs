@@ -2,5 +2,6 @@
 #![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
 
 mod answers;
+mod examples;
 mod linking;
 mod programs;

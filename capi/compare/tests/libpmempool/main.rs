@@ -5,6 +5,7 @@ mod answers;
 mod backups;
 mod damage;
 mod drawn;
+mod examples;
 mod features;
 mod linking;
 mod repairs;
