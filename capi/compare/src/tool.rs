@@ -41,9 +41,14 @@ pub struct ToolResults {
 /// A difference from Debian's library that is wanted: of its output, and ours.
 struct WantedOutput {
     is: fn(&str, &str) -> bool,
+    /// The first bytes of each file that may differ, too.
+    differing: usize,
     #[allow(dead_code, reason = "the list is for its readers, too")]
     reason: &'static str,
 }
+
+/// Bytes of the header of a part.
+const HEADER: usize = 4096;
 
 const WANTED: &[WantedOutput] = &[
     WantedOutput {
@@ -51,12 +56,14 @@ const WANTED: &[WantedOutput] = &[
             let says = |text: &str| text.contains("invalid pmemblk.bsize\n");
             says(theirs) && says(ours) && ours.contains("not consistent")
         },
+        differing: 0,
         reason: "PMDK's check names a wrong size of blocks and goes on, so that the pool may count as consistent",
     },
     WantedOutput {
         is: |theirs, ours| {
             ours.contains("pool_hdr.poolset_uuid") && !theirs.contains("pool_hdr.poolset_uuid")
         },
+        differing: HEADER,
         reason: "PMDK keeps a wrong UUID of a block pool and makes a checksum for it, so that libpmemblk does not find the table \
                  again, which has the right one",
     },
@@ -64,11 +71,18 @@ const WANTED: &[WantedOutput] = &[
         is: |theirs, ours| {
             theirs.contains("no common pool_hdr.poolset_uuid") && !ours.contains("various poolsets")
         },
+        differing: HEADER,
         reason: "PMDK gives a new UUID to the first part alone, so that the parts do not fit together, or makes one that the table \
                  has",
     },
     WantedOutput {
-        is: |theirs, _| theirs.contains("\"single\"]") && theirs.contains("pool_hdr.features.incompat"),
+        is: |theirs, ours| {
+            let says = |text: &str| text.contains("pool_hdr.features.incompat");
+            let is_kept =
+                !says(ours) || ours.contains("default value 0x7?") || ours.contains("incompat to 0x7\n");
+            theirs.contains("\"single\"]") && says(theirs) && is_kept
+        },
+        differing: HEADER,
         reason: "PMDK takes SINGLEHDR out of a damaged header, so that no program can open the set any more",
     },
     WantedOutput {
@@ -76,6 +90,7 @@ const WANTED: &[WantedOutput] = &[
             let left = "unable to backup poolset\nerror: No such file or directory\n";
             theirs.contains(left) && theirs.replace("error: No such file or directory\n", "") == ours
         },
+        differing: 0,
         reason: "PMDK leaves the errno of a part of the backup that is not there yet, which is no error",
     },
 ];
@@ -138,25 +153,7 @@ impl Tool {
     /// If they differ.
     pub fn compare(&self, files: &Files, runs: &[ToolRun], context: &str) -> ToolResults {
         let [theirs, ours] = [false, true].map(|is_ours| self.take(is_ours, files, runs));
-        if WANTED.iter().any(|wanted| (wanted.is)(&theirs.text, &ours.text)) {
-            return ours;
-        }
-        // A run after a refusal finds other files.
-        let [left, right] =
-            [&theirs.text, &ours.text].map(|text| up_to_refusal(text).lines().collect::<Vec<&str>>());
-        let is_same = left.len() == right.len()
-            && left.iter().zip(&right).all(|(left, right)| right.starts_with(masked(left)));
-        assert!(is_same, "{context}\nDebian's:\n{}\nours:\n{}", theirs.text, ours.text);
-        // UUIDs that were made anew are others.
-        if left.iter().zip(&right).all(|(left, right)| right.starts_with(left)) {
-            let mut want = theirs.files;
-            if theirs.text.contains(REFUSAL) {
-                // Backups were made before.
-                let is_pool = |name: &str| name != "backup" && !name.starts_with('k');
-                want.extend(files.clone().into_iter().filter(|(name, _)| is_pool(name)));
-            }
-            assert_same_files(&want, &ours.files, &format!("{context}\n{}", theirs.text));
-        }
+        assert_alike(files, theirs, &ours, context);
         ours
     }
 
@@ -193,6 +190,39 @@ impl Tool {
     }
 }
 
+/// Checks that the results of runs on these files are the same, but for what is wanted, and random.
+fn assert_alike(files: &Files, theirs: ToolResults, ours: &ToolResults, context: &str) {
+    let mut want = theirs.files;
+    if theirs.text.contains(REFUSAL) {
+        // Backups were made before.
+        let is_pool = |name: &str| name != "backup" && !name.starts_with('k');
+        want.extend(files.clone().into_iter().filter(|(name, _)| is_pool(name)));
+    }
+    let wanted = WANTED.iter().filter(|wanted| (wanted.is)(&theirs.text, &ours.text));
+    if let Some(differing) = wanted.map(|wanted| wanted.differing).max() {
+        let after = |files: &Files| -> Files {
+            files.iter().map(|(name, bytes)| (name.clone(), bytes_from(bytes, differing))).collect()
+        };
+        assert_same_files(&after(&want), &after(&ours.files), &format!("{context}\n{}", theirs.text));
+        return;
+    }
+    // A run after a refusal finds other files.
+    let [left, right] =
+        [&theirs.text, &ours.text].map(|text| up_to_refusal(text).lines().collect::<Vec<&str>>());
+    let is_same = left.len() == right.len()
+        && left.iter().zip(&right).all(|(left, right)| right.starts_with(masked(left)));
+    assert!(is_same, "{context}\nDebian's:\n{}\nours:\n{}", theirs.text, ours.text);
+    // UUIDs that were made anew are others.
+    if left.iter().zip(&right).all(|(left, right)| right.starts_with(left)) {
+        assert_same_files(&want, &ours.files, &format!("{context}\n{}", theirs.text));
+    }
+}
+
+/// Returns the bytes after the first ones; all bytes of a set file, which has no header.
+fn bytes_from(bytes: &[u8], first: usize) -> Vec<u8> {
+    bytes.get(first..).unwrap_or(bytes).to_vec()
+}
+
 /// Returns the text up to the end of a run whose repair was refused.
 fn up_to_refusal(text: &str) -> &str {
     let refusal = text.find(REFUSAL).unwrap_or(text.len());
@@ -224,5 +254,37 @@ fn assert_same_files(theirs: &Files, ours: &Files, context: &str) {
             bytes.len(),
             ours.len()
         );
+    }
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+    use std::panic::catch_unwind;
+
+    /// A wanted difference of the output leaves the files to be compared, but for what it changes.
+    #[test]
+    fn files_are_compared_beside_wanted_outputs() {
+        let set = "[\"check\", \"single\"] exit status: 0\n";
+        let incompat = format!("{set}setting pool_hdr.features.incompat to 0x6\n");
+        let size = "invalid pmemblk.bsize\n";
+        for (theirs, ours, at, is_alike) in [
+            (incompat.as_str(), set, Some(100), true),
+            (&incompat, set, Some(HEADER), false),
+            (&incompat, &incompat.replace("0x6", "0x7"), Some(100), true),
+            (&incompat, &incompat.replace("0x6", "0x5"), Some(100), false),
+            (size, &format!("{size}not consistent\n"), None, true),
+            (size, &format!("{size}not consistent\n"), Some(100), false),
+        ] {
+            let files: Files = [("part".to_owned(), vec![7; 2 * HEADER])].into();
+            let results = |text: &str| ToolResults { text: text.to_owned(), files: files.clone() };
+            let (theirs, mut ours) = (results(theirs), results(ours));
+            if let Some(at) = at {
+                ours.files.get_mut("part").unwrap()[at] ^= 1;
+            }
+            let context = format!("{theirs:?}, {at:?}");
+            let outcome = catch_unwind(|| assert_alike(&files, theirs, &ours, ""));
+            assert_eq!(outcome.is_ok(), is_alike, "{context}");
+        }
     }
 }
