@@ -30,7 +30,10 @@ pub use comparison::assert_same_answers;
 pub use debians_programs::{assert_fio_verifies, run_on_ours};
 pub use journal::Journal;
 pub use library::Library;
-pub use lifetime::{assert_cancelled_threads_finish, assert_nothing_is_left, assert_static_programs_answer};
+pub use lifetime::{
+    assert_cancelled_threads_finish, assert_log_variables_change_nothing, assert_nothing_is_left,
+    assert_static_programs_answer,
+};
 pub use object_examples::object_example;
 pub use program::{Program, in_memory, on_library};
 pub use runs::{

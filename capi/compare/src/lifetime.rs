@@ -1,7 +1,8 @@
 //! Libraries that are loaded, unloaded, linked statically, and left by a thread that ends.
 
-use crate::{Library, Program};
+use crate::{Library, Program, in_memory};
 use std::ffi::OsStr;
+use std::fs;
 
 /// Checks that a static program that is linked with our archive, and a dynamic one on our shared object, answer as on Debian's.
 pub fn assert_static_programs_answer(library: Library) {
@@ -34,4 +35,25 @@ fn assert_lifetime(library: Library, words: &[&str], variables: &[(&str, &str)],
     let output = program.run(true, &arguments, variables);
     assert_eq!(String::from_utf8_lossy(&output.stdout), printed, "{}", output.status);
     assert!(output.status.success(), "{}", output.status);
+}
+
+/// Checks that the variables by which PMDK's libraries with assertions write logs change nothing, and make no file, on either library.
+pub fn assert_log_variables_change_nothing(library: Library) {
+    let Some(program) = Program::compile(&format!("{}_example", library.name), library) else { return };
+    let prefix = library.name.to_uppercase();
+    let [level, file] = ["LEVEL", "FILE"].map(|end| format!("{prefix}_LOG_{end}"));
+    let set = [(level.as_str(), "10"), (file.as_str(), "log"), ("PMDK_NO_ABORT_MSG", "1")];
+    for is_ours in [false, true] {
+        let outcome = |variables: &[(&str, &str)]| {
+            let folder = in_memory();
+            let output = program.run_in(folder.path(), is_ours, &[""; 0], variables);
+            let entries = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name());
+            let mut names: Vec<_> = entries.collect();
+            names.sort();
+            (output, names)
+        };
+        let without = outcome(&[]);
+        assert!(without.0.status.success(), "{without:?}");
+        assert_eq!(outcome(&set), without);
+    }
 }

@@ -1,6 +1,9 @@
 //! Symbols, archives and the loader.
 
-use lode_capi_compare::{Library, Program, assert_cancelled_threads_finish, assert_nothing_is_left, symbols};
+use lode_capi_compare::{
+    Library, Program, assert_cancelled_threads_finish, assert_log_variables_change_nothing,
+    assert_nothing_is_left, symbols,
+};
 use std::path::Path;
 
 /// The calls that 2.1 added to the node of 1.x.
@@ -67,4 +70,10 @@ fn unloaded_library_leaves_nothing() {
 fn cancelled_threads_finish_their_calls() {
     // With a hint, a mapping reads /proc/self/maps: a cancellation point of the C library.
     assert_cancelled_threads_finish(Library::PMEM, &[("PMEM_MMAP_HINT", "10000000000")]);
+}
+
+/// The variables of PMDK's libraries with assertions, such as PMEM_LOG_FILE, change nothing and make no file.
+#[test]
+fn variables_of_logs_change_nothing() {
+    assert_log_variables_change_nothing(Library::PMEM);
 }

@@ -1,6 +1,9 @@
 //! Symbols, archives and the loader.
 
-use lode_capi_compare::{Library, Program, assert_cancelled_threads_finish, assert_nothing_is_left, symbols};
+use lode_capi_compare::{
+    Library, Program, assert_cancelled_threads_finish, assert_log_variables_change_nothing,
+    assert_nothing_is_left, symbols,
+};
 use std::collections::BTreeSet;
 
 /// The calls that 2.0 removed, with its new node.
@@ -89,4 +92,10 @@ fn unloaded_library_leaves_nothing() {
 #[test]
 fn cancelled_threads_finish_their_calls() {
     assert_cancelled_threads_finish(Library::PMEM2, &[]);
+}
+
+/// The variables of PMDK's libraries with assertions, such as PMEM2_LOG_FILE, change nothing and make no file.
+#[test]
+fn variables_of_logs_change_nothing() {
+    assert_log_variables_change_nothing(Library::PMEM2);
 }

@@ -1,7 +1,8 @@
 //! Symbols, archives and the loader.
 
 use lode_capi_compare::{
-    Library, assert_cancelled_threads_finish, assert_nothing_is_left, assert_static_programs_answer,
+    Library, assert_cancelled_threads_finish, assert_log_variables_change_nothing, assert_nothing_is_left,
+    assert_static_programs_answer,
 };
 
 #[test]
@@ -33,4 +34,10 @@ fn unloaded_library_leaves_nothing() {
 #[test]
 fn cancelled_threads_finish_their_calls() {
     assert_cancelled_threads_finish(Library::PMEMBLK, &[("PMEM_IS_PMEM_FORCE", "0")]);
+}
+
+/// The variables of PMDK's libraries with assertions, such as PMEMBLK_LOG_FILE, change nothing and make no file.
+#[test]
+fn variables_of_logs_change_nothing() {
+    assert_log_variables_change_nothing(Library::PMEMBLK);
 }

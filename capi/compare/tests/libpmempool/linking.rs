@@ -1,8 +1,8 @@
 //! Symbols, archives and the loader.
 
 use lode_capi_compare::{
-    Library, Program, assert_cancelled_threads_finish, assert_memcheck_is_silent, assert_nothing_is_left,
-    assert_static_programs_answer, in_memory,
+    Library, Program, assert_cancelled_threads_finish, assert_log_variables_change_nothing,
+    assert_memcheck_is_silent, assert_nothing_is_left, assert_static_programs_answer, in_memory,
 };
 use std::process::Command;
 
@@ -42,4 +42,10 @@ fn memcheck_is_silent() {
     }
     let Some(program) = Program::compile("pmempool_example", Library::PMEMPOOL) else { return };
     assert_memcheck_is_silent(&program, Library::PMEMPOOL, in_memory().path(), &[]);
+}
+
+/// The variables of PMDK's libraries with assertions, such as PMEMPOOL_LOG_FILE, change nothing and make no file.
+#[test]
+fn variables_of_logs_change_nothing() {
+    assert_log_variables_change_nothing(Library::PMEMPOOL);
 }
