@@ -4,6 +4,7 @@
  *   refusals   a function for memory that refuses some calls, and serves the next ones
  *   append     an append, and then other calls, whose syncs fail
  *   rewind     a rewind whose sync fails
+ *   null       null pointers
  *
  * The program prints what each call answered. It is run on two libraries.
  */
@@ -123,12 +124,53 @@ static int rewind_(void)
     return 0;
 }
 
+static void tell(const char *call, long result)
+{
+    printf("%s %ld errno %d %.20s\n", call, result, errno, errno == 0 ? "" : pmemlog_errormsg());
+    errno = 0;
+}
+
+static int null(void)
+{
+    struct iovec parts[2] = {{"one", 3}, {NULL, 2}}, empty[2] = {{NULL, 0}, {"two", 3}};
+    size_t walked = 0;
+    errno = 0;
+    tell("create", pmemlog_create(NULL, PMEMLOG_MIN_POOL, 0600) != NULL);
+    tell("open", pmemlog_open(NULL) != NULL);
+    tell("check", pmemlog_check(NULL));
+    tell("nbyte", (long)pmemlog_nbyte(NULL));
+    tell("tell", pmemlog_tell(NULL));
+    tell("append", pmemlog_append(NULL, "one", 3));
+    tell("appendv", pmemlog_appendv(NULL, parts, 1));
+    pmemlog_rewind(NULL);
+    tell("rewind", 0);
+    pmemlog_walk(NULL, 0, count, &walked);
+    tell("walk", (long)walked);
+    pmemlog_close(NULL);
+    tell("close", 0);
+    PMEMlogpool *pool = pmemlog_create("pool", PMEMLOG_MIN_POOL, 0600);
+    if (pool == NULL)
+        return 1;
+    errno = 0;
+    tell("append null", pmemlog_append(pool, NULL, 3));
+    tell("append none", pmemlog_append(pool, NULL, 0));
+    tell("appendv null", pmemlog_appendv(pool, NULL, 3));
+    tell("appendv none", pmemlog_appendv(pool, NULL, 0));
+    tell("appendv null part", pmemlog_appendv(pool, parts, 2));
+    tell("appendv empty part", pmemlog_appendv(pool, empty, 2));
+    pmemlog_walk(pool, 0, NULL, NULL);
+    tell("walk null", 0);
+    tell("tell", pmemlog_tell(pool));
+    pmemlog_close(pool);
+    return 0;
+}
+
 int main(int count, char **arguments)
 {
     static const struct {
         const char *word;
         int (*calls)(void);
-    } sets[] = {{"refusals", refusals}, {"append", append}, {"rewind", rewind_}};
+    } sets[] = {{"refusals", refusals}, {"append", append}, {"rewind", rewind_}, {"null", null}};
     for (size_t set = 0; count == 2 && set < sizeof(sets) / sizeof(sets[0]); set++) {
         if (strcmp(arguments[1], sets[set].word) == 0)
             return sets[set].calls();

@@ -163,6 +163,9 @@ pub unsafe extern "C" fn pmemlog_append(plp: *mut c_void, buf: *const c_void, co
         // SAFETY: - the caller's promise.
         let pool = unsafe { argument(plp.cast::<Pool>()) }?;
         pool.check_room(count as u64, CALL)?;
+        if buf.is_null() && count > 0 {
+            return Err(no_buffer());
+        }
         // SAFETY: - the caller's promise; not more bytes than the log has, so than any object.
         pool.append(&[unsafe { bytes(buf, count) }], CALL)?;
         Ok(0)
@@ -187,13 +190,19 @@ pub unsafe extern "C" fn pmemlog_appendv(plp: *mut c_void, iov: *const libc::iov
         })?;
         let parts = if count == 0 {
             &[]
+        } else if iov.is_null() {
+            return Err(no_buffer());
         } else {
             // SAFETY: - the caller's promise.
             unsafe { slice::from_raw_parts(iov, count) }
         };
         let need = parts.iter().fold(0, |sum: u64, part| sum.saturating_add(part.iov_len as u64));
         pool.check_room(need, CALL)?;
-        if parts.iter().any(|part| part.iov_base.is_null()) {
+        if parts.iter().any(|part| part.iov_base.is_null() && part.iov_len > 0) {
+            return Err(no_buffer());
+        }
+        // Slices of Rust have an address also if they are empty.
+        if parts.is_empty() || parts.iter().any(|part| part.iov_base.is_null()) {
             // SAFETY: - the caller's promise; not more bytes than the log has, so than any object.
             let parts: Vec<&[u8]> =
                 parts.iter().map(|part| unsafe { bytes(part.iov_base, part.iov_len) }).collect();
@@ -206,6 +215,13 @@ pub unsafe extern "C" fn pmemlog_appendv(plp: *mut c_void, iov: *const libc::iov
         pool.append(parts, CALL)?;
         Ok(0)
     })
+}
+
+fn no_buffer() -> Failure {
+    Failure::new(
+        libc::EFAULT,
+        "the address of the bytes is null; pass that of as many bytes as the call names",
+    )
 }
 
 /// Returns the bytes that a program passed.

@@ -56,3 +56,36 @@ fn failed_changes_are_not_counted() {
         assert_eq!(String::from_utf8_lossy(&output.stdout), printed, "{word}: {output:?}");
     }
 }
+
+/// Null pointers are errors of the call. On Debian's library those to a pool, and to bytes, are the program's own signal.
+#[test]
+fn null_pointers_are_refused() {
+    const PATH: &str = "errno 22 invalid (NULL) path;";
+    const POOL: &str = "errno 22 the pool is null; pa";
+    const BYTES: &str = "errno 14 the address of the b";
+    const NONE: &str = "errno 0 ";
+    let Some(program) = Program::compile("pmemlog_corners", Library::PMEMLOG) else { return };
+    let output = program.run(true, &["null"], &[]);
+    let printed = [
+        ("create 0", PATH),
+        ("open 0", PATH),
+        ("check -1", PATH),
+        ("nbyte -1", POOL),
+        ("tell -1", POOL),
+        ("append -1", POOL),
+        ("appendv -1", POOL),
+        ("rewind 0", POOL),
+        ("walk 0", POOL),
+        ("close 0", NONE),
+        ("append null -1", BYTES),
+        ("append none 0", NONE),
+        ("appendv null -1", BYTES),
+        ("appendv none 0", NONE),
+        ("appendv null part -1", BYTES),
+        ("appendv empty part 0", NONE),
+        ("walk null 0", "errno 22 the function of the "),
+        ("tell 3", NONE),
+    ];
+    let printed: String = printed.iter().map(|(call, error)| format!("{call} {error}\n")).collect();
+    assert_eq!(String::from_utf8_lossy(&output.stdout), printed, "{output:?}");
+}
