@@ -79,21 +79,9 @@ impl Libraries {
         path
     }
 
-    /// Asks the program's own loader for the libraries that the program is linked with, directly or by another library. The loader
-    /// runs no code of the program.
+    /// Asks the program's own loader for the libraries that the program is linked with, directly or by another library.
     pub(super) fn of_program(&self, elf: &Elf) -> Linked {
-        let Some(loader) = elf.loader() else { return Linked { changed: Vec::new(), files: Vec::new() } };
-        let listed = |path: Option<OsString>| {
-            let mut command = Command::new(loader);
-            command.arg("--list").arg(elf.path());
-            match path {
-                Some(path) => command.env("LD_LIBRARY_PATH", path),
-                None => &mut command,
-            };
-            let output = command.output().map(|output| output.stdout).unwrap_or_default();
-            String::from_utf8_lossy(&output).into_owned()
-        };
-        let (before, after) = (listed(None), listed(Some(self.search_path())));
+        let (before, after) = (listed(elf, None), listed(elf, Some(self.search_path())));
         let change = |name: &'static str| {
             let to = resolved(&after, name).filter(|path| path.starts_with(&self.folder))?;
             Some(Change { name, from: resolved(&before, name), to })
@@ -103,6 +91,28 @@ impl Libraries {
             files: after.lines().filter_map(path_of).collect(),
         }
     }
+
+    /// Returns the first library that the program gets in place of ours: that of a DT_RPATH, of the program's own or of a library that it
+    /// needs, or one that either names by its path.
+    pub(super) fn in_place_of_ours(&self, elf: &Elf) -> Option<PathBuf> {
+        let is_other = |path: &PathBuf| {
+            let name = path.file_name().unwrap_or_default();
+            SONAMES.iter().any(|soname| name == *soname) && !path.starts_with(&self.folder)
+        };
+        listed(elf, Some(self.search_path())).lines().filter_map(path_of).find(is_other)
+    }
+}
+
+/// Returns the list of the program's own loader: the libraries that it finds with this LD_LIBRARY_PATH. It runs no code of the program.
+fn listed(elf: &Elf, path: Option<OsString>) -> String {
+    let Some(loader) = elf.loader() else { return String::new() };
+    let mut command = Command::new(loader);
+    command.arg("--list").arg(elf.path());
+    if let Some(path) = path {
+        command.env("LD_LIBRARY_PATH", path);
+    }
+    let output = command.output().map(|output| output.stdout).unwrap_or_default();
+    String::from_utf8_lossy(&output).into_owned()
 }
 
 /// Returns the path of a library in a list of the loader, whose lines are `NAME => PATH (ADDRESS)`.

@@ -87,6 +87,14 @@ pub(crate) fn run(exec: &Exec, durability: DurabilityOption) -> Result<Output, F
     if let Some(reason) = elf.refusal(Libraries::sonames()) {
         return Err(Failure::usage_error(format!("running {}: {reason}", elf.path().display())));
     }
+    if let Some(path) = libraries.in_place_of_ours(&elf) {
+        return Err(Failure::usage_error(format!(
+            "running {}: the loader finds {} before those of LD_LIBRARY_PATH, by a DT_RPATH or a path in the program or in a library that it \
+             needs; remove the entry, as by `chrpath -c`",
+            elf.path().display(),
+            path.display()
+        )));
+    }
     if exec.show {
         return Ok(shown(&program, &elf, &libraries));
     }

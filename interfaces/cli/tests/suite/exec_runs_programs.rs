@@ -270,3 +270,49 @@ fn rpath_is_refused_where_it_has_the_libraries() {
     assert_eq!(installed.run(&[], &[compile("empty-one", before, "$ORIGIN/empty")]).code, Some(3));
     assert_eq!(installed.run(&[], &[compile("after", "--enable-new-dtags", &there)]).code, Some(3));
 }
+
+/// A DT_RPATH of a library that the program needs comes before LD_LIBRARY_PATH, too, and so does one with words that the loader
+/// replaces. A path in place of a name is the file itself.
+#[test]
+fn other_libraries_of_needed_files_are_refused() {
+    let installed = Installed::new();
+    let tokens = "theirs/lib/x86_64-linux-gnu";
+    fs::create_dir_all(installed.path(tokens)).unwrap();
+    let library = Library::PMEM.ours().join("libpmem.so.1");
+    for folder in ["theirs", tokens] {
+        fs::copy(&library, installed.path(folder).join("libpmem.so.1")).unwrap();
+    }
+    let source = "extern const char *pmem_errormsg(void);\nint use(void) { return pmem_errormsg() == 0; }\n";
+    fs::write(installed.path("use.c"), source).unwrap();
+    fs::write(installed.path("main.c"), "extern int use(void);\nint main(void) { return use() + 3; }\n")
+        .unwrap();
+    let compile = |name: &str, arguments: &[&str]| {
+        let mut compiler = Command::new("cc");
+        compiler.current_dir(installed.path("")).args(["-Wl,--no-as-needed", "-o", name]).args(arguments);
+        assert!(compiler.status().unwrap().success(), "{name}");
+        installed.path(name)
+    };
+    let (old, new) = ("-Wl,--disable-new-dtags", "-Wl,--enable-new-dtags");
+    for (name, rpath, is_refused) in [
+        ("libbefore.so", [old, "-Wl,-rpath,$ORIGIN/theirs"], true),
+        ("libtokens.so", [old, "-Wl,-rpath,$ORIGIN/theirs/$LIB"], cfg!(target_arch = "x86_64")),
+        ("libafter.so", [new, "-Wl,-rpath,$ORIGIN/theirs"], false),
+    ] {
+        compile(name, &["-shared", "-fPIC", "use.c", "-Ltheirs", "-l:libpmem.so.1", rpath[0], rpath[1]]);
+        let program =
+            compile("program", &["main.c", new, "-L.", "-Wl,-rpath,$ORIGIN", &format!("-l:{name}")]);
+        let result = installed.run(&[], &[&program]);
+        if is_refused {
+            result.failure(2, &["the loader finds", "theirs", "libpmem.so.1", "DT_RPATH"]);
+        } else {
+            assert_eq!(result.code, Some(3), "{name}");
+        }
+    }
+    let direct = compile(
+        "direct",
+        &["main.c", "use.c", "-Ltheirs", "-l:libpmem.so.1", old, "-Wl,-rpath,$ORIGIN/theirs/$LIB"],
+    );
+    if cfg!(target_arch = "x86_64") {
+        installed.run(&[], &[&direct]).failure(2, &["the loader finds", tokens]);
+    }
+}
