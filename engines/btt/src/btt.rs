@@ -5,7 +5,7 @@ use crate::open::{self, FoundTable};
 use crate::plan::Plan;
 use crate::pool::PoolUuids;
 use crate::table::Table;
-use lode_nvdimm::BttBlockState;
+use lode_nvdimm::{BttBlockState, BttDialect};
 use lode_pmem::Medium;
 use lode_pmem::hold;
 use lode_pmem::sync::SpinMutex;
@@ -32,7 +32,11 @@ pub struct Btt<M> {
     /// Held while the table is made; true if that has failed.
     making: SpinMutex<bool>,
     block_size: usize,
+    dialect: BttDialect,
 }
+
+/// Bytes that Linux reads of a table at a time.
+const PAGE: usize = 4096;
 
 impl<M: Medium> Btt<M> {
     /// Opens the table on `medium`, and finishes the writes that a crash left unfinished. In a block pool of PMDK that has
@@ -60,18 +64,18 @@ impl<M: Medium> Btt<M> {
     }
 
     fn open_in(medium: M, pool: Option<PoolUuids>) -> Result<Btt<M>, BttError> {
-        let (table, plan, block_size) = match open::find_table_of(&medium, pool)? {
+        let (table, plan, block_size, dialect) = match open::find_table_of(&medium, pool)? {
             FoundTable::Arenas(dialect, arenas) => {
                 let table = open::open_arenas(&medium, dialect, &arenas)?;
                 let block_size = table.locate(0)?.0.geometry.external_lbasize() as usize;
-                (OnceLock::from(table), None, block_size)
+                (OnceLock::from(table), None, block_size, dialect)
             }
             FoundTable::Planned(plan) => {
-                let block_size = plan.block_size();
-                (OnceLock::new(), Some(plan), block_size)
+                let (block_size, dialect) = (plan.block_size(), plan.dialect());
+                (OnceLock::new(), Some(plan), block_size, dialect)
             }
         };
-        Ok(Btt { medium, pool, table, plan, making: SpinMutex::new(false), block_size })
+        Ok(Btt { medium, pool, table, plan, making: SpinMutex::new(false), block_size, dialect })
     }
 
     /// Opens the table on `medium`. If there is none, the first write makes that of `plan`, and until then all blocks
@@ -82,9 +86,9 @@ impl<M: Medium> Btt<M> {
     pub fn open_or_plan(medium: M, plan: Plan) -> Result<Btt<M>, BttError> {
         match open::find_table(&medium) {
             Err(BttError::Absent) => {
-                let block_size = plan.block_size();
+                let (block_size, dialect) = (plan.block_size(), plan.dialect());
                 let (table, making) = (OnceLock::new(), SpinMutex::new(false));
-                Ok(Btt { medium, pool: None, table, plan: Some(plan), making, block_size })
+                Ok(Btt { medium, pool: None, table, plan: Some(plan), making, block_size, dialect })
             }
             _ => Btt::open(medium),
         }
@@ -106,6 +110,12 @@ impl<M: Medium> Btt<M> {
             (Some(table), _) => table.block_count(),
             (None, plan) => plan.as_ref().map_or(0, Plan::block_count),
         }
+    }
+
+    /// Returns true if a kernel reads the table, and its blocks are shorter than a page: Linux (6.1 and 6.12, `btt_read_pg`) ends the read of a
+    /// page at the first block that [`zero`](Btt::zero) has marked, and leaves the rest of the page as it was, without an error.
+    pub fn hides_blocks_after_zeros(&self) -> bool {
+        self.dialect == BttDialect::Kernel && self.block_size < PAGE
     }
 
     /// Returns true if a write is durable only after a [`flush`](Btt::flush).
@@ -220,8 +230,7 @@ impl<M: Medium> Btt<M> {
 
     /// Makes `count` blocks from `first` on read as zeros.
     ///
-    /// Linux (6.1 and 6.12, `btt_read_pg`) ends the read of a page at its first block with such a mark, and leaves the rest of the page as
-    /// it was. In a table with blocks of less than 4096 bytes that a kernel will read, write zeros in place of this call.
+    /// Where [`hides_blocks_after_zeros`](Btt::hides_blocks_after_zeros), write zeros in place of this call.
     ///
     /// # Errors
     /// As [`write_batch`](Btt::write_batch).

@@ -79,6 +79,11 @@ impl Plan {
         Plan { is_on_zeros: true, ..self }
     }
 
+    /// Returns the dialect of the table.
+    pub(crate) fn dialect(&self) -> BttDialect {
+        self.dialect
+    }
+
     /// Returns the size of a block in bytes.
     pub(crate) fn block_size(&self) -> usize {
         self.arenas.first().map_or(0, |(_, geometry)| geometry.external_lbasize() as usize)

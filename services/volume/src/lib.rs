@@ -49,7 +49,8 @@
 //! # Cost
 //! A batch on a raw volume costs one drain, or none at durability `commit` without FUA. Writes, zeros and trims of a batch that follow
 //! each other share the drain of atomic blocks, or the two drains of a table: that is the least for a write to one, whose flog entry
-//! must be durable after its data. Without a write, a table takes one. More than 65,536 blocks that become zeros take another drain,
+//! must be durable after its data. Without a write, a table takes one; a table with shorter blocks than a page that a kernel reads takes
+//! zeros as writes ([`Btt::hides_blocks_after_zeros`](lode_btt::Btt::hides_blocks_after_zeros)). More than 65,536 blocks that become zeros take another drain,
 //! as do atomic blocks for which a record has no room. A read between changes ends their group.
 #![forbid(unsafe_code)]
 

@@ -6,6 +6,9 @@ use crate::remapped::{Change, RemappedBlocks, run_batch};
 use lode_btt::{Btt, BttError};
 use lode_pmem::Medium;
 
+/// Blocks that become zeros by writes with shared drains.
+const TOGETHER: usize = 1024;
+
 impl<M: Medium> BlockDevice for Btt<M> {
     fn block_size(&self) -> usize {
         Btt::block_size(self)
@@ -50,7 +53,13 @@ impl<M: Medium> RemappedBlocks for Btt<M> {
     }
 
     fn change_batch(&self, changes: &[Change<'_>]) -> Result<(), BttError> {
-        Btt::change_batch(self, changes)
+        if !self.hides_blocks_after_zeros() {
+            return Btt::change_batch(self, changes);
+        }
+        let zeros = vec![0; Btt::block_size(self)];
+        let changes: Vec<Change<'_>> =
+            changes.iter().map(|(block, from)| (*block, Some(from.unwrap_or(&zeros)))).collect();
+        Btt::change_batch(self, &changes)
     }
 
     fn write_in_place(&self, writes: &[(u64, &[u8])]) -> Result<(), BttError> {
@@ -58,6 +67,21 @@ impl<M: Medium> RemappedBlocks for Btt<M> {
     }
 
     fn zero(&self, first: u64, count: u64) -> Result<(), BttError> {
-        Btt::zero(self, first, count)
+        if !self.hides_blocks_after_zeros() {
+            return Btt::zero(self, first, count);
+        }
+        let blocks: Vec<u64> =
+            (first..first + count).filter(|block| !reads_as_stored_zeros(self, *block)).collect();
+        blocks.chunks(TOGETHER).try_for_each(|blocks| {
+            let zeros: Vec<Change<'_>> = blocks.iter().map(|block| (*block, None)).collect();
+            RemappedBlocks::change_batch(self, &zeros)
+        })
     }
+}
+
+/// Returns true if the block has zeros for its content, and no mark in their place.
+fn reads_as_stored_zeros<M: Medium>(table: &Btt<M>, block: u64) -> bool {
+    let mut content = vec![0; Btt::block_size(table)];
+    let is_zeros = table.read(block, &mut content).is_ok() && content.iter().all(|byte| *byte == 0);
+    is_zeros && !table.is_zero(block).unwrap_or(true)
 }
