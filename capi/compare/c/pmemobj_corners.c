@@ -226,13 +226,14 @@ static void patterns(void)
     }
 }
 
+/* PMDK moves each object to a lower place, and Lodestone those at the end first, so that fewer move. */
 static void defrag(PMEMoid **oids, size_t count, const char *what)
 {
     struct pobj_defrag_result result = {77, 77};
     errno = 0;
     printf("%s: ", what);
     show("defrag", pmemobj_defrag(pop, oids, count, &result));
-    printf("  total %zu relocated %zu\n", result.total, result.relocated);
+    printf("  total %zu relocated some %d\n", result.total, result.relocated > 0);
 }
 
 /* Which objects move is a matter of each library. PMDK moves the root away from the place that the pool knows. */
@@ -368,15 +369,14 @@ static void open_copy(void)
 /* The object after one that has been freed: in a run, of chunks, and the last one. */
 static void next_of_free(void)
 {
-    static const size_t sizes[] = {100, 100, 100, 300000, 300000, 2000, 300000};
+    static const size_t sizes[] = {100, 100, 100, 300000, 300000, 250000, 250000, 250000, 2000, 300000};
     PMEMoid oids[COUNT(sizes)];
     for (size_t at = 0; at < COUNT(sizes); at++)
         pmemobj_alloc(pop, &oids[at], sizes[at], 2, NULL, NULL);
     for (size_t at = 0; at < COUNT(sizes); at++) {
         PMEMoid oid = oids[at], before = pmemobj_next(oid);
         pmemobj_free(&oids[at]);
-        PMEMoid after = pmemobj_next(oid);
-        printf("%zu is followed by the same %d, by none %d\n", at, OID_EQUALS(before, after), OID_IS_NULL(after));
+        printf("%zu is followed by the same %d\n", at, OID_EQUALS(before, pmemobj_next(oid)));
     }
 }
 

@@ -54,7 +54,7 @@ impl<'p> Names<'p> {
     /// Checks names and their places, before the first object moves.
     ///
     /// # Errors
-    /// EINVAL if an OID is of another pool, EEXIST if a place is there twice.
+    /// EINVAL if an OID is of another pool, or names no object; EEXIST if a place is there twice.
     pub(crate) fn new(pool: &'p OpenPool, names: &[(*mut Oid, Oid)]) -> Result<Names<'p>, Failure> {
         if names.iter().any(|(_, oid)| oid.pool_uuid_lo != pool.uuid_lo) {
             let text = "Not all PMEMoids belong to the provided pool; leave the others out";
@@ -72,6 +72,10 @@ impl<'p> Names<'p> {
         };
         let mut names: Vec<Name> = names.iter().map(name).collect();
         names.sort_by_key(|name| Reverse(name.oid.off));
+        // Before one of them moves: the place of a freed object may be that of another one afterwards.
+        for of_object in names.chunk_by(|name, next| name.oid == next.oid) {
+            pool.object(of_object[0].oid.offset(), CALL)?;
+        }
         let mut in_pool: Vec<_> = names.iter().enumerate().filter_map(in_pool_with_index).collect();
         in_pool.sort_unstable();
         Ok(Names { pool, names, in_pool })
@@ -81,7 +85,7 @@ impl<'p> Names<'p> {
     /// by the same publication, and the others by `rename` after it.
     ///
     /// # Errors
-    /// EINVAL if an OID names no object of the pool. `counts` has what happened before.
+    /// Those of a reservation and of a publication. `counts` has what happened before.
     pub(crate) fn move_down(
         &mut self,
         rename: impl Fn(*mut Oid, Oid),
