@@ -23,6 +23,11 @@ pub(crate) fn release(memory: &Range<usize>) {
     IN_USE.with(|used| used.retain(|other| other != memory));
 }
 
+/// Gives all memory of a pool back, which is about to be closed: threads that have ended in a transaction do not.
+pub(crate) fn release_all(pool: &Range<usize>) {
+    IN_USE.with(|used| used.retain(|other| !pool.contains(&other.start)));
+}
+
 /// Takes the lock, so that a child finds the list whole.
 pub(crate) fn before_fork() {
     IN_USE.before_fork();
@@ -50,7 +55,8 @@ mod test {
         }
         release(&(100..200));
         assert!(take(&(120..130)) && !take(&(100..200)));
-        release(&(120..130));
-        release(&(200..300));
+        release_all(&(110..200));
+        assert!(take(&(100..200)) && !take(&(200..201)));
+        release_all(&(0..1000));
     }
 }

@@ -1,5 +1,6 @@
 //! An open pool: the engine, and what only C programs need.
 
+use crate::buffers;
 use crate::failure::{failure, is_undone};
 use crate::fatal::fatal;
 use crate::first_arenas::first_arenas;
@@ -208,6 +209,7 @@ impl OpenPool {
     /// # Durability
     /// On return.
     pub(crate) fn close(self) -> Result<(), Failure> {
+        buffers::release_all(&(self.base..self.base + self.len() as usize));
         let OpenPool { engine, owner, .. } = self;
         let closed = engine.close().map_err(|error| failure(&error, "pmemobj_close"));
         owner.release();

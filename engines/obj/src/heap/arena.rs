@@ -55,6 +55,8 @@ pub(crate) struct Arenas {
     arenas: Box<[OnceLock<Arena>]>,
     count: AtomicU64,
     is_shared: bool,
+    /// The arena that all threads have, if they share one.
+    shared: OnceLock<u32>,
 }
 
 /// The arena of this thread in a heap.
@@ -127,7 +129,8 @@ impl Arenas {
             arena.get_or_init(|| Arena::new(number, true));
         }
         let is_shared = first.is_shared;
-        Arenas { heap: HEAPS.add(1), arenas, count: AtomicU64::new(count.into()), is_shared }
+        let (heap, count) = (HEAPS.add(1), AtomicU64::new(count.into()));
+        Arenas { heap, arenas, count, is_shared, shared: OnceLock::new() }
     }
 
     /// Returns an arena by its number, from 1 on.
@@ -184,8 +187,11 @@ impl Arenas {
         // ORDER: none: a count by which threads are spread.
         let threads = |arena: &&Arena| arena.threads.load(Ordering::Relaxed);
         let mut automatic = self.all().filter(|arena| arena.is_automatic());
-        let arena = if self.is_shared { automatic.next() } else { automatic.min_by_key(threads) };
-        let arena = arena.map_or_else(|| self.get(1), Ok)?;
+        let number = match self.is_shared {
+            true => *self.shared.get_or_init(|| automatic.next().map_or(1, |arena| arena.number)),
+            false => automatic.min_by_key(threads).map_or(1, |arena| arena.number),
+        };
+        let arena = self.get(number)?;
         self.set_of_thread(arena.number)?;
         Ok(arena)
     }
@@ -244,9 +250,10 @@ mod test {
         let arenas = Arenas::new(FirstArenas { count: 3, is_shared: true });
         let of_thread = || arenas.of_thread().map(|arena| arena.number);
         let number = of_thread().expect("an arena");
+        arenas.get(number).expect("it is there").set_automatic(false);
         let other = std::thread::scope(|scope| scope.spawn(of_thread).join().expect("no panic"));
         assert_eq!(other, Ok(number));
         assert!(arenas.choose(number + 1).is_ok() && arenas.choose(4).is_err());
-        assert_eq!((of_thread(), arenas.counts().0), (Ok(number), 3));
+        assert_eq!((of_thread(), arenas.counts().0), (Ok(number), 2));
     }
 }

@@ -62,7 +62,7 @@ impl<M: Medium> Pool<M> {
     /// Returns the first object of the program in the order of offsets, after the one at `at` if it is given. That may have been freed.
     ///
     /// # Errors
-    /// [`ObjError::Damaged`] if `at` is no place of an object; [`ObjError::Memory`].
+    /// [`ObjError::Damaged`] if `at` is outside of the heap; [`ObjError::Memory`].
     pub fn object_after(&self, at: Option<PoolOffset>) -> Result<Option<PoolOffset>, ObjError> {
         self.heap.object_after(self.cover.medium(), at)
     }
