@@ -13,7 +13,7 @@
 
 static PMEMblkpool *pool;
 static _Thread_local long self;
-static int failures;
+static atomic_int failures;
 
 static void read_one(void)
 {
@@ -48,7 +48,8 @@ static int child(int number)
         if (memcmp(block, found, LEN) != 0)
             return 2;
     }
-    return pmemblk_set_zero(pool, 0) == 0 && pmemblk_set_error(pool, 1) == 0 ? 0 : 3;
+    /* Blocks that no thread of the parent reads. */
+    return pmemblk_set_zero(pool, BLOCKS) == 0 && pmemblk_set_error(pool, BLOCKS + 1) == 0 ? 0 : 3;
 }
 
 int main(void)
@@ -66,6 +67,8 @@ int main(void)
     for (int index = 0; index < THREADS; index++)
         pthread_join(threads[index], NULL);
     printf("children failed %d\n", failed);
+    if (failures != 0)
+        printf("calls of the parent failed %d\n", failures);
     pmemblk_close(pool);
-    return failed != 0;
+    return failed != 0 || failures != 0;
 }

@@ -1,7 +1,7 @@
 //! The calls that are under way when the process forks.
 //!
-//! The child of a fork has one thread, and the locks and marks of all. So a fork waits until no other thread is in a call on a pool, and
-//! calls that begin meanwhile wait for the fork:
+//! The child of a fork has one thread, and the locks and marks of all threads of its parent. So a fork waits until no other thread is in a
+//! call on a pool, and calls that begin meanwhile wait for the fork:
 //!
 //! ```text
 //!   a call                          a fork
@@ -10,7 +10,10 @@
 //!     no FORKS? it goes on            waits while another thread is busy
 //! ```
 //!
-//! A call costs two stores and no locked instruction, where the kernel has membarrier(2).
+//! A call costs two stores and no locked instruction, where the kernel has membarrier(2) and up to 128 threads make calls.
+//!
+//! A fork waits for 10 seconds at most: a call that a signal handler has left by siglongjmp(3) never ends, and one may wait for a lock that
+//! another handler of the fork holds.
 //!
 //! A signal handler that has interrupted a call of its thread, and forks, waits for no call: the interrupted one may hold what another
 //! thread waits for.
@@ -19,11 +22,13 @@ use crate::process::{errno, on_fork, set_errno, thread_name, uncancelled};
 use lode_pmem::asymmetric;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
-use std::time::Duration;
-use std::{hint, thread};
+use std::time::{Duration, Instant};
+use std::{hint, ptr, thread};
 
 /// Threads that have a slot of their own. Others share a number, which takes a locked instruction.
 const SLOTS: usize = 128;
+/// The longest wait of a fork.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The state of a thread's calls.
 #[repr(align(128))]
@@ -56,8 +61,10 @@ thread_local! {
     static PLACE: Cell<Place> = const { Cell::new(Place::Unknown) };
     /// Number of calls of this thread that are under way, one within the other.
     static DEPTH: Cell<usize> = const { Cell::new(0) };
-    /// True in the thread that forks.
-    static IS_FORKING: Cell<bool> = const { Cell::new(false) };
+    /// Number of forks of this thread that have begun: one more in a signal handler that interrupts a fork.
+    static FORKING: Cell<usize> = const { Cell::new(0) };
+    /// True while the thread is in [`SHARED`].
+    static IS_SHARED: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Lets forks of this process wait for calls that are [under way](under_way). `in_child` runs in each child before the fork returns there.
@@ -76,10 +83,12 @@ pub fn under_way<T>(call: impl FnOnce() -> T) -> T {
 
 /// Runs a part of a call during which forks of other threads don't wait for it: it holds nothing that a child would miss.
 pub fn interruptible<T>(wait: impl FnOnce() -> T) -> T {
-    let depth = DEPTH.replace(0);
+    let depth = DEPTH.get();
     if depth > 0 {
         leave();
     }
+    // Last, as in a drop: a signal handler that forks finds the call under way as long as it is noted.
+    DEPTH.set(0);
     let result = wait();
     DEPTH.set(depth);
     if depth > 0 {
@@ -128,7 +137,7 @@ fn enter() {
             place => enter_by_exchange(place),
         }
         // ORDER: see above. Acquires what the fork has changed.
-        if FORKS.load(Ordering::Acquire) == 0 || IS_FORKING.get() {
+        if FORKS.load(Ordering::Acquire) == 0 || FORKING.get() > 0 {
             return;
         }
         leave();
@@ -151,6 +160,7 @@ fn enter_by_exchange(place: Place) {
         _ => {
             // ORDER: as above.
             SHARED.fetch_add(1, Ordering::SeqCst);
+            IS_SHARED.set(true);
         }
     }
     // ORDER: as above.
@@ -163,6 +173,7 @@ fn leave() {
         // ORDER: releases what the call has stored to the fork that waits for it.
         Place::Slot(slot) => slot.is_busy.store(false, Ordering::Release),
         _ => {
+            IS_SHARED.set(false);
             // ORDER: as above.
             SHARED.fetch_sub(1, Ordering::Release);
         }
@@ -211,7 +222,7 @@ extern "C" fn before_fork() {
     if DEPTH.get() > 0 {
         return;
     }
-    IS_FORKING.set(true);
+    FORKING.set(FORKING.get() + 1);
     // ORDER: before the fence, and the loads below; see `enter`.
     FORKS.fetch_add(1, Ordering::SeqCst);
     // ORDER: set before the first call.
@@ -220,17 +231,24 @@ extern "C" fn before_fork() {
     }
     // ORDER: as above, for the calls of threads that share a number.
     fence(Ordering::SeqCst);
-    // ORDER: acquires what the calls have stored.
-    wait_until(|| SHARED.load(Ordering::Acquire) == 0);
-    for slot in &OWN_SLOTS {
-        // ORDER: as above.
-        wait_until(|| !slot.is_busy.load(Ordering::Acquire));
-    }
+    let before = errno();
+    // A sleep is a point at which pthread_cancel(3) ends a thread.
+    uncancelled(wait_for_calls);
+    set_errno(before);
 }
 
-fn wait_until(is_over: impl Fn() -> bool) {
+/// Waits until no other thread is in a call.
+fn wait_for_calls() {
+    let begin = Instant::now();
+    // ORDER: acquires what the calls have stored.
+    let is_busy = |slot: &Slot| slot.is_busy.load(Ordering::Acquire);
+    // A call of this thread that has just ended or begun holds nothing.
+    let is_own = |slot: &Slot| matches!(PLACE.get(), Place::Slot(own) if ptr::eq(own, slot));
+    let others = OWN_SLOTS.iter().filter(|slot| !is_own(slot));
+    // ORDER: as above.
+    let are_over = || SHARED.load(Ordering::Acquire) == 0 && !others.clone().any(is_busy);
     for round in 0.. {
-        if is_over() {
+        if are_over() || begin.elapsed() > PATIENCE {
             return;
         }
         pause(round);
@@ -240,7 +258,7 @@ fn wait_until(is_over: impl Fn() -> bool) {
 /// Lets calls begin again, in the parent.
 extern "C" fn after_fork() {
     if DEPTH.get() == 0 {
-        IS_FORKING.set(false);
+        FORKING.set(FORKING.get() - 1);
         // ORDER: releases what other handlers of the fork have changed.
         FORKS.fetch_sub(1, Ordering::Release);
     }
@@ -248,13 +266,13 @@ extern "C" fn after_fork() {
 
 /// Forgets the calls and the forks of other threads, in the child, which has none.
 pub fn forget_other_threads() {
-    let is_in_call = DEPTH.get() > 0;
-    IS_FORKING.set(false);
-    let is_shared = matches!(PLACE.get(), Place::Shared);
+    if DEPTH.get() == 0 {
+        FORKING.set(FORKING.get().saturating_sub(1));
+    }
     // ORDER: the child has one thread.
-    SHARED.store(usize::from(is_in_call && is_shared), Ordering::Relaxed);
+    SHARED.store(usize::from(IS_SHARED.get()), Ordering::Relaxed);
     for slot in &OWN_SLOTS {
-        let is_own = matches!(PLACE.get(), Place::Slot(own) if std::ptr::eq(own, slot));
+        let is_own = matches!(PLACE.get(), Place::Slot(own) if ptr::eq(own, slot));
         if !is_own {
             // ORDER: as above.
             slot.owner.store(0, Ordering::Relaxed);
@@ -262,8 +280,8 @@ pub fn forget_other_threads() {
             slot.is_busy.store(false, Ordering::Relaxed);
         }
     }
-    // ORDER: as above.
-    FORKS.store(0, Ordering::Relaxed);
+    // ORDER: as above. A fork that this one has interrupted in a signal handler goes on.
+    FORKS.store(FORKING.get(), Ordering::Relaxed);
 }
 
 #[cfg(test)]

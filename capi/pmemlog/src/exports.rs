@@ -47,6 +47,11 @@ fn on_pool<T>(failed: T, call: impl FnOnce() -> Result<T, Failure>) -> T {
     fork_gate::under_way(|| guarded_briefly(failed, call))
 }
 
+/// Runs an open, a create, a close or a check as [`guarded`] does. A fork of another thread waits for its end, as for that of a call on a pool.
+fn on_file<T>(failed: T, call: impl FnOnce() -> Result<T, Failure>) -> T {
+    fork_gate::under_way(|| guarded(failed, call))
+}
+
 /// Returns what the library found in its environment. A call that comes before `load`, from the start of a static program,
 /// finds it itself.
 fn files() -> &'static PoolFiles {
@@ -81,7 +86,7 @@ pub unsafe extern "C" fn pmemlog_create(
     poolsize: usize,
     mode: libc::mode_t,
 ) -> *mut c_void {
-    guarded(ptr::null_mut(), || {
+    on_file(ptr::null_mut(), || {
         // SAFETY: - the caller's promise.
         let path = unsafe { path(path_of_pool) }?;
         give(Pool::create(files(), path, poolsize as u64, mode))
@@ -94,7 +99,7 @@ pub unsafe extern "C" fn pmemlog_create(
 /// `path` is null or ends with a zero.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmemlog_open(path_of_pool: *const c_char) -> *mut c_void {
-    guarded(ptr::null_mut(), || {
+    on_file(ptr::null_mut(), || {
         // SAFETY: - the caller's promise.
         let path = unsafe { path(path_of_pool) }?;
         give(Pool::open(files(), path))
@@ -107,7 +112,7 @@ pub unsafe extern "C" fn pmemlog_open(path_of_pool: *const c_char) -> *mut c_voi
 /// `plp` is null, or a pool that nothing uses any more.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmemlog_close(plp: *mut c_void) {
-    guarded((), || {
+    on_file((), || {
         if !plp.is_null() {
             // SAFETY: - `give` made the box, and the caller promises that nothing else uses it.
             unsafe { Box::from_raw(plp.cast::<Pool>()) }.close();
@@ -122,7 +127,7 @@ pub unsafe extern "C" fn pmemlog_close(plp: *mut c_void) {
 /// `path` is null or ends with a zero.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmemlog_check(path_of_pool: *const c_char) -> c_int {
-    guarded(-1, || {
+    on_file(-1, || {
         // SAFETY: - the caller's promise.
         let path = unsafe { path(path_of_pool) }?;
         Pool::check(files(), path).map(|()| 1)
