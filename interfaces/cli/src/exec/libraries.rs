@@ -121,11 +121,14 @@ fn resolved(list: &str, name: &str) -> Option<PathBuf> {
     path_of(list.lines().find(is_named)?)
 }
 
-/// Returns the path in a line of the list, which is the name itself for a library that is linked by its path.
+/// Returns the path in a line of the list, which is the name itself for a library that is linked by its path. It leads over no links, but for
+/// the last component: libraries are told apart by the names under which programs ask for them.
 fn path_of(line: &str) -> Option<PathBuf> {
     let line = line.split_once(" => ").map_or(line.trim(), |(_, path)| path);
     let path = line.rsplit_once(" (").map_or(line, |(path, _)| path);
-    path.starts_with('/').then(|| PathBuf::from(path))
+    let path = path.starts_with('/').then(|| Path::new(path))?;
+    let folder = path.parent().and_then(|folder| folder.canonicalize().ok());
+    Some(folder.zip(path.file_name()).map_or_else(|| path.to_owned(), |(folder, name)| folder.join(name)))
 }
 
 #[cfg(test)]
