@@ -230,7 +230,7 @@ impl<M: Medium> Btt<M> {
 
     /// Makes `count` blocks from `first` on read as zeros.
     ///
-    /// Where [`hides_blocks_after_zeros`](Btt::hides_blocks_after_zeros), write zeros in place of this call.
+    /// Write zeros in place of this call to a table that [hides blocks after zeros](Btt::hides_blocks_after_zeros).
     ///
     /// # Errors
     /// As [`write_batch`](Btt::write_batch).

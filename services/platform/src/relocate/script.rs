@@ -78,6 +78,9 @@ pub fn exchange_script(remarks: &[String], plan: &Exchange) -> String {
         script.come_back(&plan.back);
         return script.0;
     }
+    if plan.goal.is_some() {
+        script.line("needs ipmctl ipmctl");
+    }
     script.remark("run it in three parts:");
     script.remark("  sh FILE leave");
     script.remark(&format!(

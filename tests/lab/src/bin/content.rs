@@ -83,6 +83,7 @@ fn run(arguments: &Arguments) -> Result<()> {
         Verb::Write => spans.iter().try_for_each(|span| {
             Medium::open(path, *len, span.is_whole)?.write(span.at, &content(span.number, 0, span.len))
         }),
+        Verb::Check if filled.is_none() && spans.is_empty() => bail!("--filled and --written are missing"),
         Verb::Check => check(&Medium::open(path, *len, false)?, *len, *filled, &spans),
     }
 }
