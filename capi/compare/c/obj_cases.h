@@ -38,6 +38,15 @@ __attribute__((unused)) static const char *message(void)
     return text;
 }
 
+/* Returns the number of objects in the pool. */
+__attribute__((unused)) static int objects(void)
+{
+    int count = 0;
+    for (PMEMoid oid = pmemobj_first(pop); !OID_IS_NULL(oid); oid = pmemobj_next(oid))
+        count++;
+    return count;
+}
+
 static void make_pool(void)
 {
     unlink(PATH);

@@ -85,14 +85,6 @@ static void numbers(void)
             set_number(names[name], values[at]);
 }
 
-static int objects(void)
-{
-    int count = 0;
-    for (PMEMoid oid = pmemobj_first(pop); !OID_IS_NULL(oid); oid = pmemobj_next(oid))
-        count++;
-    return count;
-}
-
 static void end(void)
 {
     if (pmemobj_tx_stage() == TX_STAGE_WORK)

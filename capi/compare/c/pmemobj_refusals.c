@@ -4,14 +4,6 @@
  */
 #include "obj_cases.h"
 
-static int objects(void)
-{
-    int count = 0;
-    for (PMEMoid oid = pmemobj_first(pop); !OID_IS_NULL(oid); oid = pmemobj_next(oid))
-        count++;
-    return count;
-}
-
 static int begin(void)
 {
     return pmemobj_tx_begin(pop, NULL, TX_PARAM_NONE);

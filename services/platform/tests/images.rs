@@ -14,8 +14,8 @@ use lode_platform::image::{
 use lode_platform::machine::Machine;
 use lode_platform::namespace::{self, NamespaceError};
 use lode_platform::{
-    CreateNamespace, Directory, GoalRequest, LabelVersion, Mode, Platform, PlatformError, Purpose, boot,
-    region,
+    CreateNamespace, Directory, GoalRequest, LabelVersion, Mode, Namespace, Platform, PlatformError, Purpose,
+    boot, region,
 };
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -338,24 +338,28 @@ fn sector_image_holds_user_data() {
     machine.open(Purpose::ReadOnly).check_namespace("namespace0.1").unwrap();
 }
 
+/// Returns a machine with a namespace of 32 MiB for each size of sectors.
+fn sector_namespaces(sector_sizes: &[u64]) -> (Emulated, Vec<Namespace>) {
+    let machine = Emulated::new(1, LabelVersion::V1_2);
+    let mut directory = machine.open(Purpose::Change);
+    for (number, sector_size) in (900..).zip(sector_sizes) {
+        let (size, sector_size) = (Some(32 * MIB), Some(*sector_size));
+        let wanted = CreateNamespace { mode: Mode::Sector, size, sector_size, ..CreateNamespace::default() };
+        let create = |platform: &mut Platform| namespace::create(platform, &wanted, &mut counted(number));
+        directory.change(create).unwrap();
+    }
+    let platform = directory.platform();
+    let mut made = platform.namespaces(&platform.regions()[0]);
+    made.retain(|one| one.size == 32 * MIB);
+    (machine, made)
+}
+
 /// Issue 12: sectors with metadata. An image had the metadata among the data, so a guest read shifted bytes. The kernel
 /// shows 512 or 4096 bytes of each sector.
 #[test]
 fn images_of_sectors_with_metadata_hold_data_only() {
-    let machine = Emulated::new(1, LabelVersion::V1_2);
-    let mut directory = machine.open(Purpose::Change);
-    for (number, sector_size) in (0..).zip([512, 520, 528, 4096, 4104, 4160, 4224]) {
-        let sector_size = Some(sector_size);
-        let size = Some(32 * MIB);
-        let wanted = CreateNamespace { mode: Mode::Sector, size, sector_size, ..CreateNamespace::default() };
-        let create =
-            |platform: &mut Platform| namespace::create(platform, &wanted, &mut counted(900 + number));
-        directory.change(create).unwrap();
-    }
-    let platform = directory.platform();
-    let made = platform.namespaces(&platform.regions()[0]);
-    drop(directory);
-    for one in made.iter().filter(|one| one.size == 32 * MIB) {
+    let (machine, made) = sector_namespaces(&[512, 520, 528, 4096, 4104, 4160, 4224]);
+    for one in &made {
         let name = one.device();
         let listed = one.user_sector_size();
         let data = if listed < 4096 { 512 } else { 4096 };
@@ -384,19 +388,8 @@ fn images_of_sectors_with_metadata_hold_data_only() {
 /// Found by the scenario `image-random` of the lab.
 #[test]
 fn zeros_among_data_of_a_page_are_not_marked() {
-    let machine = Emulated::new(1, LabelVersion::V1_2);
-    let mut directory = machine.open(Purpose::Change);
-    for (number, sector_size) in (0..).zip([512, 528, 4096, 4224]) {
-        let (size, sector_size) = (Some(32 * MIB), Some(sector_size));
-        let wanted = CreateNamespace { mode: Mode::Sector, size, sector_size, ..CreateNamespace::default() };
-        let create =
-            |platform: &mut Platform| namespace::create(platform, &wanted, &mut counted(900 + number));
-        directory.change(create).unwrap();
-    }
-    let platform = directory.platform();
-    let made = platform.namespaces(&platform.regions()[0]);
-    drop(directory);
-    for one in made.iter().filter(|one| one.size == 32 * MIB) {
+    let (machine, made) = sector_namespaces(&[512, 528, 4096, 4224]);
+    for one in &made {
         let (name, is_page) = (one.device(), one.user_sector_size() >= 4096);
         let data = if is_page { 4096 } else { 512 };
         let info = BttInfo::decode(&machine.read(one.offset, 4096)).unwrap();
