@@ -64,6 +64,13 @@ impl Libraries {
         &self.folder
     }
 
+    /// Returns true if a path of a library leads to the folder, by links and dots or without.
+    fn has(&self, path: &Path) -> bool {
+        path.parent()
+            .and_then(|folder| folder.canonicalize().ok())
+            .is_some_and(|folder| folder == self.folder)
+    }
+
     /// Returns the names under which programs find the libraries.
     pub(super) fn sonames() -> &'static [&'static str] {
         &SONAMES
@@ -83,7 +90,7 @@ impl Libraries {
     pub(super) fn of_program(&self, elf: &Elf) -> Linked {
         let (before, after) = (listed(elf, None), listed(elf, Some(self.search_path())));
         let change = |name: &'static str| {
-            let to = resolved(&after, name).filter(|path| path.starts_with(&self.folder))?;
+            let to = resolved(&after, name).filter(|path| self.has(path))?;
             Some(Change { name, from: resolved(&before, name), to })
         };
         Linked {
@@ -97,7 +104,7 @@ impl Libraries {
     pub(super) fn in_place_of_ours(&self, elf: &Elf) -> Option<PathBuf> {
         let is_other = |path: &PathBuf| {
             let name = path.file_name().unwrap_or_default();
-            SONAMES.iter().any(|soname| name == *soname) && !path.starts_with(&self.folder)
+            SONAMES.iter().any(|soname| name == *soname) && !self.has(path)
         };
         listed(elf, Some(self.search_path())).lines().filter_map(path_of).find(is_other)
     }
@@ -121,14 +128,11 @@ fn resolved(list: &str, name: &str) -> Option<PathBuf> {
     path_of(list.lines().find(is_named)?)
 }
 
-/// Returns the path in a line of the list, which is the name itself for a library that is linked by its path. It leads over no links, but for
-/// the last component: libraries are told apart by the names under which programs ask for them.
+/// Returns the path in a line of the list, which is the name itself for a library that is linked by its path.
 fn path_of(line: &str) -> Option<PathBuf> {
     let line = line.split_once(" => ").map_or(line.trim(), |(_, path)| path);
     let path = line.rsplit_once(" (").map_or(line, |(path, _)| path);
-    let path = path.starts_with('/').then(|| Path::new(path))?;
-    let folder = path.parent().and_then(|folder| folder.canonicalize().ok());
-    Some(folder.zip(path.file_name()).map_or_else(|| path.to_owned(), |(folder, name)| folder.join(name)))
+    path.starts_with('/').then(|| PathBuf::from(path))
 }
 
 #[cfg(test)]
