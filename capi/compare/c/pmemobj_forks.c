@@ -75,6 +75,8 @@ static void end_by_kill(void)
 
 static void wait_for_orphanage(pid_t parent)
 {
+    /* An alarm of its parent's is not its own. */
+    alarm(60);
     while (getppid() == parent)
         usleep(100);
 }

@@ -130,13 +130,7 @@ impl OpenPool {
             // The new engine has the default ones.
             let _ = pool.engine.add_class(&ClassDescription { id: Some(id), ..class });
         }
-        let (_, arenas, _) = self.engine.arenas();
-        while pool.engine.arenas().1 < arenas && pool.engine.add_arena().is_ok() {}
-        for number in 1..=arenas {
-            let is_automatic = self.engine.arena(number).is_some_and(|(_, is_automatic)| is_automatic);
-            let _ = pool.engine.set_arena_automatic(number, is_automatic);
-        }
-        let _ = pool.engine.set_thread_arena(self.engine.thread_arena());
+        pool.engine.follow_arenas(&self.engine);
         Ok(pool)
     }
 

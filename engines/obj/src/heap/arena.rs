@@ -175,12 +175,33 @@ impl Arenas {
         if heap == self.heap { self.get(number) } else { self.seat() }
     }
 
-    #[cold]
-    fn seat(&self) -> Result<&Arena, ObjError> {
+    /// Returns the number of this thread's arena, if it has one.
+    fn seat_of_thread(&self) -> Option<u32> {
         let of_seat = |seats: &RefCell<Vec<Seat>>| {
             seats.borrow().iter().find(|seat| seat.heap == self.heap).map(|seat| seat.arena)
         };
-        if let Ok(Some(number)) = SEATS.try_with(of_seat) {
+        SEATS.try_with(of_seat).ok().flatten()
+    }
+
+    /// Makes as many arenas as others are, which threads get by themselves if those do; this thread gets the one with the number of its own
+    /// there. The others may be a copy that a fork has made, whose threads were in the middle of anything: no lock of theirs is taken.
+    pub(crate) fn follow(&self, others: &Arenas) {
+        for number in 1..=others.counts().1 {
+            if self.get(number).is_err() && self.add().is_err() {
+                return;
+            }
+            if let (Ok(arena), Ok(other)) = (self.get(number), others.get(number)) {
+                arena.set_automatic(other.is_automatic());
+            }
+        }
+        if let Some(number) = others.seat_of_thread() {
+            let _ = self.choose(number);
+        }
+    }
+
+    #[cold]
+    fn seat(&self) -> Result<&Arena, ObjError> {
+        if let Some(number) = self.seat_of_thread() {
             let _ = LAST.try_with(|last| last.set((self.heap, number)));
             return self.get(number);
         }
@@ -243,6 +264,21 @@ mod test {
         arenas.get(made).expect("it is there").set_automatic(true);
         while arenas.add().is_ok() {}
         assert_eq!(arenas.counts(), (automatic + 1, ARENAS_MAX, ARENAS_MAX));
+    }
+
+    #[test]
+    fn arenas_follow_others_whose_locks_are_held() {
+        let others = Arenas::new(FirstArenas { count: 2, is_shared: false });
+        let made = others.add().expect("room");
+        others.choose(made).expect("it is there");
+        others.get(1).expect("it is there").set_automatic(false);
+        let _held: Vec<_> = others.all().map(|arena| arena.refill.try_lock().expect("free")).collect();
+        let arenas = Arenas::new(FirstArenas { count: 1, is_shared: false });
+        arenas.follow(&others);
+        assert_eq!(arenas.counts(), others.counts());
+        let automatic: Vec<bool> = arenas.all().map(Arena::is_automatic).collect();
+        assert_eq!(automatic, [false, true, false]);
+        assert_eq!(arenas.of_thread().expect("an arena").number, made);
     }
 
     #[test]

@@ -85,6 +85,12 @@ impl<M: Medium> Pool<M> {
         self.heap.set_arenas(first);
     }
 
+    /// Makes the arenas of another pool in this one, and gives this thread the one that it has there. Takes no lock of the other pool, which
+    /// may be a copy that a fork has made.
+    pub fn follow_arenas(&self, other: &Pool<M>) {
+        self.heap.arenas().follow(other.heap.arenas());
+    }
+
     /// Returns the number of automatic arenas and of all, and the maximum.
     pub fn arenas(&self) -> (u32, u32, u32) {
         self.heap.arenas().counts()
