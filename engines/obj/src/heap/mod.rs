@@ -291,15 +291,16 @@ impl Heap {
             None => view.objects(),
             Some(at) => match view.object_at(at) {
                 Ok(object) => view.objects_after(&object)?,
-                Err(ObjError::Damaged(Damage { reason: DamageReason::Free, .. })) => {
-                    view.objects_around(at)?
-                }
+                // A block that was freed may be a part of a larger one by now.
+                Err(ObjError::Damaged(Damage {
+                    reason: DamageReason::Free | DamageReason::NoBlock, ..
+                })) => view.objects_around(at)?,
                 Err(error) => return Err(error),
             },
         };
-        let is_before = |object: &Object| at.is_some_and(|at| object.at <= at);
-        let is_wanted = |object: &Result<Object, ObjError>| !matches!(object, Ok(object) if object.is_internal || is_before(object));
-        Ok(objects.find(is_wanted).transpose()?.map(|object| object.at))
+        let is_passed = |object: &Object| object.is_internal || at.is_some_and(|at| object.at <= at);
+        let next = objects.find(|object| !object.as_ref().is_ok_and(is_passed));
+        Ok(next.transpose()?.map(|object| object.at))
     }
 
     pub(crate) fn add_class(&self, class: &ClassDescription) -> Result<u8, ClassError> {
