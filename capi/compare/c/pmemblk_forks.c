@@ -54,18 +54,13 @@ static int child(int number)
 
 int main(void)
 {
-    pthread_t threads[THREADS];
     FILE *file = fopen("pool", "w");
     if (file == NULL || ftruncate(fileno(file), (off_t)PMEMBLK_MIN_POOL) != 0 || fclose(file) != 0)
         return 1;
     pool = pmemblk_create("pool", LEN, 0, 0600);
     if (pool == NULL)
         return 1;
-    for (long index = 0; index < THREADS; index++)
-        pthread_create(&threads[index], NULL, run, (void *)index);
-    int failed = fork_again(FORKS, THREADS, child);
-    for (int index = 0; index < THREADS; index++)
-        pthread_join(threads[index], NULL);
+    int failed = fork_beside(THREADS, run, FORKS, child);
     printf("children failed %d\n", failed);
     if (failures != 0)
         printf("calls of the parent failed %d\n", failures);

@@ -109,15 +109,11 @@ static int count(const void *bytes, size_t len, void *argument)
 
 int main(void)
 {
-    pthread_t threads[THREADS], walker;
+    pthread_t walker;
     pool = pmemlog_create("pool", SIZE, 0600);
     if (pool == NULL)
         return 1;
-    for (long index = 0; index < THREADS; index++)
-        pthread_create(&threads[index], NULL, run, (void *)index);
-    int failed = fork_again(FORKS, THREADS, child);
-    for (int index = 0; index < THREADS; index++)
-        pthread_join(threads[index], NULL);
+    int failed = fork_beside(THREADS, run, FORKS, child);
     long next[CHILDREN + 2] = {0};
     appended[CHILDREN] = FORKS;
     pmemlog_walk(pool, RECORD, count, next);

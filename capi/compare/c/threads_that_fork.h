@@ -70,3 +70,15 @@ static int fork_again(int forks, int threads, int (*child)(int number))
     is_over = 1;
     return failed;
 }
+
+/* Runs threads, numbered from 0, and forks beside them, as fork_again does. Returns what it returns, when the threads have ended. */
+static int fork_beside(long threads, void *(*run)(void *), int forks, int (*child)(int number))
+{
+    pthread_t started[16];
+    for (long index = 0; index < threads; index++)
+        pthread_create(&started[index], NULL, run, (void *)index);
+    int failed = fork_again(forks, (int)threads, child);
+    for (long index = 0; index < threads; index++)
+        pthread_join(started[index], NULL);
+    return failed;
+}
