@@ -74,6 +74,7 @@ pub fn unless_refused<T>(call: impl FnOnce() -> Result<T, Failure>) -> Result<T,
 }
 
 /// Forgets what the program's function has refused to earlier calls of this thread: few of them take note of it.
+#[inline]
 pub fn forget_refusal() {
     take_refusal();
 }

@@ -1,6 +1,6 @@
 //! The frame of a call that is no call of a transaction: it tells a fork in a signal handler that it is under way.
 
-use lode_capi_entry::{Failure, take_refusal};
+use lode_capi_entry::{Failure, forget_refusal};
 use std::cell::Cell;
 
 thread_local! {
@@ -31,6 +31,6 @@ pub(crate) fn under_way<T>(call: impl FnOnce() -> T) -> T {
     let result = call();
     IS_UNDER_WAY.set(was_under_way);
     // The C library's memory has served, so the call has taken effect. A later one is not to fail for it.
-    take_refusal();
+    forget_refusal();
     result
 }

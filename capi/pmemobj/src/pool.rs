@@ -10,7 +10,7 @@ use crate::mode::mode as mode_of_pools;
 use crate::oid::Oid;
 use crate::owner::{Holder, Owner};
 use crate::settings::PoolSettings;
-use lode_capi_entry::{Failure, PoolFiles, PoolMemory, take_refusal, variable};
+use lode_capi_entry::{Failure, PoolFiles, PoolMemory, unless_refused, variable};
 use lode_layout::{PmdkObj, PoolOffset};
 use lode_obj::{ClassDescription, Finding, Mode, ObjError, ObjView, Pool, Transaction};
 use lode_pmem::{FaultScope, Medium};
@@ -58,10 +58,11 @@ impl OpenPool {
     /// Opens the pool at `path`, whose layout has this name if one is given.
     pub(crate) fn open(files: &PoolFiles, path: &Path, layout: Option<&[u8]>) -> Result<OpenPool, Failure> {
         let (owner, obj_mode) = (Owner::new()?, mode_of_pools(&variable)?);
-        let memory = files.open(path)?;
-        check_replicas(&memory, layout)?;
-        let pool = OpenPool::of(memory, obj_mode, || owner)?;
-        if take_refusal() { Err(Failure::no_memory()) } else { Ok(pool) }
+        unless_refused(|| {
+            let memory = files.open(path)?;
+            check_replicas(&memory, layout)?;
+            OpenPool::of(memory, obj_mode, || owner)
+        })
     }
 
     /// Recovers the pool, which has this mode and this owner after a success.

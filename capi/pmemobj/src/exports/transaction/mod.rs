@@ -12,7 +12,7 @@ use super::{files, locks, pool_to_change};
 use crate::oid::Oid;
 use crate::pool::OpenPool;
 use crate::session::{self, Session};
-use lode_capi_entry::{Failure, set_errno, set_message, take_refusal};
+use lode_capi_entry::{Failure, forget_refusal, set_errno, set_message, take_refusal};
 use std::cell::Cell;
 use std::ffi::c_int;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -95,7 +95,7 @@ unsafe fn tried<T>(
 /// `exit` is the Exit of the exported function.
 #[cold]
 unsafe fn fail(exit: *mut Exit, flags: u64, failure: &Failure) -> c_int {
-    take_refusal();
+    forget_refusal();
     set_message(failure);
     if flags & NO_ABORT == 0 {
         // SAFETY: - the caller's promise.
