@@ -18,6 +18,7 @@ mod debians_programs;
 mod journal;
 mod library;
 mod lifetime;
+mod limits;
 mod object_examples;
 mod program;
 mod runs;
@@ -34,6 +35,7 @@ pub use lifetime::{
     assert_cancelled_threads_finish, assert_log_variables_change_nothing, assert_nothing_is_left,
     assert_static_programs_answer,
 };
+pub use limits::assert_same_under_limits;
 pub use object_examples::object_example;
 pub use program::{Program, in_memory, on_library};
 pub use runs::{

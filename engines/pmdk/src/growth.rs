@@ -104,7 +104,7 @@ impl PoolGrowth {
             stops::step()?;
             // ORDER: size and space before the name. Stop here: row 1 of the table.
             staged.persist_file()?;
-            let file = staged.lock().duplicate()?;
+            let file = staged.lock().shared_file();
             Ok(MappedPart { file, path: staged.lock().path().to_owned(), skip: 0, len, unit: BLOCK })
         });
         let mapped = mapped.collect::<Result<Vec<_>, PmdkError>>()?;

@@ -12,6 +12,7 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process;
+use std::sync::Arc;
 
 /// The operations that a handle allows on a pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,7 +31,7 @@ pub enum PmdkAccess {
 #[derive(Debug)]
 pub(crate) struct LockedPart {
     path: PathBuf,
-    file: File,
+    file: Arc<File>,
     /// The process that unlocks it at the end; `None` if its mapping does.
     unlocked_by: Option<u32>,
     /// Set for a part of a program of PMDK, in which no signal handler is installed; its instructions.
@@ -103,7 +104,10 @@ impl LockedPart {
         };
         let path = path.to_owned();
         match flock(&file, operation) {
-            Ok(()) => Ok(LockedPart { path, file, unlocked_by: Some(process::id()), program }),
+            Ok(()) => {
+                let (file, unlocked_by) = (Arc::new(file), Some(process::id()));
+                Ok(LockedPart { path, file, unlocked_by, program })
+            }
             Err(Errno::WOULDBLOCK) => {
                 let holder = fstat(&file).ok().and_then(|stat| LockHolder::find(stat.st_dev, stat.st_ino));
                 Err(PmdkError::InUse { path, holder })
@@ -127,6 +131,11 @@ impl LockedPart {
 
     pub(crate) fn file(&self) -> &File {
         &self.file
+    }
+
+    /// Returns the same handle, for a mapping.
+    pub(crate) fn shared_file(&self) -> Arc<File> {
+        Arc::clone(&self.file)
     }
 
     /// Returns another handle of the same description, for a mapping.

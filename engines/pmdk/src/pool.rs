@@ -216,7 +216,8 @@ fn map_replica(
                 && parts.is_empty()
                 && (options.access != PmdkAccess::ReadWrite || only.len == replica.parts[0].size) =>
         {
-            Ok(mapping.map_file(only.file, only.path)?)
+            let file = only.file.try_clone().map_err(PmdkError::io("dup", &only.path))?;
+            Ok(mapping.map_file(file, only.path)?)
         }
         last => {
             parts.extend(last);

@@ -354,7 +354,7 @@ pub(crate) fn to_map(
         left -= len;
         if len > 0 {
             let (path, unit) = (part.path.clone(), part.device_align.unwrap_or(BLOCK));
-            parts.push(MappedPart { file: lock.duplicate()?, path, skip, len, unit });
+            parts.push(MappedPart { file: lock.shared_file(), path, skip, len, unit });
         }
     }
     Ok(parts)

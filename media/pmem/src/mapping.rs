@@ -22,7 +22,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::ptr;
 use std::sync::atomic::{AtomicI32, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Alignment of the base of a mapping, in bytes, so that the kernel can use its large pages.
 const LARGE_PAGE: usize = 2 << 20;
@@ -69,7 +69,7 @@ pub struct Mapping {
 /// The mapped file or device; absent for anonymous memory.
 #[derive(Debug)]
 struct Backing {
-    file: File,
+    file: Arc<File>,
     /// A second open file description of the same file, or the same one if it can't be opened again. The kernel reports
     /// a failed write-back once to each description. With two descriptions, a log write and a drain can't consume each
     /// other's error. The locks prevent this between two log writes, and between two drains.
@@ -86,8 +86,8 @@ struct Backing {
 /// A file or a device-DAX node that is one of several parts of a medium.
 #[derive(Debug)]
 pub struct MappedPart {
-    /// The open file.
-    pub file: File,
+    /// The open file, which others may hold, too: a process has a limited number of descriptors.
+    pub file: Arc<File>,
     /// Its path, for messages.
     pub path: PathBuf,
     /// Bytes at its start that are left out, whole pages. 0 for the first part.
@@ -108,7 +108,7 @@ impl MappedPart {
 /// A mapped part after the first one.
 #[derive(Debug)]
 struct OtherPart {
-    file: File,
+    file: Arc<File>,
     /// As [`Backing::drained`].
     drained: File,
     /// Offset of its first mapped byte in the medium.
@@ -201,6 +201,7 @@ impl MappingOptions {
         let (flags, fixed_size) = (found.flags, found.fixed_size || self.private);
         let devices = found.devices;
         let others = Vec::new();
+        let file = Arc::new(file);
         let backing = Backing { file, drained, log_lock, drain_lock, flags, fixed_size, devices, others };
         let backing = Some(backing);
         let (durability, failed, path) = (report.durability, AtomicI32::new(0), path.to_owned());

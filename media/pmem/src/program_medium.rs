@@ -409,7 +409,7 @@ mod test {
         let part = |skip, len| {
             let file = tempfile::tempfile().unwrap();
             file.set_len(LEN).unwrap();
-            MappedPart { file, path: "part".into(), skip, len, unit: 4096 }
+            MappedPart { file: file.into(), path: "part".into(), skip, len, unit: 4096 }
         };
         let map = |parts: &[MappedPart], forced| {
             let instructions = ByAddress::new(Cpu::oldest());

@@ -5,6 +5,7 @@ use lode_layout::{Durability, PoolOffset};
 use lode_pmem::{FaultKind, MappedPart, Mapping, Medium, PmemError};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
+use std::sync::Arc;
 
 const PAGE: u64 = 4096;
 
@@ -16,7 +17,7 @@ fn parts() -> (Vec<File>, Vec<MappedPart>) {
         file.set_len(4 * PAGE).unwrap();
         let (skip, len) = [(0, 4 * PAGE), (PAGE, 3 * PAGE), (PAGE, 2 * PAGE)][index];
         MappedPart {
-            file: file.try_clone().unwrap(),
+            file: Arc::new(file.try_clone().unwrap()),
             path: format!("part {index}").into(),
             skip,
             len,
@@ -86,7 +87,7 @@ fn parts_that_cannot_be_mapped_are_refused() {
     {
         assert!(matches!(refused(change), PmemError::Io { op: "mmap", errno: 22, .. }));
     }
-    let empty = |parts: &mut Vec<MappedPart>| parts[2].file = tempfile::tempfile().unwrap();
+    let empty = |parts: &mut Vec<MappedPart>| parts[2].file = Arc::new(tempfile::tempfile().unwrap());
     assert!(matches!(refused(empty), PmemError::Empty { .. }));
 }
 

@@ -1,6 +1,6 @@
 //! Calls in unusual places have the same answers on both libraries.
 
-use lode_capi_compare::{Library, Program, assert_same_runs};
+use lode_capi_compare::{Library, Program, assert_same_runs, assert_same_under_limits};
 
 /// A call that the program's malloc(3) refused memory does not make a later open or create fail.
 #[test]
@@ -88,4 +88,10 @@ fn null_pointers_are_refused() {
     ];
     let printed: String = printed.iter().map(|(call, error)| format!("{call} {error}\n")).collect();
     assert_eq!(String::from_utf8_lossy(&output.stdout), printed, "{output:?}");
+}
+
+/// A process with little of everything gets errno, and loses nothing. A set takes one descriptor for each part.
+#[test]
+fn limits_are_kept() {
+    assert_same_under_limits("pmemlog_limits", Library::PMEMLOG);
 }

@@ -1,6 +1,6 @@
 //! Pools that the library refuses for what their header says: the same errno, and a message that begins with Debian's words.
 
-use lode_capi_compare::{Library, Program, SetFolder};
+use lode_capi_compare::{Library, Program, SetFolder, assert_same_under_limits};
 use lode_layout::store_pmdk_checksum;
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
@@ -99,4 +99,10 @@ fn headers_are_refused_alike() {
     for is_ours in [true, false] {
         assert!(set.call(&program, is_ours, &["open", "show"]).unwrap().starts_with("9 objects"));
     }
+}
+
+/// A process with little of everything gets errno, and loses nothing. A set takes one descriptor for each part.
+#[test]
+fn limits_are_kept() {
+    assert_same_under_limits("pmemobj_limits", Library::PMEMOBJ);
 }
