@@ -14,6 +14,10 @@
 #include <libpmempool.h>
 
 #define STEPS 8
+/* One sequence of so many is about sets with replicas, whose parts have 8 MiB at least. */
+#ifndef RARE
+#define RARE 32
+#endif
 #define HEADER 4096
 #define LEN (2 << 20)
 
@@ -220,6 +224,8 @@ static void versions(void)
     printf("versions %u %u message %s", major, minor, answer == NULL ? "none" : answer);
 }
 
+#include "replicas.h"
+
 static void (*const calls[])(void) = {check, check, check, check, feature, feature, rm, damage, damage, damage, again, versions};
 
 static void show(const char *name)
@@ -242,20 +248,31 @@ int main(int count, char **arguments)
     uint64_t end = first + strtoul(arguments[3], NULL, 10);
     catch_faults();
     for (uint64_t number = first; number < end; number++) {
+        int has_replicas = number % RARE == RARE - 1;
         begin_step(seed, number, STEPS);
         make_all();
+        if (has_replicas) {
+            printf("%lu ", number);
+            begin_replicas();
+        }
         for (uint64_t step = 0; step < STEPS; step++) {
             if (!is_chosen(step, count - 4, arguments + 4))
                 continue;
             begin_step(seed, number, step);
             printf("%lu.%lu ", number, step);
-            calls[below(COUNT(calls))]();
+            if (has_replicas)
+                replica_calls[below(COUNT(replica_calls))]();
+            else
+                calls[below(COUNT(calls))]();
             printf("\n");
         }
         printf("%lu end", number);
-        for (unsigned index = 0; index < COUNT(files); index++)
+        if (has_replicas)
+            show_replicas();
+        for (unsigned index = 0; index < COUNT(files) && !has_replicas; index++)
             show(files[index]);
         printf("\n");
     }
+    remove_replicas();
     return 0;
 }

@@ -139,6 +139,52 @@ pub(crate) const WANTED: &[Wanted] = &[
     },
     Wanted {
         is: |theirs, ours| {
+            let is_unread = ours.contains(" held ") && theirs.contains(" given pool type: unknown");
+            is_replica_call(ours) && (is_unread || ours.contains(" errno 22 message flock \""))
+        },
+        kind: WantedKind::Result,
+        reason: "PMDK takes a part for damaged that is open elsewhere, or twice in the set, and makes it anew below that user",
+    },
+    Wanted {
+        is: |theirs, ours| is_replica_call(ours) && signals(theirs) > signals(ours),
+        kind: WantedKind::Result,
+        reason: "PMDK crashes for a set without headers, and where the option SINGLEHDR changes and the parts of a replica lie past the end of the \
+                 pool, or replicas have another order",
+    },
+    Wanted {
+        is: |theirs, ours| {
+            theirs.starts_with("transform ")
+                && theirs.contains(" = 0")
+                && ours.contains(" message cannot change the order of replicas")
+        },
+        kind: WantedKind::Result,
+        reason: "PMDK keeps the links of the old order, so that no program opens the new set",
+    },
+    Wanted {
+        is: |theirs, ours| {
+            let words = [
+                " message some replicas are too small to hold synchronized data",
+                " message pool sizes from different replicas differ",
+                " message target poolset is too small",
+            ];
+            is_replica_call(ours)
+                && words.iter().any(|words| theirs.ends_with(words))
+                && (ours.ends_with(" = 0") || ours.contains(" message source poolset is broken"))
+        },
+        kind: WantedKind::Result,
+        reason: "PMDK reads the size of the pool from a damaged descriptor, and so does not take the replica for damaged",
+    },
+    Wanted {
+        is: |theirs, ours| {
+            is_replica_call(ours)
+                && theirs.contains(" errno 79 message remote replication not available")
+                && ours.contains(" errno 95 message remote replication not available")
+        },
+        kind: WantedKind::Result,
+        reason: "PMDK leaves the errno of its loader, where pmempool_sync(3) promises ENOTSUP",
+    },
+    Wanted {
+        is: |theirs, ours| {
             let has_buffer = theirs.contains(" buffer 0 ") && theirs.contains(" aborted ");
             has_buffer && trace(theirs) == trace(ours)
         },
@@ -146,6 +192,10 @@ pub(crate) const WANTED: &[Wanted] = &[
         reason: "PMDK forgets old bytes in a log that has grown when the program appends a buffer to it, and so puts back only a part",
     },
 ];
+
+fn is_replica_call(call: &str) -> bool {
+    call.starts_with("sync ") || call.starts_with("transform ")
+}
 
 /// Returns the calls in a transaction, without the content that it leaves.
 fn trace(answer: &str) -> &str {

@@ -234,6 +234,12 @@ pub enum ReplicaFault {
         "cannot add/remove replicas and change the SINGLEHDR option at the same time; do one after the other"
     )]
     ReplicasAndOption,
+    /// Replicas in another order, and an option that concerns all of them.
+    #[error(
+        "cannot change the order of replicas and the SINGLEHDR option at the same time; write the replicas in the order of the \
+         source set file"
+    )]
+    OrderAndOption,
     /// No change.
     #[error("both poolsets are equal; change the second set file")]
     Equal,

@@ -18,6 +18,7 @@ use crate::set_file::{SetFault, SetFileError};
 use crate::set_health::SetHealth;
 use crate::set_size::size_min;
 use lode_layout::PmdkKind;
+use rustix::io::Errno;
 use std::fs::{self, File};
 use std::path::Path;
 use std::sync::Arc;
@@ -126,8 +127,9 @@ pub fn check_set_file(path: &Path, which: &'static str) -> Result<(), ReplicaErr
     let refused = |errno| ReplicaError::NotASet { which, path: path.to_owned(), errno };
     let io = |error: std::io::Error| refused(error.raw_os_error().unwrap_or(0));
     // Looked at before it is opened: the open of a pipe waits.
-    if !fs::metadata(path).map_err(io)?.is_file() {
-        return Err(refused(0));
+    let found = fs::metadata(path).map_err(io)?;
+    if !found.is_file() {
+        return Err(refused(if found.is_dir() { Errno::ISDIR.raw_os_error() } else { 0 }));
     }
     let is_set = begins_as_set(&File::open(path).map_err(io)?).map_err(io)?;
     if is_set { Ok(()) } else { Err(refused(0)) }

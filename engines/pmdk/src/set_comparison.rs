@@ -59,6 +59,7 @@ impl SetComparison {
         match (is_removed, is_added) {
             (true, true) => Err(ReplicaFault::AddedAndRemoved),
             (false, false) if old == new => Err(ReplicaFault::Equal),
+            (false, false) if !self.of_new.is_sorted() => Err(ReplicaFault::OrderAndOption),
             (false, false) if new => Ok(Operation::RemoveHeaders),
             (false, false) => Ok(Operation::AddHeaders),
             _ if old != new => Err(ReplicaFault::ReplicasAndOption),

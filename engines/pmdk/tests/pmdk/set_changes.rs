@@ -191,6 +191,20 @@ fn is_whole(place: &Place, case: &Case) -> bool {
 }
 
 #[test]
+fn order_and_option_are_not_changed_at_once() {
+    let new = Some("OPTION SINGLEHDR\n9M @/c\n8M @/d\nREPLICA\n8M @/a\n8M @/b\n");
+    let case = Case { lines: TWO, new, removed: &[] };
+    let files = Place::make(&case);
+    let place = Place::of(&case, &files);
+    let error = place.run(&case).unwrap_err().to_string();
+    assert!(error.starts_with("cannot change the order of replicas and the SINGLEHDR option"), "{error}");
+    assert_eq!(names(&place.sets()), ["new", "set"]);
+    for (name, bytes) in files {
+        assert!(fs::read(place.folder.path().join(&name)).unwrap() == bytes, "{name} was changed");
+    }
+}
+
+#[test]
 fn stopped_change_is_before_after_or_finished() {
     let pmdk = Pmdk::find();
     for case in &CASES {
