@@ -16,6 +16,7 @@
 mod comparison;
 mod debians_programs;
 mod journal;
+mod killer;
 mod library;
 mod lifetime;
 mod limits;
@@ -30,6 +31,7 @@ mod wanted;
 pub use comparison::assert_same_answers;
 pub use debians_programs::{assert_fio_verifies, run_on_ours};
 pub use journal::Journal;
+pub use killer::{KilledRun, Killer, Moment};
 pub use library::Library;
 pub use lifetime::{
     assert_cancelled_threads_finish, assert_log_variables_change_nothing, assert_nothing_is_left,

@@ -130,6 +130,16 @@ impl Program {
     }
 }
 
+/// Compiles `c/NAME.c`, which calls no library of ours. Returns the program's path and the folder that it is removed with.
+pub(crate) fn compiled(name: &str) -> (TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(name);
+    let mut compiler = Command::new("cc");
+    compiler.args(["-O1", "-Wall", "-Wextra", "-Werror", "-o"]).arg(&path).arg(source(name));
+    assert!(compiler.status().unwrap().success(), "{name}.c does not compile");
+    (folder, path)
+}
+
 /// Sets the variables of a program's environment that choose its libraries, and removes PMDK's.
 pub fn on_library(command: &mut Command, folder: Option<&Path>) {
     for (name, _) in std::env::vars_os() {

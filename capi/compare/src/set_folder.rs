@@ -1,6 +1,6 @@
 //! A folder with a pool set, whose pool both libraries use in turn.
 
-use crate::{Program, in_memory, on_library};
+use crate::{KilledRun, Killer, Moment, Program, in_memory, on_library};
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -81,6 +81,20 @@ impl SetFolder {
         std::thread::sleep(Duration::from_micros(after_us));
         child.kill().unwrap();
         child.wait().unwrap();
+    }
+
+    /// Kills one call of the program on our library at this moment.
+    pub fn kill_at(
+        &self,
+        killer: &Killer,
+        program: &Program,
+        arguments: &[&str],
+        moment: Moment,
+    ) -> KilledRun {
+        let mut command = killer.command(moment, program.path().as_os_str());
+        command.args(arguments).current_dir(self.path());
+        on_library(&mut command, Some(&program.library().ours()));
+        KilledRun::of(&command.env("PMEM_IS_PMEM_FORCE", "1").output().unwrap())
     }
 
     /// Fails unless Debian's `pmempool check` finds the pool consistent. Does nothing where it is not installed.

@@ -1,6 +1,6 @@
 //! Debian's `pmempool` on both libraries: the same outputs, exit codes and files.
 
-use crate::{Library, in_memory, on_library};
+use crate::{KilledRun, Killer, Library, Moment, in_memory, on_library};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::Write;
@@ -107,15 +107,20 @@ const CHUNK: usize = 4096;
 const ZEROS: [u8; CHUNK] = [0; CHUNK];
 
 impl Tool {
-    /// Finds the tool; `None`, and a line of a skipped test, if it is not installed.
+    /// Finds the tool, for libpmempool; `None`, and a line of a skipped test, if it is not installed.
     pub fn find() -> Option<Tool> {
+        Tool::of(Library::PMEMPOOL)
+    }
+
+    /// Finds the tool, for this one of its libraries.
+    pub fn of(library: Library) -> Option<Tool> {
         if Command::new("pmempool").arg("--version").output().is_err()
             || Library::PMEMPOOL.debians().is_none()
         {
             lode_testing::skip("pmempool_on_our_library", "pmdk-tools and libpmempool1 are not installed");
             return None;
         }
-        Some(Tool { folder: in_memory(), ours: Library::PMEMPOOL.ours() })
+        Some(Tool { folder: in_memory(), ours: library.ours() })
     }
 
     /// Returns the folder. Set files hold its path, so both libraries work in it, one after the other.
@@ -157,6 +162,14 @@ impl Tool {
         ours
     }
 
+    /// Takes a run on our library, on these files, and kills it at this moment. The files stay as it leaves them.
+    pub fn kill_at(&self, killer: &Killer, files: &Files, run: &ToolRun, moment: Moment) -> KilledRun {
+        self.restore(files);
+        let mut command = killer.command(moment, "pmempool".as_ref());
+        self.prepare(&mut command, true, run);
+        KilledRun::of(&command.stdin(Stdio::null()).output().unwrap())
+    }
+
     fn restore(&self, files: &Files) {
         for name in self.files().keys().filter(|name| !files.contains_key(*name)) {
             fs::remove_file(self.folder().join(name)).unwrap();
@@ -176,10 +189,15 @@ impl Tool {
         }
     }
 
-    fn run(&self, is_ours: bool, run: &ToolRun) -> String {
-        let mut command = Command::new("pmempool");
-        on_library(&mut command, is_ours.then_some(&*self.ours));
+    fn prepare(&self, command: &mut Command, is_ours: bool, run: &ToolRun) {
+        on_library(command, is_ours.then_some(&*self.ours));
         command.args(&run.arguments).current_dir(self.folder()).env("LC_ALL", "C").env("TZ", "UTC");
+    }
+
+    /// Takes a run on the files that are there. Returns its status, and what it prints.
+    pub fn run(&self, is_ours: bool, run: &ToolRun) -> String {
+        let mut command = Command::new("pmempool");
+        self.prepare(&mut command, is_ours, run);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         // The tool may end before it asks.

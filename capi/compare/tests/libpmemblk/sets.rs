@@ -1,6 +1,6 @@
 //! Blocks in pool sets that both libraries make, open and change in turn; and creates that are killed.
 
-use lode_capi_compare::{Library, Program, SetFolder};
+use lode_capi_compare::{Killer, Library, Moment, Program, SetFolder};
 
 /// The lines of set files.
 const SETS: [&str; 3] =
@@ -41,10 +41,14 @@ fn sets_are_exchanged() {
 #[test]
 fn killed_create_is_before_or_after() {
     let Some(program) = Program::compile("pmemblk_set", Library::PMEMBLK) else { return };
+    let Some(killer) = Killer::compile() else { return };
     let mut random = fastrand::Rng::with_seed(lode_testing::seed(1));
     for round in 0..lode_testing::scaled(12) {
-        let set = SetFolder::new(SETS[round as usize % SETS.len()]);
-        set.kill(&program, &["create", "512"], random.u64(500..12_000));
+        let lines = SETS[round as usize % SETS.len()];
+        let set = SetFolder::new(lines);
+        // Of a create of its own, since sets differ.
+        let whole = SetFolder::new(lines).kill_at(&killer, &program, &["create", "512"], Moment::NEVER);
+        set.kill_at(&killer, &program, &["create", "512"], Moment::draw(whole.calls, &mut random));
         set.assert_before_or_after(&program, &["create", "512"], &["read", "0"]);
     }
 }

@@ -1,6 +1,6 @@
 //! Logs in pool sets that both libraries make, open and change in turn; and creates that are killed.
 
-use lode_capi_compare::{Library, Program, SetFolder};
+use lode_capi_compare::{Killer, Library, Moment, Program, SetFolder};
 use std::fs;
 
 /// The lines of a set file, and the bytes that its log has.
@@ -87,10 +87,14 @@ fn wrong_parts_are_refused() {
 #[test]
 fn killed_create_is_before_or_after() {
     let Some(program) = Program::compile("pmemlog_set", Library::PMEMLOG) else { return };
+    let Some(killer) = Killer::compile() else { return };
     let mut random = fastrand::Rng::with_seed(lode_testing::seed(1));
     for round in 0..lode_testing::scaled(24) {
-        let set = SetFolder::new(SETS[round as usize % SETS.len()].0);
-        set.kill(&program, &["create"], random.u64(500..8_000));
+        let lines = SETS[round as usize % SETS.len()].0;
+        let set = SetFolder::new(lines);
+        // Of a create of its own, since sets differ.
+        let whole = SetFolder::new(lines).kill_at(&killer, &program, &["create"], Moment::NEVER);
+        set.kill_at(&killer, &program, &["create"], Moment::draw(whole.calls, &mut random));
         set.assert_before_or_after(&program, &["create"], &["read"]);
     }
 }

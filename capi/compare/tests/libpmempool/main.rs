@@ -7,6 +7,7 @@ mod damage;
 mod drawn;
 mod examples;
 mod features;
+mod kills;
 mod linking;
 mod repairs;
 mod replicas;

@@ -17,7 +17,7 @@ const SETS: [&[&str]; 5] = [
 ];
 
 /// Writes a set file into the tool's folder.
-fn write_set(tool: &Tool, name: &str, lines: &[&str]) {
+pub(crate) fn write_set(tool: &Tool, name: &str, lines: &[&str]) {
     let line = |line: &&str| match line.split_once(' ') {
         Some((size, part)) if size != "OPTION" && part != "host" => {
             format!("{size} {}\n", tool.folder().join(part).display())
@@ -35,7 +35,7 @@ fn empty(tool: &Tool) {
 }
 
 /// Makes a pool of a set. The tool's folder is empty again afterwards.
-fn pool(tool: &Tool, lines: &[&str]) -> Files {
+pub(crate) fn pool(tool: &Tool, lines: &[&str]) -> Files {
     empty(tool);
     write_set(tool, "set", lines);
     tool.make(&["create", "obj", "set"]);
@@ -45,10 +45,10 @@ fn pool(tool: &Tool, lines: &[&str]) -> Files {
 }
 
 /// Returns the files without random UUIDs, times and checksums: UUIDs are numbered in the order in which they appear.
-fn normal(files: &Files) -> Files {
+pub(crate) fn normal(files: &Files) -> Files {
     let mut known: Vec<[u8; 16]> = Vec::new();
     let mut normal = files.clone();
-    for bytes in normal.values_mut().filter(|bytes| bytes.len() >= HEADER && bytes.starts_with(b"PMEMOBJ")) {
+    for bytes in normal.values_mut().filter(|bytes| is_part(bytes)) {
         let mut header = StoredPmdkHeader::new(bytes[..HEADER].try_into().unwrap());
         let is_intact = header.is_intact();
         for field in PmdkUuidField::ALL {
@@ -64,6 +64,10 @@ fn normal(files: &Files) -> Files {
         bytes[HEADER - 8..HEADER].fill(u8::from(is_intact));
     }
     normal
+}
+
+fn is_part(bytes: &[u8]) -> bool {
+    bytes.len() >= HEADER && bytes.starts_with(b"PMEM") && !bytes.starts_with(b"PMEMPOOLSET")
 }
 
 fn assert_same(theirs: &ToolResults, ours: &ToolResults, context: &str) {
