@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 #include <libpmem2.h>
-#include "steps.h"
+#include "copies.h"
 
 static char source[16384] __attribute__((aligned(4096)));
 

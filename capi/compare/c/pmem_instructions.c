@@ -1,7 +1,7 @@
 /* Takes calls of libpmem one instruction at a time, and prints for each the instructions that make stores durable. */
 #define _GNU_SOURCE
 #include <libpmem.h>
-#include "steps.h"
+#include "copies.h"
 
 static char area[16384] __attribute__((aligned(4096))), source[16384] __attribute__((aligned(4096)));
 

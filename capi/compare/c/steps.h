@@ -5,6 +5,7 @@
  *   n128    128 bytes stored past the cache
  *   f       a fence
  *   m       a call of msync(2)
+ *   s       a call of fsync(2) or fdatasync(2)
  *
  * The trap flag of the CPU raises SIGTRAP after each instruction, so the program counts what the library really executes.
  */
@@ -20,6 +21,8 @@ static char trace[4096];
 static size_t trace_len;
 static char kind;
 static unsigned long amount;
+/* The sums of a call: of write-backs, bytes past the cache, fences and system calls. */
+static unsigned long sums[128];
 
 static void end_run(void)
 {
@@ -35,6 +38,7 @@ static void add(char of, unsigned long more)
         end_run();
     kind = of;
     amount += more;
+    sums[(int)of] += more;
 }
 
 /* Looks at the instruction that comes next. Intel SDM vol. 2: prefixes, VEX, EVEX, then the opcode. */
@@ -55,8 +59,11 @@ static void on_step(int signal, siginfo_t *info, void *context)
         return;
     }
     if (at[0] == 0x0f && at[1] == 0x05) {
-        if (((ucontext_t *)context)->uc_mcontext.gregs[REG_RAX] == SYS_msync)
+        long call = (long)((ucontext_t *)context)->uc_mcontext.gregs[REG_RAX];
+        if (call == SYS_msync)
             add('m', 1);
+        else if (call == SYS_fsync || call == SYS_fdatasync)
+            add('s', 1);
         return;
     }
     int has_66 = at[0] == 0x66;
@@ -80,46 +87,12 @@ static void on_step(int signal, siginfo_t *info, void *context)
     do {                                                                                                               \
         trace_len = 0;                                                                                                 \
         trace[0] = 0;                                                                                                  \
+        memset(sums, 0, sizeof(sums));                                                                                 \
         __asm__ volatile("pushfq; orq $0x100, (%%rsp); popfq" ::: "memory", "cc");                                     \
         call;                                                                                                          \
         __asm__ volatile("pushfq; andq $~0x100, (%%rsp); popfq" ::: "memory", "cc");                                   \
         end_run();                                                                                                     \
     } while (0)
-
-static void show_trace(const char *call, size_t offset, size_t len, const char *flags, const char *of)
-{
-    printf("%-15s%4zu%6zu %-20s%s\n", call, offset, len, flags, of[0] == 0 ? " -" : of);
-}
-
-static void show(const char *call, size_t offset, size_t len)
-{
-    show_trace(call, offset, len, "", trace);
-}
-
-/* The traces of the three copies: memcpy, memmove, memset. */
-static char traces[3][sizeof(trace)];
-
-static void keep(int index)
-{
-    strcpy(traces[index], trace);
-}
-
-/* Shows one line for the three if they are the same. */
-static void show_three(size_t offset, size_t len, const char *flags)
-{
-    static const char *const names[] = {"memcpy", "memmove", "memset"};
-    if (strcmp(traces[0], traces[1]) == 0 && strcmp(traces[0], traces[2]) == 0) {
-        show_trace("memcpy,move,set", offset, len, flags, traces[0]);
-        return;
-    }
-    for (int index = 0; index < 3; index++)
-        show_trace(names[index], offset, len, flags, traces[index]);
-}
-
-/* Ranges whose calls are shown. */
-static const struct {
-    size_t offset, len;
-} ranges[] = {{0, 0}, {0, 8}, {60, 8}, {0, 63}, {0, 64}, {8, 64}, {0, 255}, {0, 256}, {8, 1000}, {1, 2500}};
 
 /* Returns 0 if the steps are noted from now on. */
 static int note_steps(void)
