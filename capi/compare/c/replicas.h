@@ -461,7 +461,7 @@ static void show_content(const char *name)
             at += MIB - HEADER;
         else if (memcmp(bytes + at, zeros, HEADER) != 0) {
             memcpy(page, bytes + at, HEADER);
-            if (at == 0 && memcmp(page, "PMEM", 4) == 0)
+            if (at == 0)
                 normalize(page);
             value = value * 31 + (hash(page, HEADER) ^ (uint64_t)at);
         }
