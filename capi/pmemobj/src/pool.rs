@@ -67,7 +67,7 @@ impl OpenPool {
 
     /// Recovers the pool, which has this mode and this owner after a success.
     fn of(memory: PoolMemory, mode: Mode, owner: impl FnOnce() -> Owner) -> Result<OpenPool, Failure> {
-        let uuid_lo = uuid_lo(memory.header().poolset_uuid.as_bytes());
+        let uuid_lo = lode_obj::pool_number(memory.header().poolset_uuid.as_bytes());
         let start = memory.memory().locate(PoolOffset::new(0), memory.memory().len());
         let start = start.map_err(|fault| failure(&fault.into(), ""))?;
         let grows = memory.can_grow();
@@ -282,12 +282,6 @@ impl OpenPool {
     }
 }
 
-/// Returns the number of a pool with this UUID: its halves, one over the other.
-fn uuid_lo(uuid: &[u8; 16]) -> u64 {
-    let (halves, _) = uuid.as_chunks::<8>();
-    halves.iter().fold(0, |number, half| number ^ u64::from_be_bytes(*half))
-}
-
 /// Checks the descriptor of each replica, and the state and the heap's header of all but the master, whose are checked by what opens it.
 fn check_replicas(memory: &PoolMemory, layout: Option<&[u8]>) -> Result<(), Failure> {
     memory.replicas().try_for_each(|replica| check_descriptor(replica, layout))?;
@@ -380,11 +374,5 @@ mod test {
         assert_eq!(pool.check_owner("x"), Ok(()));
         let other = OpenPool { generation: pool.generation.wrapping_add(1), ..pool };
         assert_eq!(other.check_owner("x").unwrap_err().errno, libc::EINVAL);
-    }
-
-    #[test]
-    fn number_is_one_half_over_the_other() {
-        let uuid = *b"\x01\x02\x03\x04\x05\x06\x07\x08\xf0\0\0\0\0\0\0\x0f";
-        assert_eq!(uuid_lo(&uuid), 0xf102_0304_0506_0707);
     }
 }

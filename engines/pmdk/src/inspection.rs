@@ -6,6 +6,7 @@ use crate::file_kind::FileKind;
 use crate::locked_part::read_what_is_there;
 use crate::part_node::read_view;
 use crate::pool_set::{Part, PoolSet, Replica};
+use crate::replica_content::ranges;
 use crate::set_size::size_min;
 use lode_layout::{BLOCK, PmdkKind, PmdkPartHeader};
 use lode_pmem::Sysfs;
@@ -108,6 +109,18 @@ impl Inspection {
     /// [`PmdkError::Set`] if the parts are too large together.
     pub fn size(&self) -> Result<u64, PmdkError> {
         self.set.net_size()
+    }
+
+    /// Returns the places of a byte of the pool: of each replica that has it, the master first, the part and the offset in it. The
+    /// parts lie back to back behind the first header.
+    pub fn places_of(&self, off: u64) -> Vec<(&Path, u64)> {
+        let place = |replica: &'_ Replica| {
+            let found = ranges(&self.set, replica).into_iter().enumerate();
+            let (part, place) = found.into_iter().find(|(_, place)| place.range.contains(&off))?;
+            Some((part, place.at(off)))
+        };
+        let all = self.set.replicas.iter();
+        all.filter_map(|replica| place(replica).map(|(part, at)| (replica.parts[part].path(), at))).collect()
     }
 
     /// Returns the parts, those of the master first.

@@ -38,6 +38,11 @@ pub fn run(data: &[u8]) {
     if let Ok(view) = ObjView::open(&medium) {
         assert!(view.objects().count() < 4 << 20);
         let _ = view.statistics();
+        let pieces = view.pieces_in(&(0..u64::MAX)).into_iter().filter_map(Result::ok);
+        assert!(pieces.count() < 4 << 20);
+        for at in PLACES {
+            assert!(view.pieces_in(&(at..at + 1)).len() < 4 << 20);
+        }
     }
     let _ = recover(&medium);
     if repair(&medium).is_ok() {

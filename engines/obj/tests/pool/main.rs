@@ -5,7 +5,7 @@ mod full;
 mod growth;
 
 use lode_layout::{ObjSpill, ObjWords, PmdkHeader, PmdkKind, PmdkObj, PmdkPartHeader, PoolOffset};
-use lode_obj::{Action, ObjError, ObjView, Pool, Request, check, recover};
+use lode_obj::{Action, ObjError, ObjView, PieceKind, Pool, Request, check, recover};
 use lode_pmem::{Mapping, Medium};
 use lode_testing::memory;
 use std::sync::Arc;
@@ -71,6 +71,41 @@ fn pools_are_pmdks_after_the_close() {
     assert_eq!(pool.run_id(), run + 2);
     assert_eq!((pool.root().unwrap(), pool.object_after(None).unwrap()), (Some((root, 100)), Some(at)));
     assert_eq!(read(&medium, at, 8), 77u64.to_le_bytes());
+}
+
+/// Each byte belongs to one piece, and each object is one.
+#[test]
+fn pieces_cover_the_pool() {
+    let medium = new_pool(SIZE);
+    let pool = open(&medium);
+    pool.root_of::<ObjError>(100, |_| Ok(())).unwrap();
+    for size in [40, 100, 1000, 300_000, 40] {
+        object(&pool, size);
+    }
+    pool.close().unwrap();
+    let view = ObjView::open(&*medium).unwrap();
+    let pieces: Vec<_> = view.pieces_in(&(0..SIZE)).into_iter().map(Result::unwrap).collect();
+    let mut end = 0;
+    for piece in &pieces {
+        assert_eq!(piece.at.get(), end, "{piece:?}");
+        end = piece.at.get() + piece.len;
+    }
+    assert_eq!(end, SIZE);
+    let objects: Vec<_> = view.objects().map(Result::unwrap).collect();
+    let found = pieces.iter().filter_map(|piece| match &piece.kind {
+        PieceKind::Object(object) => Some(*object),
+        _ => None,
+    });
+    assert_eq!(found.collect::<Vec<_>>(), objects);
+    assert_eq!(objects.len(), 6);
+    for piece in pieces {
+        for at in [piece.at.get(), piece.at.get() + piece.len - 1] {
+            let [Ok(found)] = &view.pieces_in(&(at..at + 1))[..] else { panic!("{at:#x}") };
+            if let PieceKind::Object(_) = piece.kind {
+                assert_eq!(found, &piece);
+            }
+        }
+    }
 }
 
 /// A kill: nothing is lost with the process, and nothing is at home that was not.

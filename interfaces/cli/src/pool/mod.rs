@@ -7,7 +7,7 @@ pub(crate) mod dump;
 mod grow;
 mod info;
 mod migrate;
-mod pmdk;
+pub(crate) mod pmdk;
 mod repair;
 mod shrink;
 mod stats;

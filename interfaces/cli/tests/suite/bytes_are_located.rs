@@ -13,17 +13,18 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::os::unix::fs::symlink;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
 
 /// Returns the places that `lode platform where` prints.
-fn places(location: [&str; 2], place: &str) -> Vec<Value> {
+pub(crate) fn places(location: [&str; 2], place: &str) -> Vec<Value> {
     let words = ["platform", "where"].into_iter().chain(location).chain([place, "--json"]);
     let output: Value = serde_json::from_str(&lode(words).success()).unwrap();
     assert_eq!(json_fields(std::slice::from_ref(&output)), documented_fields(&["platform", "where"]));
     output["places"].as_array().unwrap().clone()
 }
 
-fn place(location: [&str; 2], place: &str) -> Value {
+pub(crate) fn place(location: [&str; 2], place: &str) -> Value {
     let [found] = places(location, place).try_into().unwrap();
     found
 }
@@ -175,13 +176,8 @@ fn objects_of_typed_data_have_their_ways() {
     }
 }
 
-/// The sysfs of a kernel, in which the device of this folder is a namespace.
-#[test]
-fn files_lead_to_modules() {
-    let folder = tempfile::tempdir().unwrap();
-    let pool = folder.path().join("pool");
-    lode(["pool", "create", text(&pool), "--durability", "none"]).success();
-    lode(["kv", "put", text(&pool), "stone", "lodestone"]).success();
+/// Returns the sysfs of a kernel in which the device of this file is a namespace, and the folder of its region.
+pub(crate) fn on_namespace(file: &Path) -> (TempDir, PathBuf) {
     let sysfs = unpack_capture("6.12", true);
     let root = sysfs.path();
     let region = root.join("devices/LNXSYSTM:00/LNXSYBUS:00/ACPI0012:00/ndbus0/region0");
@@ -189,11 +185,22 @@ fn files_lead_to_modules() {
     for file in ["size", "namespace0.0/size", "pfn0.0/size"] {
         fs::write(region.join(file), format!("{}\n", 1u64 << 60)).unwrap();
     }
-    let status = fstat(File::open(&pool).unwrap()).unwrap();
+    let status = fstat(File::open(file).unwrap()).unwrap();
     let numbers = root.join("dev/block");
     fs::create_dir_all(&numbers).unwrap();
     let number = format!("{}:{}", major(status.st_dev), minor(status.st_dev));
     symlink(region.join("pfn0.0/block/pmem0"), numbers.join(number)).unwrap();
+    (sysfs, region)
+}
+
+#[test]
+fn files_lead_to_modules() {
+    let folder = tempfile::tempdir().unwrap();
+    let pool = folder.path().join("pool");
+    lode(["pool", "create", text(&pool), "--durability", "none"]).success();
+    lode(["kv", "put", text(&pool), "stone", "lodestone"]).success();
+    let (sysfs, region) = on_namespace(&pool);
+    let root = sysfs.path();
     let file_place = FilePlace::of(&File::open(&pool).unwrap(), &Sysfs::at(root));
     let Some(on_device) = file_place.ok().flatten().and_then(|place| place.device_off(0x1000)) else {
         lode_testing::skip(

@@ -39,6 +39,7 @@ mod ndctl_verbs;
 mod object_pools_are_recovered;
 mod object_pools_of_pmdk;
 mod plans_are_applied;
+mod pmdk_objects_are_located;
 mod pmdk_pools_are_read;
 mod pools_in_use_are_read;
 #[path = "../program/mod.rs"]

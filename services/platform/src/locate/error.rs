@@ -8,7 +8,7 @@ use thiserror::Error;
 pub enum LocateError {
     /// The words name no place.
     #[error(
-        "{text}: give an address as 0x1c0000000, DEVICE:SECTOR as pmem0:8, FILE:OFFSET, or a device alone"
+        "{text}: give an address as 0x1c0000000, DEVICE:SECTOR as pmem0:8, FILE:OFFSET, FILE:NUMBER:OFFSET for an OID, or a device alone"
     )]
     NoPlace {
         /// The words.

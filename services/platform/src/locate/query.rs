@@ -55,6 +55,14 @@ impl Query {
             None => Ok(Query::Byte { path: PathBuf::from(place), offset }),
         }
     }
+
+    /// Reads a byte of a file again, as an object: `FILE:NUMBER:OFFSET`, of which `NUMBER:OFFSET` is the identifier (OID) of an
+    /// object of libpmemobj. `None` if it has no number. A file may be called so, too: the caller has looked for it.
+    pub fn as_object(&self) -> Option<(PathBuf, [u64; 2])> {
+        let Query::Byte { path, offset } = self else { return None };
+        let (path, pool) = path.to_str()?.rsplit_once(':').filter(|(path, _)| !path.is_empty())?;
+        Some((PathBuf::from(path), [number(pool)?, *offset]))
+    }
 }
 
 fn number(text: &str) -> Option<u64> {
@@ -103,6 +111,11 @@ mod test {
             ("pmem:8", byte("pmem", 8)),
         ] {
             assert_eq!(Query::parse(text).unwrap(), query, "{text}");
+        }
+        let object = |text: &str| Query::parse(text).unwrap().as_object();
+        assert_eq!(object("/mnt/a:0x10:0x3c0550"), Some((PathBuf::from("/mnt/a"), [16, 0x3c_0550])));
+        for text in ["/mnt/a:7", "/mnt/a:b:7", "a::7", "pmem0:8"] {
+            assert_eq!(object(text), None, "{text}");
         }
         for text in ["", "file", ":8", "file:", "file:-1", "0x", "0x1c0000000:", "file:99999999999999999999"]
         {

@@ -7,6 +7,7 @@ use super::{MachineLocation, OpenedMachine, failed};
 use crate::failure::Failure;
 use crate::fields;
 use crate::output::Output;
+use crate::pool::pmdk::{object_of, places_in_set};
 use clap::Args;
 use lode_platform::Directory;
 use lode_platform::locate::{LocateError, Located, Locator, Query, holders, mappers};
@@ -24,22 +25,24 @@ use std::path::Path;
 const FIELDS: &[(&str, &str)] = &[(
     "places",
     "one, or one for each bad range: of each the sectors, in mode sector those of the namespace, the address, region, module with slot and offset, namespace with \
-     its device and sector; files, with the block, pool, objects with their keys, and processes; and notes on what is \
-     unknown",
+     its device and sector; files, with the block, pool, objects with their keys or OIDs, and processes; and notes on \
+     what is unknown",
 )];
 
 const HELP: &str = "\
 A place is a physical address, a sector of 512 bytes of a namespace's device, or a byte of a file. A device alone stands for \
-its bad blocks. Addresses of real machines, and the modules of their interleaved regions, are shown to root only.
+its bad blocks. FILE:NUMBER:OFFSET is an object of libpmemobj by its identifier (OID): pool_uuid_lo and off. A FILE may be \
+the set file of a pool set of PMDK: OFFSET is that of the pool, and each replica has a place. Addresses of real machines, and the modules of their interleaved regions, are shown to root only.
 
 Files that hold a sector are found by asking for the extents of all files on the device. The keys of objects are found by a \
-walk over the pool, if no process has it open for writing.";
+walk over the pool, if no process has it open for writing. Of pools of PMDK, the structure or the object is shown: that of \
+libpmemobj with its OID, type number and size, as the next open leaves it; the byte of a log, or the number of a block.";
 
 /// Find the module, namespace, file, object and processes of a byte, or the module of an object
 #[derive(Args, Debug)]
 #[command(after_help = HELP, after_long_help = format!("{HELP}\n\n{}", fields::help(FIELDS)))]
 pub(crate) struct Where {
-    /// ADDRESS as 0x1c0000000, DEVICE:SECTOR as pmem0:8, FILE:OFFSET, or DEVICE for its bad blocks
+    /// ADDRESS as 0x1c0000000, DEVICE:SECTOR as pmem0:8, FILE:OFFSET, FILE:OID, or DEVICE for its bad blocks
     #[arg(value_name = "PLACE")]
     place: String,
     #[command(flatten)]
@@ -72,7 +75,7 @@ pub(crate) fn run(args: &Where) -> Result<Output, Failure> {
             vec![machine.finding(located, SECTOR)?]
         }
         Query::BadBlocks { device } => machine.bad_blocks(device)?,
-        Query::Byte { path, offset } => vec![machine.of_byte(&args.place, path, *offset)?],
+        Query::Byte { path, offset } => machine.of_file(&query, &args.place, path, *offset)?,
     };
     Ok(report::output(&findings))
 }
@@ -193,21 +196,56 @@ impl Machine {
         Ok(())
     }
 
-    /// Returns where a byte of a file is.
-    fn of_byte(&self, text: &str, path: &Path, offset: u64) -> Result<Finding, Failure> {
-        let Below::Real { sysfs, .. } = &self.below else {
+    /// Returns where a byte of a file, or of a pool set, or an object of libpmemobj is.
+    fn of_file(&self, query: &Query, text: &str, path: &Path, offset: u64) -> Result<Vec<Finding>, Failure> {
+        if matches!(self.below, Below::Emulated(_)) {
             return Err(failed(WHAT)(LocateError::NoFiles { text: text.to_owned() }));
+        }
+        let object = query.as_object().filter(|_| path.symlink_metadata().is_err());
+        let (path, range) = match object {
+            Some((path, oid)) => {
+                let range = object_of(WHAT, &path, oid)?;
+                (path, range)
+            }
+            None => (path.to_owned(), offset..offset.saturating_add(1)),
         };
+        match places_in_set(&path, range.start) {
+            None => Ok(vec![self.of_range(&path, &range, None)?]),
+            Some(places) if places.is_empty() => {
+                let why = format!("{}: no part of the pool has byte {:#x}", path.display(), range.start);
+                Err(Failure::new(WHAT, why))
+            }
+            Some(places) => places
+                .into_iter()
+                .map(|(part, at)| {
+                    let of_part = at..at.saturating_add(range.end - range.start);
+                    self.of_range(&part, &of_part, Some((&path, &range)))
+                })
+                .collect(),
+        }
+    }
+
+    /// Returns where a range of a file is. If the file is a part of a pool set, `of_set` has the set file, and the range of the pool.
+    fn of_range(
+        &self,
+        path: &Path,
+        range: &Range<u64>,
+        of_set: Option<(&Path, &Range<u64>)>,
+    ) -> Result<Finding, Failure> {
+        let Below::Real { sysfs, .. } = &self.below else { return Ok(Finding::default()) };
         let io = |error: io::Error| Failure::io(WHAT, path, &error);
         let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
         let opened = File::options().read(true).custom_flags(flags.bits() as i32).open(path);
         let file = opened.map_err(io)?;
         let mut finding = Finding::default();
         match FilePlace::of(&file, sysfs) {
-            Ok(Some(place)) => match place.device_off(offset) {
+            Ok(Some(place)) => match place.device_off(range.start) {
                 Some(device_off) if self.locator.has_device(&place.device) => {
                     match self.locator.at_byte(&place.device, device_off) {
-                        Ok(located) => finding.located = Some(located),
+                        Ok(mut located) => {
+                            self.add_modules(&mut located, &place, range);
+                            finding.located = Some(located);
+                        }
                         Err(error) => finding.notes.push(error.to_string()),
                     }
                 }
@@ -224,8 +262,31 @@ impl Machine {
             Err(error) => finding.notes.push(format!("its file system does not tell where it is: {error}")),
         }
         let block = rustix::fs::fstat(&file).map_or(0, |status| status.st_blksize as u64);
-        finding.files = vec![file_finding(path, offset..offset.saturating_add(1), block)];
+        let mut found = file_finding(path, range.clone(), block);
+        if let Some((set, of_pool)) = of_set {
+            found.pool = objects::in_range(set, of_pool);
+        }
+        finding.files = vec![found];
         Ok(finding)
+    }
+
+    /// Adds the modules that hold the later bytes of a range of a file, whose first one was located.
+    fn add_modules(&self, located: &mut Located, place: &FilePlace, range: &Range<u64>) {
+        for extent in &place.extents {
+            let start = range.start.max(extent.file_off);
+            let end = range.end.min(extent.file_off.saturating_add(extent.len));
+            if end <= start || (start == range.start && end - start == 1) {
+                continue;
+            }
+            let device_off = extent.device_off + (start - extent.file_off);
+            let Ok(first) = self.locator.at_byte(&place.device, device_off) else { continue };
+            let sectors = (first.region.offset % SECTOR + (end - start)).div_ceil(SECTOR);
+            for module in self.locator.modules_of(&first, sectors) {
+                if located.modules.iter().all(|known| known.number != module.number) {
+                    located.modules.push(module);
+                }
+            }
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! The objects of a pool that lie in ranges of its file.
 
 use crate::pool::dump::type_name;
+use crate::pool::pmdk::{PmdkPart, pieces_in};
 use crate::pool::typed_trees::named;
 use crate::pool::types::survey;
 use lode_heap::{Heap, MapPart, Object, Pool, TypedDamage, TypedPlace, TypedVisitor};
@@ -16,7 +17,13 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use uuid::Uuid;
 
-/// The part of a pool in a range of its file.
+/// A pool, of which a range of its file has a part.
+pub(super) enum HeldPool {
+    Lodestone(PoolPart),
+    Pmdk(PmdkPart),
+}
+
+/// The part of a pool of Lodestone in a range of its file.
 pub(super) struct PoolPart {
     pub(super) uuid: Uuid,
     pub(super) layout: LayoutName,
@@ -55,13 +62,13 @@ pub(super) enum Owner {
 }
 
 /// Returns what of the pool at `path` lies in `range` of its file; `None` if it is no pool.
-pub(super) fn in_range(path: &Path, range: &Range<u64>) -> Option<PoolPart> {
-    let header = header(path)?;
+pub(super) fn in_range(path: &Path, range: &Range<u64>) -> Option<HeldPool> {
+    let Some(header) = header(path) else { return pieces_in(path, range).map(HeldPool::Pmdk) };
     let parts = match Pool::open(path, &OpenOptions::new(Access::ReadOnly)) {
         Ok(pool) => parts(pool.heap(), &pool.header().geometry, header.layout, range),
         Err(error) => Err(format!("its objects can't be read: {error}")),
     };
-    Some(PoolPart { uuid: header.uuid, layout: header.layout, parts })
+    Some(HeldPool::Lodestone(PoolPart { uuid: header.uuid, layout: header.layout, parts }))
 }
 
 /// Reads the header of the pool at `path`, which a process may have open for writing.

@@ -1,7 +1,8 @@
 //! The output of `lode platform where`.
 
-use super::objects::{Kind, Owner, Part, PoolPart};
+use super::objects::{HeldPool, Kind, Owner, Part, PoolPart};
 use crate::output::Output;
+use crate::pool::pmdk::{PmdkPart, PmdkPiece};
 use lode_kv::escape_word;
 use lode_platform::locate::{Located, Mapper, ModulePlace, NamespacePart, NamespacePlace};
 use lode_platform::ndctl::SECTOR;
@@ -27,7 +28,7 @@ pub(super) struct FileFinding {
     pub(super) range: Range<u64>,
     /// Bytes of a block of the file system; 0 for a device.
     pub(super) block: u64,
-    pub(super) pool: Option<PoolPart>,
+    pub(super) pool: Option<HeldPool>,
     pub(super) mappers: Vec<Mapper>,
 }
 
@@ -155,15 +156,10 @@ impl FileFinding {
         };
         let path = escape_word(self.path.as_os_str().as_encoded_bytes());
         lines.add("file", format!("{path}, {bytes}{block}"));
-        if let Some(pool) = &self.pool {
-            lines.add("pool", format!("{}, layout {}", pool.uuid, pool.layout));
-            match &pool.parts {
-                Err(note) => lines.add("note", note.clone()),
-                Ok(parts) if parts.is_empty() => {
-                    lines.add("object", "none: the space is free, or the allocator's own".to_owned())
-                }
-                Ok(parts) => parts.iter().for_each(|part| part.add_to(lines)),
-            }
+        match &self.pool {
+            Some(HeldPool::Lodestone(pool)) => pool.add_to(lines),
+            Some(HeldPool::Pmdk(pool)) => pmdk_text(pool, lines),
+            None => {}
         }
         for mapper in &self.mappers {
             let Mapper { pid, program, addresses, .. } = mapper;
@@ -179,12 +175,11 @@ impl FileFinding {
             "len": self.range.end - self.range.start,
             "block": self.range.start.checked_div(self.block),
             "block_size": self.block,
-            "pool": self.pool.as_ref().map(|pool| json!({
-                "uuid": pool.uuid.to_string(),
-                "layout": pool.layout.as_str(),
-                "parts": pool.parts.as_ref().ok().map(|parts| parts.iter().map(Part::json).collect::<Vec<_>>()),
-                "note": pool.parts.as_ref().err(),
-            })),
+            "pool": match &self.pool {
+                Some(HeldPool::Lodestone(pool)) => pool.json(),
+                Some(HeldPool::Pmdk(pool)) => pmdk_json(pool),
+                None => Value::Null,
+            },
             "processes": self.mappers.iter().map(|mapper| json!({
                 "pid": mapper.pid,
                 "program": mapper.program,
@@ -192,6 +187,63 @@ impl FileFinding {
             })).collect::<Vec<_>>(),
         })
     }
+}
+
+impl PoolPart {
+    fn add_to(&self, lines: &mut Lines) {
+        lines.add("pool", format!("{}, layout {}", self.uuid, self.layout));
+        match &self.parts {
+            Err(note) => lines.add("note", note.clone()),
+            Ok(parts) if parts.is_empty() => {
+                lines.add("object", "none: the space is free, or the allocator's own".to_owned())
+            }
+            Ok(parts) => parts.iter().for_each(|part| part.add_to(lines)),
+        }
+    }
+
+    fn json(&self) -> Value {
+        json!({
+            "library": null,
+            "uuid": self.uuid.to_string(),
+            "layout": self.layout.as_str(),
+            "parts": self.parts.as_ref().ok().map(|parts| parts.iter().map(Part::json).collect::<Vec<_>>()),
+            "note": self.parts.as_ref().err(),
+        })
+    }
+}
+
+fn pmdk_text(pool: &PmdkPart, lines: &mut Lines) {
+    let mut words = vec![format!("pool of {}", pool.library)];
+    words.extend(pool.uuid.clone());
+    // Bytes of the pool, which could hold sequences of the terminal.
+    words.extend(pool.layout.as_ref().map(|layout| format!("layout \"{}\"", layout.escape_debug())));
+    lines.add("pool", words.join(", "));
+    for piece in &pool.pieces {
+        lines.add("object", format!("{:#x}+{:#x}, {}", piece.at, piece.len, piece.text));
+    }
+    pool.notes.iter().for_each(|note| lines.add("note", note.clone()));
+}
+
+fn pmdk_json(pool: &PmdkPart) -> Value {
+    let piece = |piece: &PmdkPiece| {
+        let object = piece.object.as_ref().map(|object| {
+            json!({
+                "pool_uuid_lo": object.oid[0],
+                "off": object.oid[1],
+                "type_number": object.type_number,
+                "size": object.size,
+                "is_root": object.is_root,
+            })
+        });
+        json!({ "kind": piece.kind, "at": piece.at, "len": piece.len, "holds": piece.text, "object": object })
+    };
+    json!({
+        "library": pool.library,
+        "uuid": pool.uuid,
+        "layout": pool.layout,
+        "parts": pool.pieces.iter().map(piece).collect::<Vec<_>>(),
+        "note": (!pool.notes.is_empty()).then(|| pool.notes.join("; ")),
+    })
 }
 
 impl Part {
