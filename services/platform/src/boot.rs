@@ -29,8 +29,7 @@ pub fn reboot(platform: &mut Platform) -> Vec<Handle> {
     state.namespaces.clear();
     state.dax_devices.clear();
     state.cxl.start();
-    state.known_errors.clear();
-    state.find_errors();
+    state.restart_errors();
     state.sets.retain(|set| !set.members.iter().any(|member| changed.contains(&member.module)));
     state.partitions.retain(|partition| !changed.contains(&partition.module));
     let mut new: Vec<(u32, InterleaveSet)> = Vec::new();

@@ -26,6 +26,7 @@ pub mod cxl;
 pub mod dax;
 pub mod discovery;
 pub mod e820;
+pub mod error_log;
 pub mod firmware;
 pub mod goal;
 pub mod image;

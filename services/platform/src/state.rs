@@ -2,6 +2,7 @@
 
 use crate::cxl::CxlState;
 use crate::dax::StoredDevice;
+use crate::error_log::{self, FoundBy, LoggedError};
 use crate::firmware::ModuleFirmware;
 use crate::machine::Handle;
 use crate::media_error::range::{self, MediaError};
@@ -61,6 +62,9 @@ pub struct State {
     /// SMART of modules. A module without an entry has the sensors of the machine file.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub smart: Vec<ModuleSmart>,
+    /// The error logs of modules: the entries of each log from the oldest to the newest one.
+    #[serde(rename = "error", default, skip_serializing_if = "Vec::is_empty")]
+    pub errors: Vec<LoggedError>,
     /// Firmware of modules. A module without an entry runs that of the machine file.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub firmware: Vec<ModuleFirmware>,
@@ -202,6 +206,7 @@ impl State {
             dax_devices: Vec::new(),
             security: Vec::new(),
             smart: Vec::new(),
+            errors: Vec::new(),
             firmware: Vec::new(),
             relocations: Vec::new(),
             cxl: CxlState::default(),
@@ -240,11 +245,34 @@ impl State {
         self.goals.iter().find(|goal| goal.module == module)
     }
 
-    /// Scrubs the media: the kernel learns all errors of the medium.
+    /// Scrubs the media: the kernel learns all errors of the medium, and modules log those that it did not know.
     pub(crate) fn find_errors(&mut self) {
+        for error in self.unknown_errors() {
+            self.log_lost(error, FoundBy::AddressRangeScrub);
+        }
         for error in self.media_errors.clone() {
             range::add(&mut self.known_errors, error);
         }
+    }
+
+    /// Logs an error of the medium.
+    pub(crate) fn log_lost(&mut self, error: MediaError, found_by: FoundBy) {
+        error_log::add_lost(&mut self.errors, error.module, &(error.off..error.end()), found_by);
+    }
+
+    /// Returns the errors of the medium that the kernel does not know.
+    fn unknown_errors(&self) -> Vec<MediaError> {
+        let mut unknown = self.media_errors.clone();
+        for known in &self.known_errors {
+            range::remove(&mut unknown, known.module, &(known.off..known.end()));
+        }
+        unknown
+    }
+
+    /// Starts the kernel: it finds all errors of the medium, and knows no others.
+    pub(crate) fn restart_errors(&mut self) {
+        self.find_errors();
+        self.known_errors.clone_from(&self.media_errors);
     }
 
     /// Clears the errors in a range of a module that was written.

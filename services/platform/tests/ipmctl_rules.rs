@@ -177,7 +177,7 @@ fn grammar_agrees_with_real_ipmctl() {
             random_line(&mut random, &platform)
         };
         if words[0] == "set" && !words.iter().any(|word| word == "-sensor") {
-            // `set -dimm` is another command, which is not emulated.
+            // `set -dimm` is another command, whose properties these lines have not.
             continue;
         }
         let run = std::process::Command::new(&program).args(&words).output().unwrap();

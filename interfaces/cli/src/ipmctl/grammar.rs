@@ -1,7 +1,8 @@
 //! The grammar of ipmctl: a verb, options and targets that begin with one dash, properties with an equals sign.
 
 use crate::failure::Failure;
-use lode_platform::ipmctl::{Attributes, DisplayOptions, Subject};
+use lode_platform::error_log::ErrorLevel;
+use lode_platform::ipmctl::{Attributes, DisplayOptions, ErrorQuery, Subject};
 use lode_platform::{Format, Handle, Targets, nearest};
 use std::fmt::Display as Shown;
 use std::str::FromStr;
@@ -34,7 +35,7 @@ enum OptionValue {
 }
 
 /// The options and targets: short form, long form, and the value that they take.
-const OPTIONS: [(&str, &str, OptionValue); 22] = [
+const OPTIONS: [(&str, &str, OptionValue); 23] = [
     ("-a", "-all", OptionValue::None),
     ("-d", "-display", OptionValue::Required),
     ("-u", "-units", OptionValue::Required),
@@ -57,6 +58,7 @@ const OPTIONS: [(&str, &str, OptionValue); 22] = [
     ("", "-goal", OptionValue::None),
     ("", "-sensor", OptionValue::Optional),
     ("", "-pcd", OptionValue::Optional),
+    ("", "-error", OptionValue::Required),
 ];
 /// Two targets that are used together.
 const SYSTEM_CAPABILITIES: [&str; 2] = ["-system", "-capabilities"];
@@ -66,18 +68,12 @@ const IGNORED: [&str; 5] = ["-verbose", "-ddrt", "-smbus", "-lpmb", "-spmb"];
 /// Options that exclude each other.
 const EXCLUSIVE: [[&str; 2]; 2] = [["-ddrt", "-smbus"], ["-lpmb", "-spmb"]];
 /// Commands of ipmctl that are refused: the verb, a target, and the reason.
-const REFUSED: [(&str, &str, &str); 14] = [
+const REFUSED: [(&str, &str, &str); 12] = [
     ("show", "-performance", "a machine counts no accesses to its emulated modules"),
-    (
-        "show",
-        "-error",
-        "emulated modules keep no log of errors; `lode ndctl list -M` has the addresses of media errors",
-    ),
     ("show", "-cap", "emulated modules have no mailboxes whose access a policy restricts"),
     ("show", "-cel", "emulated modules have no mailboxes whose commands have effects to list"),
     ("show", "-session", SESSION),
     ("show", "-event", "it is a command of 01.x; `lode ndctl monitor` prints the events of modules"),
-    ("set", "-dimm", "the power of modules is not emulated; `lode ndctl inject-smart` injects values"),
     ("set", "-preferences", "this program keeps no preferences; name units with -units"),
     ("load", "-session", SESSION),
     ("dump", "-debug", "emulated modules have no firmware that keeps a log"),
@@ -92,7 +88,19 @@ const REFUSED: [(&str, &str, &str); 14] = [
 ];
 const SESSION: &str =
     "sessions record the calls of ipmctl itself; copy the directory of the machine in their place";
-const PROPERTIES: [&str; 4] = ["MemoryMode", "PersistentMemoryType", "Reserved", "NamespaceLabelVersion"];
+const PROPERTIES: [&str; 7] = [
+    "MemoryMode",
+    "PersistentMemoryType",
+    "Reserved",
+    "NamespaceLabelVersion",
+    "SequenceNumber",
+    "Level",
+    "Count",
+];
+/// Properties of `show -error`.
+const ERROR_PROPERTIES: [&str; 3] = ["SequenceNumber", "Level", "Count"];
+/// The most entries that `show -error` shows of a module.
+const ERRORS_MAX: u16 = 255;
 
 /// The arguments of a command, split into options (with targets) and properties.
 #[derive(Default)]
@@ -111,8 +119,7 @@ pub(super) fn parse(args: &[String]) -> Result<Request, Failure> {
     if has("-h") || has("-help") {
         return Ok(Request::Help);
     }
-    // `set -sensor` takes modules, too.
-    let is_refused = |of: &str, target: &str| of == verb && has(target) && !(verb == "set" && has("-sensor"));
+    let is_refused = |of: &str, target: &str| of == verb && has(target);
     if let Some((_, target, reason)) = REFUSED.iter().find(|(of, target, _)| is_refused(of, target)) {
         return Err(Failure::usage_error(format!("{verb} {target} is not emulated: {reason}")));
     }
@@ -174,7 +181,8 @@ impl Args {
     }
 
     fn show(&self) -> Result<Request, Failure> {
-        if let Some((name, _)) = self.properties.first() {
+        let is_of_errors = |name: &str| self.has("-error") && ERROR_PROPERTIES.contains(&name);
+        if let Some((name, _)) = self.properties.iter().find(|(name, _)| !is_of_errors(name)) {
             return Err(Failure::usage_error(format!("{name} is not a property of `show`")));
         }
         if self.has("-system") && !self.has("-capabilities") {
@@ -194,6 +202,8 @@ impl Args {
             (Subject::Goal, "show -goal", &["-goal"])
         } else if self.has("-sensor") {
             (Subject::Sensor(self.value("-sensor").map_or(Vec::new(), list)), "show -sensor", &["-sensor"])
+        } else if self.has("-error") {
+            (Subject::Error(self.errors()?), "show -error", &["-error"])
         } else if self.has("-pcd") {
             if let Some(table) = self.value("-pcd").filter(|table| !table.eq_ignore_ascii_case("config")) {
                 let message = format!(
@@ -215,6 +225,35 @@ impl Args {
         };
         self.allow(command, &[&options, &IGNORED[..], own].concat())?;
         Ok(Request::Show { subject, targets: self.targets()?, display: self.display()? })
+    }
+
+    /// Returns the entries that `show -error` asks for.
+    fn errors(&self) -> Result<ErrorQuery, Failure> {
+        let log = parse_keyword(self.value("-error").unwrap_or_default(), &["Thermal", "Media"], "log")?;
+        let property = |name: &str| {
+            let mut values = self.properties.iter().filter(|(known, _)| *known == name);
+            match (values.next(), values.next()) {
+                (Some(_), Some(_)) => Err(Failure::usage_error(format!("{name} is given twice"))),
+                (value, _) => Ok(value.map(|(_, value)| value.as_str())),
+            }
+        };
+        let number = |name: &str, most: u16| match property(name)? {
+            None => Ok(None),
+            Some(text) => match numbers(name, text)?.as_slice() {
+                [number] if *number <= most.into() => Ok(u16::try_from(*number).ok()),
+                _ => Err(invalid_value(name, text, &format!("a number up to {most}"))),
+            },
+        };
+        let level = match property("Level")? {
+            Some(word) if parse_keyword(word, &["High", "Low"], "level")? == "Low" => ErrorLevel::Low,
+            _ => ErrorLevel::High,
+        };
+        Ok(ErrorQuery {
+            is_thermal: log == "Thermal",
+            first: number("SequenceNumber", u16::MAX)?.unwrap_or(1),
+            level,
+            count: number("Count", ERRORS_MAX)?.map(usize::from),
+        })
     }
 
     fn version(&self) -> Result<Request, Failure> {
@@ -336,6 +375,14 @@ mod test {
             ("show -dimm -units", "-units needs a value"),
             ("show -dimm 0xg", "can't be 0xg"),
             ("show -socket 70000 -topology", "no more than 65536"),
+            ("show -error", "-error needs a value"),
+            ("show -error Warm", "there is no log Warm"),
+            ("show -error Media Level=Middle", "there is no level Middle"),
+            ("show -error Media Count=256", "it takes a number up to 255"),
+            ("show -error Media SequenceNumber=x", "can't be x"),
+            ("show -error Media Count=1 Count=2", "Count is given twice"),
+            ("show -dimm Count=1", "Count is not a property of `show`"),
+            ("show -event", "a command of 01.x"),
             ("show -dimm -pcd LSA", "not LSA"),
             ("show -smbus -ddrt -dimm", "-ddrt and -smbus exclude each other"),
             ("show -performance -dimm 1", "counts no accesses"),

@@ -30,6 +30,8 @@ Commands:
   show -goal [-dimm IDS] [-socket IDS]          changes at the next boot
   show -dimm [IDS] -pcd Config                  the platform configuration data
   show -sensor [KINDS] [-dimm IDS]              sensors of the modules
+  show -error Media|Thermal [-dimm IDS] [SequenceNumber=N] [Level=High|Low] [Count=N]
+                                                entries of the error logs of modules
   show -firmware [-dimm IDS]                    running and staged firmware
   show -socket [IDS]                            mapped memory of each socket
   show -system -capabilities                    abilities of platform and firmware
@@ -41,6 +43,9 @@ Commands:
   delete [-f] -pcd [Config] [-dimm IDS]         make modules count as not configured
   set [-f] -sensor SENSOR [-dimm IDS] [AlarmThreshold=N] [AlarmEnabled=0|1]
                                                 set the alarm of a sensor
+  set -dimm [IDS] [Clear=1] Temperature=C|Poison=ADDRESS [PoisonType=PatrolScrub|AppDirect|
+         MemoryMode]|PercentageRemaining=%|FatalMediaError=1|DirtyShutdown=1
+                                                inject a value or an error, or end that
   load [-f|-x] -source FILE -dimm [IDS]         stage firmware, or examine its image
   dump -destination FILE -system -config        store the configuration in a file
   load [-f] -source FILE -goal [-dimm IDS] [-socket IDS]
@@ -63,7 +68,7 @@ const FIELDS: &[(&str, &str)] = &[
         "output",
         "an object for each module, region, goal or row, with the values of ipmctl under their names: those of the table, with -a all, \
          with -d the named ones. Capacities are numbers of bytes, sensors numbers in the unit that the text shows, ids texts as \
-         \"0x0001\", and values that are not known null. `Sensor` has the sensors of a module, `Tables` its configuration data. \
+         \"0x0001\", and values that are not known null. `Sensor` has the sensors of a module, `Error` the entries of its log, `Tables` its configuration data. \
          `create -goal` and `load -goal` have the goals as `show -goal` does; `delete`, `set` and `load -dimm` have the DimmID of \
          each module, and `dump` has the file",
     ),

@@ -45,6 +45,11 @@ pub(super) fn run(command: &Ipmctl, json: bool) -> Result<Output, Failure> {
             let done = directory.change(|platform| change.apply(platform)).map_err(failed(what))?;
             Ok(Output::text(done).with("output", modules(&change.modules)))
         }
+        Operation::SetDimm { injection } => {
+            let done = directory.change(|platform| injection.apply(platform));
+            let done = done.map_err(failed("setting a module"))?;
+            Ok(Output::text(done).with("output", modules(&injection.modules)))
+        }
         Operation::LoadFirmware { source, modules, examines, asks } => {
             load_firmware(&mut directory, &source, &modules, examines, asks, json)
         }

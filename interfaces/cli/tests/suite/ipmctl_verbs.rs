@@ -137,10 +137,152 @@ fn alarms_of_sensors_are_set() {
     refused(
         &machine,
         "set -dimm AveragePowerReportingTimeConstant=100",
-        2,
+        201,
         "",
-        "the power of modules is not emulated",
+        "AveragePowerReportingTimeConstant is not emulated: emulated modules take no power",
     );
+}
+
+/// Each injection is seen where modules report it, is logged, and ends.
+#[test]
+fn injections_are_reported_and_logged() {
+    let machine = Emulated::included("lab-pair").interleaved();
+    let run = |words: &str| ipmctl(&machine, words).success();
+    let none = "No errors found on PMem module 0x0001\nNo errors found on PMem module 0x0101\n";
+    assert_eq!(run("show -error Thermal"), none);
+    assert_eq!(run("set -dimm 0x0001 Temperature=90"), "Set temperature on PMem module 0x0001: Success\n");
+    assert!(run("show -sensor MediaTemperature -dimm 0x0001").contains("90C"));
+    let shown = run("show -error Thermal Level=Low");
+    let rows: Vec<&str> = shown.lines().collect();
+    let cells = |row: &str| row.split('|').map(|cell| cell.trim().to_owned()).collect::<Vec<_>>();
+    assert_eq!(cells(rows[0]), ["DimmID", "System Timestamp", "Temperature", "Reported"], "{shown}");
+    let row = cells(rows[2]);
+    assert_eq!([&row[0], &row[2], &row[3]], ["0x0001", "90", "User Alarm Trip"], "{shown}");
+    assert_eq!(rows[3..], ["No errors found on PMem module 0x0101", "Show error executed successfully"]);
+    assert_eq!(run("show -error Thermal Level=High"), none);
+    let cleared = run("set -dimm Clear=1 Temperature=1");
+    assert_eq!(cleared.matches("Clear injected temperature on PMem module 0x0").count(), 2, "{cleared}");
+    assert!(!run("show -sensor MediaTemperature -dimm 0x0001").contains("90C"));
+    // A temperature below the alarm is not logged.
+    run("set -dimm 0x0001 Temperature=40");
+    assert_eq!(run("show -a -error Thermal Level=Low -dimm 0x0001").matches("Sequence Number=").count(), 1);
+
+    run("set -dimm 0x0101 PercentageRemaining=7");
+    assert!(run("show -sensor PercentageRemaining -dimm 0x0101").contains("7%"));
+    assert!(run("show -error Media Level=Low").contains("| 0x05 - User Percentage Remaining Alarm Trip"));
+    run("set -dimm 0x0101 FatalMediaError=1");
+    assert!(run("show -sensor Health -dimm 0x0101").contains("Fatal"));
+    assert!(run("show -error Media -dimm 0x0101").contains("| 0x06 - Smart Health Status Change"));
+    run("set -dimm 0x0101 FatalMediaError=1 Clear=1");
+    assert!(!run("show -sensor Health -dimm 0x0101").contains("Fatal"));
+    let of = |words: &str| {
+        let shown = run(&format!("show -a -error Media -dimm 0x0101{words}"));
+        let numbers = shown.lines().filter_map(|line| line.trim().strip_prefix("Sequence Number="));
+        numbers.map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        (of(""), of(" SequenceNumber=2"), of(" Count=1")),
+        (vec!["1".into(), "2".into()], vec!["2".into()], vec!["1".into()])
+    );
+    assert_eq!(of(" Count=0"), Vec::<String>::new());
+    let before = run("show -sensor LatchedDirtyShutdownCount -dimm 0x0101");
+    run("set -dimm 0x0101 DirtyShutdown=1");
+    machine.start();
+    assert_ne!(run("show -sensor LatchedDirtyShutdownCount -dimm 0x0101"), before);
+}
+
+/// Poison is logged by the patrol, and the kernel learns of it by a scrub.
+#[test]
+fn poison_is_logged_and_found() {
+    let machine = Emulated::included("lab-pair").interleaved();
+    let run = |words: &str| ipmctl(&machine, words).success();
+    let done = "Poison address 0x20000200 on PMem module 0x0001: Success\n";
+    assert_eq!(run("set -dimm 0x0001 Poison=0x20000200"), done);
+    let all = run("show -a -error Media -dimm 0x0001");
+    for line in [
+        "---DimmID=0x0001---\n   ---Error=Media\n      System Timestamp=",
+        "      Error Type=0x00 - Uncorrectable\n      Transaction Type=0x09 - Patrol Scrub\n",
+        "      Error Flags=0x02 - DPA Valid\n      DPA=0x0000000020000200\n      PDA=N/A\n      Range=256B\n",
+        "      Sequence Number=1\n",
+    ] {
+        assert!(all.contains(line), "{line}: {all}");
+    }
+    let is_known = || machine.ndctl("list -R -M").success().contains("badblock");
+    assert!(!is_known());
+    machine.ndctl("start-scrub").success();
+    assert!(is_known());
+    let done = run("set -dimm 0x0001 Clear=1 Poison=0x20000200");
+    assert_eq!(done, "Clear injected poison of address 0x20000200 on PMem module 0x0001: Success\n");
+    assert!(!is_known());
+    // Poison of memory in use is found when it is read, or by a scrub.
+    run("set -dimm 0x0101 Poison=0x20000200 PoisonType=AppDirect");
+    assert!(run("show -error Media -dimm 0x0101").contains("No errors found"));
+    machine.ndctl("start-scrub").success();
+    let found = run("show -a -o nvmxml -error Media -dimm 0x0101");
+    for element in
+        ["<TransactionType>0x0C - Address Range Scrub<", "<SystemTimestamp>01/", "<Range>256B</Range>"]
+    {
+        assert!(found.contains(element), "{element}: {found}");
+    }
+    assert!(run("show -o nvmxml -error Thermal").contains("No errors found on PMem module 0x0001"));
+}
+
+/// An error that ndctl injects, or finds, is in the log, too, and only once.
+#[test]
+fn errors_of_ndctl_are_logged_once() {
+    let machine = Emulated::included("lab-pair").interleaved();
+    machine.ndctl("create-namespace -m raw").success();
+    let logged = || {
+        let shown = ipmctl(&machine, "show -a -error Media Count=255").success();
+        (shown.matches("Patrol Scrub").count(), shown.matches("Address Range Scrub").count())
+    };
+    machine.ndctl("inject-error namespace0.0 -B 0 -n 1").success();
+    assert_eq!(logged(), (1, 0));
+    machine.ndctl("inject-error namespace0.0 -B 16 -n 1 --no-notify").success();
+    assert_eq!(logged(), (1, 0));
+    machine.start();
+    assert_eq!(logged(), (1, 1), "the start finds one more");
+    machine.start();
+    machine.ndctl("start-scrub").success();
+    assert_eq!(logged(), (1, 1), "known errors are not logged again");
+}
+
+#[test]
+fn invalid_injections_are_refused() {
+    let machine = Emulated::included("lab-pair").interleaved();
+    let state = || fs::read_to_string(machine.state.join("state.toml")).unwrap();
+    let before = state();
+    let syntax: [(&str, &str); 11] = [
+        ("", "Syntax Error: Incomplete syntax."),
+        ("Clear=1", "Syntax Error: Clear property should be given in combination"),
+        ("PoisonType=AppDirect Temperature=9", "Syntax Error: Poison type property should"),
+        ("Temperature=9 DirtyShutdown=1", "Set properties of one or more PMem modules"),
+        ("Temperature=hot", "'hot' is not a valid setting for the property. 'Temperature'"),
+        ("PercentageRemaining=101", "'101' is not a valid setting"),
+        ("FatalMediaError=2", "'2' is not a valid setting for the property. 'FatalMediaError'"),
+        ("DirtyShutdown=1 Clear=0", "'0' is not a valid setting for the property. 'Clear'"),
+        ("Poison=0 PoisonType=Any", "Syntax Error: Incorrect value for property PoisonType."),
+        ("LockState=Unlocked Passphrase=x", "Syntax Error: Invalid or unexpected token LockState=Unlocked."),
+        ("PackageSparing=1", ""),
+    ];
+    for (properties, output) in syntax {
+        refused(&machine, format!("set -dimm {properties}").trim_end(), 201, output, "");
+    }
+    for (properties, output, why) in [
+        (
+            "Temperature=4000",
+            "Set temperature on PMem module 0x0001: Error 5 - Invalid parameter",
+            "4000 degrees",
+        ),
+        ("Poison=0x20000201", "Poison address on PMem module 0x0001: Error 5", "no multiple of 256"),
+        ("Poison=0xffffffffffffff00", "Error 5 - Invalid parameter", "below the capacity"),
+        ("Poison=0x20000200 PoisonType=MemoryMode", "Error 5", "is no volatile memory"),
+        ("Poison=0 PoisonType=AppDirect", "Error 5", "is no mapped persistent memory"),
+    ] {
+        refused(&machine, &format!("set -dimm {properties}"), 1, output, why);
+    }
+    refused(&machine, "set -dimm 0x9999 Temperature=9", 1, "PMem module not found.", "0x9999");
+    assert_eq!(state(), before);
 }
 
 /// ipmctl for Linux erases no modules, unlike that for UEFI. The refusal did not tell which command does.

@@ -69,7 +69,11 @@ fn with_option(machine: &Emulated, verb: &str, option: &str) -> Vec<String> {
         "load -goal" => &["-source", "configuration"],
         _ => &[],
     };
-    let after: &[&str] = if verb == "set -sensor" { &["MediaTemperature"] } else { &[] };
+    let after: &[&str] = match verb {
+        "set -sensor" => &["MediaTemperature"],
+        "show -error" => &["Media"],
+        _ => &[],
+    };
     words.extend(after.iter().map(|word| (*word).to_owned()));
     let with_file = |word: &&str| if word.starts_with('-') { (*word).to_owned() } else { file(word) };
     words.splice(1..1, before.iter().map(with_file));
@@ -92,9 +96,12 @@ fn with_option(machine: &Emulated, verb: &str, option: &str) -> Vec<String> {
         ("-dimm" | "-socket", None) => words.extend(option_words),
         (_, None) => drop(words.splice(1..1, option_words)),
     }
-    if verb == "set -sensor" {
-        words.push("AlarmEnabled=1".to_owned());
-    }
+    let property: &[&str] = match verb {
+        "set -sensor" => &["AlarmEnabled=1"],
+        "set -dimm" => &["Temperature=30"],
+        _ => &[],
+    };
+    words.extend(property.iter().map(|word| (*word).to_owned()));
     words
 }
 

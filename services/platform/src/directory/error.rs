@@ -193,6 +193,15 @@ pub enum StateFault {
         /// The module.
         module: Handle,
     },
+    /// An entry of an error log is not one that the module can have.
+    #[error(
+        "module {module} can't have this entry in an error log: numbers follow one another from 1 to 65535, a log has 255 entries at most, \
+         and ranges are powers of two on the module"
+    )]
+    ErrorLog {
+        /// The module.
+        module: Handle,
+    },
     /// Firmware does not interleave over this number of modules.
     #[error("a set can't have {ways} modules: it has 1, 2, 3, 4, 6, 8, 12 or 16")]
     Ways {

@@ -429,6 +429,18 @@ fn edited_state_is_validated_as_a_machine_file_is() {
         ("size = 1073741824", "size = 1099511627776", "[[goal]]", "module 0x0001 can't give"),
         ("size = 1073741824", "size = 8192", "[[goal]]", "differ in set 0"),
         ("", error, "[[media_error]]", "9999999999 B at 4096 of module 0x0001 are outside"),
+        (
+            "",
+            "\n[[error]]\nmodule = 1\nsequence = 0\nlevel = \"low\"\nwhat = \"percentage-remaining\"\n",
+            "[[error]]",
+            "can't have this entry",
+        ),
+        (
+            "",
+            "\n[[error]]\nmodule = 1\nsequence = 1\nlevel = \"high\"\nwhat = { uncorrectable = { dpa = 0, len = 3, found_by = \"patrol-scrub\" } }\n",
+            "[[error]]",
+            "can't have this entry",
+        ),
         ("boots = 2", "boots = -2", "boots", "invalid value"),
         ("boots = 2", "boots = 2\ncleared = [4]", "cleared", "no module 0x0004"),
     ] {

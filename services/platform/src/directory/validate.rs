@@ -3,6 +3,7 @@
 use super::error::StateFault;
 use crate::cxl::{CxlCheck, CxlKind};
 use crate::dax::{DeviceId, Driver, PAGES, StoredDevice, StoredRange};
+use crate::error_log::{ENTRIES_MAX, LoggedError, LoggedKind};
 use crate::goal::WAYS;
 use crate::machine::{FIRMWARE_SPACE, Handle, Machine, Module};
 use crate::media_error::MediaError;
@@ -34,6 +35,7 @@ enum List {
     DaxDevice,
     Security,
     Smart,
+    Error,
     Firmware,
     Relocation,
     CxlRegion,
@@ -83,6 +85,8 @@ fn line_of(text: &str, (list, index): Entry) -> Option<usize> {
         #[serde(default)]
         smart: Vec<Spanned<IgnoredAny>>,
         #[serde(default)]
+        error: Vec<Spanned<IgnoredAny>>,
+        #[serde(default)]
         firmware: Vec<Spanned<IgnoredAny>>,
         #[serde(default)]
         relocation: Vec<Spanned<IgnoredAny>>,
@@ -111,6 +115,7 @@ fn line_of(text: &str, (list, index): Entry) -> Option<usize> {
         List::DaxDevice => &lists.dax_device,
         List::Security => &lists.security,
         List::Smart => &lists.smart,
+        List::Error => &lists.error,
         List::Firmware => &lists.firmware,
         List::Relocation => &lists.relocation,
         List::CxlRegion => &lists.cxl.region,
@@ -148,6 +153,8 @@ impl Check<'_> {
         each(List::DaxDevice, &self.state.dax_devices, |one| self.dax_device(one))?;
         each(List::Smart, &self.state.smart, |one| self.smart(one))?;
         unique(List::Smart, self.state.smart.iter().map(|one| one.module))?;
+        each(List::Error, &self.state.errors, |one| self.logged(one))?;
+        self.logs()?;
         each(List::Firmware, &self.state.firmware, |one| self.module(one.module).map(drop))?;
         unique(List::Firmware, self.state.firmware.iter().map(|one| one.module))?;
         each(List::Relocation, &self.state.relocations, |one| {
@@ -358,6 +365,39 @@ impl Check<'_> {
         } else {
             Err(StateFault::Smart { module })
         }
+    }
+
+    fn logged(&self, entry: &LoggedError) -> Result<(), StateFault> {
+        let module = entry.module;
+        let capacity = self.module(module)?.capacity;
+        let is_sound = match entry.what {
+            LoggedKind::Temperature { celsius, .. } => CELSIUS.contains(&celsius),
+            LoggedKind::Uncorrectable { dpa, len, .. } => {
+                len.is_power_of_two() && dpa.checked_add(len).is_some_and(|end| end <= capacity)
+            }
+            LoggedKind::PercentageRemaining | LoggedKind::HealthChange => true,
+        };
+        if is_sound && entry.sequence > 0 { Ok(()) } else { Err(StateFault::ErrorLog { module }) }
+    }
+
+    /// Checks that the entries of each log have numbers one after another, and are not too many.
+    fn logs(&self) -> Checked {
+        let mut logs: Vec<(&LoggedError, usize)> = Vec::new();
+        for (index, entry) in self.state.errors.iter().enumerate() {
+            let of = |last: &LoggedError| (last.module, last.what.is_thermal(), last.level);
+            match logs.iter_mut().find(|(last, _)| of(last) == of(entry)) {
+                None => logs.push((entry, 1)),
+                Some((last, count))
+                    if entry.sequence == LoggedError::after(last.sequence) && *count < ENTRIES_MAX =>
+                {
+                    (*last, *count) = (entry, *count + 1);
+                }
+                Some(_) => {
+                    return Err(((List::Error, index), StateFault::ErrorLog { module: entry.module }));
+                }
+            }
+        }
+        Ok(())
     }
 
     fn media_error(&self, error: &MediaError) -> Result<(), StateFault> {

@@ -4,6 +4,7 @@ mod change;
 mod dimm;
 mod display;
 pub(crate) mod error;
+mod error_log;
 mod firmware;
 mod goal;
 mod operation;
@@ -26,10 +27,11 @@ pub(crate) use dimm::LATER as DIMM_COLUMNS;
 pub use display::{Attributes, DisplayOptions};
 pub(crate) use display::{empty_result, print};
 pub use error::ShowError;
+pub use error_log::ErrorQuery;
 pub use goal::{created_goals, goals_to_confirm};
 pub use operation::{
-    Configuration, ConfigurationFault, DiagnosticTest, FirmwareLoad, Operation, OperationCommand,
-    SensorChange, Verdict, configuration_text, diagnose,
+    Configuration, ConfigurationFault, DiagnosticTest, FirmwareLoad, ModuleInjection, Operation,
+    OperationCommand, SensorChange, Verdict, configuration_text, diagnose,
 };
 pub use refusal::{Refusal, cleared_text, deleted_text, warning_text};
 pub(crate) use region::COLUMNS as REGION_COLUMNS;

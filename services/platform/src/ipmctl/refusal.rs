@@ -51,6 +51,15 @@ pub(super) const SET_SENSOR: &Command = &Command {
         "set -preferences  ",
     ],
 };
+pub(super) const SET_DIMM: &Command = &Command {
+    what: "Set property",
+    before_module: "on",
+    help: [
+        "Set properties of one or more PMem modules, such as modify device.",
+        "set  [OPTIONS] -dimm[DimmIDs] [PROPERTIES ...]",
+    ],
+    ..*SET_SENSOR
+};
 pub(super) const LOAD_GOAL: &Command = &Command {
     what: "Load Goal",
     before_module: "on",
@@ -234,6 +243,23 @@ impl Refusal {
     /// Returns the refusal of a line without a property that it needs.
     pub(super) fn incomplete(why: &str) -> Refusal {
         Refusal { output: "Syntax Error: Incomplete syntax.\n".to_owned(), code: SYNTAX, why: why.to_owned() }
+    }
+
+    /// Returns the refusal of a value of a property that injects.
+    pub(super) fn setting(property: &str, value: &str) -> Refusal {
+        let output =
+            format!("Syntax Error: '{value}' is not a valid setting for the property. '{property}'\n");
+        Refusal { output, code: SYNTAX, why: format!("{value:?} is no value for {property}") }
+    }
+
+    /// Returns the refusal of a line with a syntax error, in these words.
+    pub(super) fn words(text: &str, why: &str) -> Refusal {
+        Refusal { output: format!("Syntax Error: {text}\n"), code: SYNTAX, why: why.to_owned() }
+    }
+
+    /// Returns the refusal of a property that ipmctl has and emulated modules have not.
+    pub(super) fn not_emulated(property: &str, why: &str) -> Refusal {
+        Refusal { output: String::new(), code: SYNTAX, why: format!("{property} is not emulated: {why}") }
     }
 
     /// Returns the refusal of a line that names no file.

@@ -2,6 +2,7 @@
 
 use super::display::DisplayOptions;
 use super::error::ShowError;
+use super::error_log::{self, ErrorQuery};
 use super::{dimm, firmware, goal, pcd, preferences, region, resources, sensor, socket, system, topology};
 use crate::goal::Targets;
 use crate::platform::Platform;
@@ -23,6 +24,8 @@ pub enum Subject {
     Goal,
     /// `-sensor`: sensor values of these types, or of all.
     Sensor(Vec<String>),
+    /// `-error`: the error logs of the modules.
+    Error(ErrorQuery),
     /// `-system -capabilities`: capabilities of platform and firmware.
     Capabilities,
     /// `-firmware`: running and staged firmware.
@@ -51,6 +54,7 @@ pub fn show(
         Subject::Region => region::show(platform, targets, display),
         Subject::Goal => goal::show(platform, targets, display),
         Subject::Sensor(kinds) => sensor::show(platform, kinds, targets, display),
+        Subject::Error(query) => error_log::show(platform, query, targets, display),
         Subject::Capabilities => system::show(platform, display),
         Subject::Firmware => firmware::show(platform, targets, display),
         Subject::Socket => socket::show(platform, targets, display),

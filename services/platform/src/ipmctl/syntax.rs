@@ -63,13 +63,22 @@ const TARGETS: [&str; 31] = [
     "-tag",
 ];
 /// The properties that this program knows.
-const PROPERTIES: [&str; 6] = [
+const PROPERTIES: [&str; 15] = [
     "MemoryMode",
     "PersistentMemoryType",
     "Reserved",
     "NamespaceLabelVersion",
     "AlarmThreshold",
     "AlarmEnabled",
+    "Clear",
+    "Temperature",
+    "Poison",
+    "PoisonType",
+    "PackageSparing",
+    "PercentageRemaining",
+    "FatalMediaError",
+    "DirtyShutdown",
+    "AveragePowerReportingTimeConstant",
 ];
 /// Options that exclude each other.
 const EXCLUSIVE: [[&str; 2]; 3] = [["-ddrt", "-smbus"], ["-lpmb", "-spmb"], ["-smbus", "-lpmb"]];

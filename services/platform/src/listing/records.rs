@@ -186,6 +186,8 @@ fn element(text: &mut String, depth: usize, tag: &str, record: &Record, part_tag
 fn values(text: &mut String, depth: usize, record: &Record, part_tag: &str) {
     let indent = " ".repeat(depth);
     for (name, value) in &record.values {
+        // A name in XML has no blank.
+        let name = name.replace(' ', "");
         *text += &format!("{indent}<{name}>{}</{name}>\n", escaped(value.text()));
     }
     for part in &record.parts {

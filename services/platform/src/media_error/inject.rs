@@ -2,6 +2,7 @@
 
 use super::error::MediaFault;
 use super::range::{MediaError, add, remove};
+use crate::error_log::FoundBy;
 use crate::namespace::Personality;
 use crate::ndctl::inventory::{BadBlocks, SECTOR};
 use crate::platform::Platform;
@@ -74,6 +75,7 @@ pub(super) fn set(
                 add(&mut platform.state.media_errors, error);
                 if notify {
                     add(&mut platform.state.known_errors, error);
+                    platform.state.log_lost(error, FoundBy::PatrolScrub);
                 }
             }
             Injection::Uninject => remove(&mut platform.state.media_errors, error.module, &range),

@@ -468,6 +468,7 @@ fn exchange(platform: &mut Platform, new: &Module) -> Result<Option<GoalRequest>
     state.known_errors.retain(|one| one.module != module);
     state.security.retain(|one| one.module != module);
     state.smart.retain(|one| one.module != module);
+    state.errors.retain(|one| one.module != module);
     state.firmware.retain(|one| one.module != module);
     platform.machine.modules[index] = new.clone();
     platform.contents.forget(module);

@@ -4,7 +4,8 @@ use super::alarm::{AlarmChange, SmartAlarm};
 use super::error::SmartError;
 use super::event::SmartEvent;
 use super::module_smart::{CELSIUS, ModuleSmart, PERCENT_MAX};
-use super::report::{entry, of_entry};
+use super::report::{AlarmReport, SmartReport, entry, of_entry};
+use crate::error_log::{self, ErrorLevel, LoggedKind, TemperatureSensor};
 use crate::machine::{Health, ModuleError};
 use crate::platform::Platform;
 use crate::state;
@@ -71,8 +72,37 @@ pub fn change(platform: &mut Platform, index: usize, change: &SmartChange) -> Re
     if before.health != after.health {
         new.events.raise(SmartEvent::HealthState);
     }
+    let module = module.handle;
+    for (level, what) in logged(change, &before, &after) {
+        error_log::add(&mut platform.state.errors, module, level, what);
+    }
     settle(platform, new);
     Ok(())
+}
+
+/// Returns what a module logs of a change: injected values that trip their alarm, and another health state.
+fn logged(
+    change: &SmartChange,
+    before: &SmartReport,
+    after: &SmartReport,
+) -> impl Iterator<Item = (ErrorLevel, LoggedKind)> {
+    let tripped = |injection: Injection<i32>, alarm: AlarmReport| match injection {
+        Injection::Inject(value) if alarm.tripped => Some(value),
+        _ => None,
+    };
+    let hot = |sensor, celsius| (ErrorLevel::Low, LoggedKind::Temperature { sensor, celsius });
+    let media = tripped(change.media_celsius, after.media_alarm);
+    let controller = tripped(change.controller_celsius, after.controller_alarm);
+    let spares = tripped(change.spares_percent, after.spares_alarm);
+    let is_changed = before.health != after.health;
+    [
+        media.map(|celsius| hot(TemperatureSensor::Media, celsius)),
+        controller.map(|celsius| hot(TemperatureSensor::Controller, celsius)),
+        spares.map(|_| (ErrorLevel::Low, LoggedKind::PercentageRemaining)),
+        is_changed.then_some((ErrorLevel::High, LoggedKind::HealthChange)),
+    ]
+    .into_iter()
+    .flatten()
 }
 
 /// Enables the alarms of these events on the module nmemN, as `ndctl monitor` does. Changes nothing if they are.

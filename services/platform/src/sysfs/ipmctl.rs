@@ -32,6 +32,7 @@ impl Sysfs {
             Subject::MemoryResources => known("what capacity is used for", "ipmctl show -memoryresources"),
             Subject::Goal => known("goals", "ipmctl show -goal"),
             Subject::Pcd => known("what firmware keeps on modules", "ipmctl show -dimm -pcd Config"),
+            Subject::Error(_) => known("the error logs of modules", "ipmctl show -error"),
             Subject::Sensor(_) => known("sensors", "ipmctl show -sensor"),
             Subject::Capabilities => known("what firmware can do", "ipmctl show -system -capabilities"),
             Subject::Firmware => known("staged firmware", "ipmctl show -firmware"),

@@ -2,10 +2,13 @@
 
 use super::alarm::SensorChange;
 use super::diagnostic::DiagnosticTest;
+use super::injection::{self, ModuleInjection};
 use crate::goal::{Targets, target_modules};
 use crate::ipmctl::change::{IGNORED, PAYLOADS};
 use crate::ipmctl::display::DisplayOptions;
-use crate::ipmctl::refusal::{DIAGNOSE, DUMP_CONFIG, LOAD_FIRMWARE, LOAD_GOAL, Refusal, SET_SENSOR, Words};
+use crate::ipmctl::refusal::{
+    DIAGNOSE, DUMP_CONFIG, LOAD_FIRMWARE, LOAD_GOAL, Refusal, SET_DIMM, SET_SENSOR, Words,
+};
 use crate::ipmctl::syntax::{Line, SyntaxError};
 use crate::ipmctl::values;
 use crate::listing::Format;
@@ -23,6 +26,7 @@ pub struct OperationCommand {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     SetSensor,
+    SetDimm,
     LoadFirmware,
     LoadGoal,
     DumpConfig,
@@ -38,6 +42,11 @@ pub enum Operation {
         change: SensorChange,
         /// True if it asks for confirmation, for each module.
         asks: bool,
+    },
+    /// `set -dimm`.
+    SetDimm {
+        /// The injection.
+        injection: ModuleInjection,
     },
     /// `load -source FILE -dimm`.
     LoadFirmware {
@@ -100,6 +109,8 @@ impl OperationCommand {
             return Ok(None);
         }
         let (kind, command) = match verb.to_ascii_lowercase().as_str() {
+            "set" if line.has_target("-sensor") => (Kind::SetSensor, SET_SENSOR),
+            "set" if line.has_target("-dimm") => (Kind::SetDimm, SET_DIMM),
             "set" => (Kind::SetSensor, SET_SENSOR),
             "dump" => (Kind::DumpConfig, DUMP_CONFIG),
             "start" => (Kind::Diagnose, DIAGNOSE),
@@ -132,6 +143,10 @@ impl OperationCommand {
             Kind::SetSensor => {
                 let change = SensorChange::of_line(&self.line, modules(SET_SENSOR)?, words)?;
                 Operation::SetSensor { change, asks }
+            }
+            Kind::SetDimm => {
+                let modules = modules(SET_DIMM)?;
+                Operation::SetDimm { injection: ModuleInjection::of_line(&self.line, modules, platform)? }
             }
             Kind::LoadFirmware => Operation::LoadFirmware {
                 source: file("-source")?,
@@ -182,6 +197,7 @@ fn check(line: &Line, kind: Kind) -> Result<(), SyntaxError> {
         Kind::SetSensor => {
             ("-sensor", line.check(&flags(&["-force"]), &["-output"], &["-sensor", "-dimm"], true))
         }
+        Kind::SetDimm => ("-dimm", line.check(&flags(&["-force"]), &["-output"], &["-dimm"], true)),
         Kind::LoadFirmware => {
             let flags = flags(&payloads(&["-force", "-examine", "-recover"]));
             ("-dimm", line.check(&flags, &["-source", "-output"], &["-dimm"], false))
@@ -204,10 +220,14 @@ fn check(line: &Line, kind: Kind) -> Result<(), SyntaxError> {
     let is_whole = match kind {
         Kind::SetSensor => line.target("-sensor").is_some(),
         Kind::DumpConfig => line.has_target("-system"),
-        Kind::LoadFirmware | Kind::LoadGoal | Kind::Diagnose => true,
+        Kind::SetDimm | Kind::LoadFirmware | Kind::LoadGoal | Kind::Diagnose => true,
     };
     // Properties of goals belong to goals.
-    let has_strange = line.properties.iter().any(|(name, _)| !name.starts_with("Alarm"));
+    let is_known = |name: &str| match kind {
+        Kind::SetDimm => injection::PROPERTIES.contains(&name),
+        _ => name.starts_with("Alarm"),
+    };
+    let has_strange = line.properties.iter().any(|(name, _)| !is_known(name));
     // A target that takes no value has none.
     let is_flag = |name: &&str| line.has_target(name) && line.target(name).is_some();
     let has_value = ["-goal", "-system", "-config"].iter().any(is_flag);

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   set -sensor           operation/alarm.rs            a threshold and its alarm
+//!   set -dimm             operation/injection.rs        values and errors are injected
 //!   load -source -dimm    operation/firmware_load.rs    an image is examined or staged
 //!   dump -system -config  operation/configuration.rs    partitions and sets, a line for each module
 //!   load -source -goal          the same                goals of such lines
@@ -13,9 +14,11 @@ mod command;
 mod configuration;
 mod diagnostic;
 mod firmware_load;
+mod injection;
 
 pub use alarm::SensorChange;
 pub use command::{Operation, OperationCommand};
 pub use configuration::{Configuration, ConfigurationFault, configuration_text};
 pub use diagnostic::{DiagnosticTest, diagnose};
 pub use firmware_load::{FirmwareLoad, Verdict};
+pub use injection::ModuleInjection;
