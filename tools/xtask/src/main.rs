@@ -8,6 +8,7 @@
 //!   cost     golden files of drains, lines, bytes
 //!   figures  the tables of figures in README.md, made of a run of the bench
 //!   man      the manual pages in docs/man/, made by `lode` itself
+//!   tool-options  the rows of docs/tool-options.md, made of manual pages of Debian
 //!   mutants  lines of the code replaced one at a time, each to be noticed by a test
 //!   tidy     the rules of CONTRIBUTING.md that no other tool checks: one file for each rule
 //! ```
@@ -30,6 +31,7 @@ mod soak;
 mod stages;
 mod tally;
 mod tidy;
+mod tool_options;
 mod workspace;
 
 use anyhow::Result;
@@ -90,6 +92,15 @@ enum Task {
         /// Take over this output of `lode-bench --json` first.
         run: Option<PathBuf>,
     },
+    /// Compare docs/tool-options.md with the manual pages of ndctl, daxctl, cxl and ipmctl of Debian 12.
+    ToolOptions {
+        /// Folder of the manual pages.
+        #[arg(default_value = "/usr/share/man/man1")]
+        pages: PathBuf,
+        /// Write the rows of the pages, with the answers that the table has.
+        #[arg(long)]
+        accept: bool,
+    },
     /// Build the libraries of the C ABI into target/capi/lib.
     Capi,
     /// Build the Debian package of these libraries into target/deb.
@@ -126,6 +137,7 @@ fn main() -> Result<ExitCode> {
             figures::write(&workspace, run.as_deref())?;
             true
         }
+        Task::ToolOptions { pages, accept } => tool_options::run(&workspace, &pages, accept)?,
         Task::Capi => capi::build(&workspace)?,
         Task::Deb => capi::package(&workspace)?,
         Task::Cost { accept } => cost::run(&workspace, accept)?,
