@@ -355,7 +355,9 @@ fn cxl_hint(error: &CxlError) -> String {
         CxlError::NoFreeDecoder { .. }
         | CxlError::NoSuitableDecoder { .. }
         | CxlError::NoSuchDecoder { .. } => "; `lode cxl list -Di -d endpoint` lists the decoders".to_owned(),
-        CxlError::LabelsInUse { .. } => "; disable the regions of the device first".to_owned(),
+        CxlError::LabelsInUse { device } => {
+            format!("; disable the device first, with `lode cxl disable-memdev -f mem{device}`")
+        }
         CxlError::NoCapacity { device } => format!("; `lode cxl list -I -m mem{device}` tells what it has"),
         _ => String::new(),
     }

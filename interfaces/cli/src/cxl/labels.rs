@@ -123,7 +123,7 @@ impl Write {
             asked => bytes.truncate(asked as usize),
         }
         let written = cxl::write_labels(&mut directory, device, self.extent.offset, &bytes);
-        written.map_err(failed(what))?;
+        written.map_err(|error| failed(what)(error).after(counted("wrote", 0, "mem")))?;
         Ok(Output::text(counted("wrote", 1, "mem")).with("count", 1))
     }
 

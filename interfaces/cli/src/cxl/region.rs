@@ -60,18 +60,18 @@ pub(super) struct Create {
 impl Create {
     pub(super) fn run(&self, location: &MachineLocation) -> Result<Output, Failure> {
         let what = "creating a region";
+        let none = || counted("created", 0, "region");
         let Some(decoder) = self.base.decoder.clone() else {
-            return Err(Failure::new(
-                what,
-                "no root decoder specified; name one with -d, as `lode cxl list -D` lists them",
-            ));
+            let why = "no root decoder specified; name one with -d, as `lode cxl list -D` lists them";
+            return Err(Failure::new(what, why).after(none()));
         };
         if !self.devices.is_empty() && !self.memdevs {
-            return Err(Failure::new(what, "must specify option for target object types (-m)"));
+            return Err(Failure::new(what, "must specify option for target object types (-m)").after(none()));
         }
         let positive = |value: Option<i32>, of: &str| match value {
             Some(value) if value <= 0 => {
-                Err(Failure::new(what, format_args!("Invalid interleave {of}: {value}")))
+                let why = format_args!("Invalid interleave {of}: {value}");
+                Err(Failure::new(what, why).after(none()))
             }
             value => Ok(value.map(|value| value as u64)),
         };
@@ -88,8 +88,7 @@ impl Create {
         };
         let mut directory = location.open(Purpose::Change)?;
         let created = directory.change(|platform| cxl::create(platform, &request, Uuid::new_v4()));
-        let number = created
-            .map_err(|error: PlatformError| failed(what)(error).after(counted("created", 0, "region")))?;
+        let number = created.map_err(|error: PlatformError| failed(what)(error).after(none()))?;
         let listing = cxl::inventory(directory.platform()).describe_region(number, self.human);
         let text = counted("created", 1, "region");
         Ok(listing_output("", &listing).followed_by(&text).with("count", 1))

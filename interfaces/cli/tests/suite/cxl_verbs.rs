@@ -47,6 +47,8 @@ fn regions_are_created_and_destroyed() {
     let uuid = "-U 9d1a1f8e-6a63-4c3f-8d51-2f3f5a0d7c11";
     let all = cxl(&machine, &format!("create-region -m -d 0.1 -s 0 {uuid} mem0")).success();
     assert!(all.contains("\"size\":1073741824"), "{all}");
+    // The root decoder of a window over one bridge has the least granularity.
+    assert!(all.contains("\"interleave_granularity\":256"), "{all}");
     let state = fs::read_to_string(machine.state.join("state.toml")).unwrap();
     assert!(state.contains("uuid = \"9d1a1f8e-6a63-4c3f-8d51-2f3f5a0d7c11\""), "{state}");
     cxl(&machine, &format!("create-region -m -d 0.1 -s 256M {uuid} mem1"))
@@ -136,8 +138,13 @@ fn decoders_have_an_order() {
     cxl(&machine, "reserve-dpa -s 2G mem2")
         .failure(1, &["mem2: 2147483648 exceeds available capacity 805306368"]);
     cxl(&machine, "reserve-dpa -d 0 mem2").failure(1, &["mem2: decoder6.0 is out of sequence"]);
-    cxl(&machine, "reserve-dpa -d 0 -f mem2")
+    cxl(&machine, "reserve-dpa -d 1 -f -s 256M mem2").success();
+    cxl(&machine, "reserve-dpa -d 0 -f -s 256M mem2")
         .failure(1, &["failed to set dpa allocation: Device or resource busy"]);
+    // The last decoder takes other memory.
+    let again = cxl(&machine, "reserve-dpa -d 1 -f -s 512M mem2").success();
+    assert!(again.contains("\"dpa_size\":536870912"), "{again}");
+    cxl(&machine, "free-dpa mem2").success();
     cxl(&machine, "reserve-dpa -d 9 mem2").failure(1, &["mem2: no match for decoder: '9'"]);
     cxl(&machine, "reserve-dpa -s 1M mem2").failure(1, &["Invalid argument", "256MiB"]);
     cxl(&machine, "reserve-dpa -d decoder6.1 mem2").success();
@@ -171,9 +178,9 @@ fn devices_and_ports_are_disabled() {
     let region = &list(&machine, "-Ri")[0];
     assert_eq!((&region["decode_state"], &region["state"]), (&"reset".into(), &"disabled".into()));
     cxl(&machine, "enable-region region0")
-        .failure(1, &["region0: failed: No such device or address", "destroy it"]);
+        .failure(1, &["region0: failed: No such device or address", "a start forgets the region"]);
     cxl(&machine, "reserve-dpa mem0").failure(1, &["CXL operation disabled", "enable-memdev mem0"]);
-    cxl(&machine, "destroy-region region0").success();
+    cxl(&machine, "destroy-region region0").failure(1, &["finds no decoder", "a start forgets the region"]);
     assert_eq!(cxl(&machine, "enable-memdev all").success(), "enabled 4 mems\n");
     let refused = cxl(&machine, "disable-port port2");
     refused.failure(1, &["port2 hosts 2 memdevs which are part of an active region", "list -M -p port2"]);
@@ -226,8 +233,15 @@ fn labels_of_devices_are_kept() {
     let file = machine.file("labels");
     fs::write(&file, b"some labels").unwrap();
     let path = text(&file);
-    assert_eq!(cxl(&machine, &format!("write-labels mem0 -O 256 -i {path}")).success(), "wrote 1 mem\n");
+    let write = format!("write-labels mem0 -O 256 -i {path}");
+    // libnvdimm has the labels of all enabled devices with persistent memory.
+    let used = &["mem0: has active nvdimm bridge, abort label write", "lode cxl disable-memdev -f mem0"];
+    cxl(&machine, &write).failure(1, used);
+    cxl(&machine, "disable-memdev -f mem0").success();
+    assert_eq!(cxl(&machine, &write).success(), "wrote 1 mem\n");
     machine.start();
+    cxl(&machine, "zero-labels mem0").failure(1, used);
+    cxl(&machine, "disable-memdev -f mem0").success();
     assert_eq!(cxl(&machine, "read-labels mem0 -s 11 -O 256").success(), "some labels");
     assert_eq!(cxl(&machine, &format!("read-labels mem0 mem1 -o {path}")).success(), "read 2 mems\n");
     assert_eq!(fs::read(&file).unwrap().len(), 256 << 10);
@@ -248,13 +262,10 @@ fn labels_of_devices_are_kept() {
     let words = ["cxl", "--state", text(&machine.state), "write-labels", "-S", "0xa1"];
     lode_with_stdin(words, b"piped").success();
     assert_eq!(cxl(&machine, "read-labels mem0 -s 5").success(), "piped");
-    cxl(&machine, "create-region -m -d decoder0.0 -s 512M mem0 mem2").success();
-    cxl(&machine, "zero-labels mem0").failure(1, &["mem0: has active nvdimm bridge, abort label write"]);
     fs::write(machine.state.join("cxl/mem1.labels"), "zz").unwrap();
     let one = cxl(&machine, "read-labels mem0 mem1 mem99 -s 5");
     assert_eq!((one.code, one.out.as_str()), (Some(0), "piped"));
     assert!(one.err.contains("mem1.labels") && one.err.contains("no memdev matches mem99"), "{one:?}");
-    cxl(&machine, "destroy-region -f all").success();
     cxl(&machine, "zero-labels mem0 -O 1").success();
     assert_eq!(cxl(&machine, "read-labels mem0 -s 5").success(), "p\0\0\0\0");
     cxl(&machine, "read-labels mem1").failure(1, &["mem1.labels", "other than hexadecimal digits"]);
@@ -348,9 +359,9 @@ fn cxl_json_fields_match_help() {
     machine.check_fields("cxl", "free-dpa", "mem0");
     machine.check_fields("cxl", "set-partition", "mem1");
     machine.check_fields("cxl", "read-labels", "mem0 -s 1");
+    machine.check_fields("cxl", "disable-memdev", "-f mem0");
     machine.check_fields("cxl", "write-labels", "mem0 -i /dev/null");
     machine.check_fields("cxl", "zero-labels", "mem0");
-    machine.check_fields("cxl", "disable-memdev", "-f mem0");
     machine.check_fields("cxl", "enable-memdev", "mem0");
     machine.check_fields("cxl", "disable-port", "-f port2");
     machine.check_fields("cxl", "enable-port", "-m port2");

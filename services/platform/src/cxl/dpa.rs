@@ -122,11 +122,12 @@ pub fn reserve(
         let step = if kind == CxlKind::Ram { "failed to set ram mode" } else { "failed to set pmem mode" };
         return Err(CxlError::Refused { object, step, errno: CxlErrno::NoDevice, why });
     }
-    if Some(target) != next {
-        return Err(refused(CxlErrno::Busy, "decoders take memory in their order"));
-    }
     if !size.is_multiple_of(WINDOW_ALIGN) {
         return Err(refused(CxlErrno::Invalid, "a decoder holds a multiple of 256MiB"));
+    }
+    // The last decoder gives back the memory that it holds, and takes other memory.
+    if target > held.len() || free_from(platform, device, target).is_err() {
+        return Err(refused(CxlErrno::Busy, "decoders take memory in their order"));
     }
     if size > 0 {
         let off = place(platform, device, kind, size);

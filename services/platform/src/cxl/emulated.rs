@@ -8,14 +8,13 @@ use super::inventory::{
 };
 use super::region::next_regions;
 use super::stored::{CxlKind, StoredCxlRegion};
-use super::topology::{Level, Topology, TopologyPort};
-use super::window;
+use super::topology::{Dport, Level, Topology, TopologyPort};
+use super::window::{self, IDLE_GRANULARITY};
 use crate::platform::Platform;
+use std::mem;
 
 /// Version of cxl that lists the kind of regions.
 const LISTS_KIND_SINCE: u32 = 77;
-/// Granularity of a decoder that decodes nothing, in bytes.
-const IDLE_GRANULARITY: u64 = 256;
 
 /// Returns the inventory of the CXL memory of an emulated machine.
 pub fn inventory(platform: &Platform) -> CxlInventory {
@@ -99,17 +98,40 @@ impl View<'_> {
             Level::Switch => (CxlPortLevel::Switch, has_devices()),
             Level::Endpoint => (CxlPortLevel::Endpoint, memdev.is_some_and(|device| self.is_enabled(device))),
         };
+        let enabled = !self.platform.state.cxl.disabled_ports.contains(&(number as u32));
         exists.then(|| CxlPortView {
             number: number as u32,
             level,
             above: port.above.map(|above| above as u32),
             dport: port.dport,
-            host: port.host.clone(),
-            enabled: !self.platform.state.cxl.disabled_ports.contains(&(number as u32)),
-            dports: port.dports.clone(),
-            decoders: self.decoders(number, port, memdev),
+            host: self.host(port),
+            enabled,
+            // The driver of a port finds both.
+            dports: if enabled { self.dports(port) } else { Vec::new() },
+            decoders: if enabled { self.decoders(number, port, memdev) } else { Vec::new() },
             memdev,
         })
+    }
+
+    /// Returns the device of a port.
+    fn host(&self, port: &TopologyPort) -> String {
+        let of_acpi = port.level == Level::Bridge && !self.names_bridges_by_bus();
+        let root = &self.topology.ports[0];
+        if of_acpi { root.dports[port.dport].name.clone() } else { port.host.clone() }
+    }
+
+    fn dports(&self, port: &TopologyPort) -> Vec<Dport> {
+        let mut dports = port.dports.clone();
+        for Dport { name, alias, .. } in &mut dports {
+            if let Some(bus) = alias.as_mut().filter(|_| self.names_bridges_by_bus()) {
+                mem::swap(name, bus);
+            }
+        }
+        dports
+    }
+
+    fn names_bridges_by_bus(&self) -> bool {
+        self.platform.machine.profile.kernel.names_bridges_by_bus()
     }
 
     fn decoders(&self, number: usize, port: &TopologyPort, memdev: Option<u32>) -> Vec<CxlDecoder> {
@@ -139,7 +161,7 @@ impl View<'_> {
             start: Some(self.starts[number as usize]),
             size: window.size,
             ways: window.bridges.len() as u32,
-            granularity: window.granularity,
+            granularity: window.default_granularity(),
             targets: window.bridges.iter().filter_map(position).collect(),
             window: Some(CxlWindowView {
                 largest_available: window::largest_gap(window, number, state),

@@ -24,8 +24,8 @@ pub fn read_labels(directory: &Directory, device: u32, off: u64, len: u64) -> Re
 /// Writes a part of the label area of a device, from `off` on.
 ///
 /// # Errors
-/// Fails if the device does not exist, if one of its regions of persistent memory is enabled, if the area does not have
-/// the part, or if a system call fails.
+/// Fails if the device does not exist, if it is enabled and has persistent memory, which the kernel's libnvdimm then takes
+/// for a module, if the area does not have the part, or if a system call fails.
 ///
 /// # Durability
 /// That of [`change`](Directory::change).
@@ -35,11 +35,9 @@ pub fn write_labels(
     off: u64,
     bytes: &[u8],
 ) -> Result<(), PlatformError> {
-    let regions = directory.platform().state.cxl.regions.iter();
-    let is_used = |region: &super::StoredCxlRegion| {
-        region.enabled && region.kind == super::CxlKind::Pmem && region.devices.contains(&device)
-    };
-    if regions.into_iter().any(is_used) {
+    dpa::check_exists(directory.platform(), device)?;
+    let is_enabled = !directory.platform().state.cxl.disabled_devices.contains(&device);
+    if is_enabled && dpa::capacity(directory.platform(), device, super::CxlKind::Pmem) > 0 {
         return Err(CxlError::LabelsInUse { device }.into());
     }
     let part = part(directory.platform(), device, off, bytes.len() as u64)?;

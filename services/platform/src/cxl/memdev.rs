@@ -19,7 +19,7 @@ pub struct PartitionRequest {
     pub align: bool,
 }
 
-/// Disables a device until the next start. Its decoders are reset: regions of it are disabled, and can only be destroyed.
+/// Disables a device until the next start. Its decoders are reset: regions of it are disabled until then, too.
 ///
 /// # Errors
 /// Fails without `force` if the device is enabled: like cxl, this takes each enabled device for a part of a region.
@@ -41,9 +41,8 @@ pub fn disable(platform: &mut Platform, device: u32, force: bool) -> Result<(), 
     for region in cxl.regions.iter_mut().filter(|region| numbers.contains(&region.number)) {
         (region.committed, region.enabled) = (false, false);
     }
-    // A decoder without its region holds nothing.
-    cxl.allocations
-        .retain(|one| one.device != device && one.region.is_none_or(|region| !numbers.contains(&region)));
+    // Decoders of the other devices keep their memory, and the region.
+    cxl.allocations.retain(|one| one.device != device);
     cxl.disabled_devices.push(device);
     cxl.disabled_devices.sort_unstable();
     Ok(())

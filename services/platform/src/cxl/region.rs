@@ -32,7 +32,8 @@ pub struct CxlRegionRequest {
     pub size: Option<u64>,
     /// Number of devices [default: all].
     pub ways: Option<usize>,
-    /// Bytes on one device before it continues on the next one [default: that of the window].
+    /// Bytes on one device before it continues on the next one [default: that of the window if it has several bridges, or
+    /// else the least].
     pub granularity: Option<u64>,
     /// Its UUID, which no other region has [default: a fresh one].
     pub uuid: Option<Uuid>,
@@ -65,7 +66,7 @@ pub fn create(platform: &mut Platform, request: &CxlRegionRequest, fresh: Uuid) 
     let region_number = take_number(platform, number);
     let name = format!("region{region_number}");
     let bridges = window.bridges.len();
-    let granularity = request.granularity.unwrap_or(window.granularity);
+    let granularity = request.granularity.unwrap_or(window.default_granularity());
     if bridges > 1 && granularity != window.granularity {
         return Err(CxlError::Granularity { region: name, ways: bridges, granularity: window.granularity });
     }
@@ -244,8 +245,8 @@ fn attach(platform: &mut Platform, region: StoredCxlRegion) -> Result<(), CxlErr
 /// Destroys a region. With `force`, it is disabled first.
 ///
 /// # Errors
-/// Fails if the region does not exist, is enabled and `force` is not set, or is used as memory, or if a port has a later
-/// region: ports give up decoders in the reverse order.
+/// Fails if the region does not exist, is enabled and `force` is not set, is used as memory, or has lost its decoders with a
+/// device, or if a port has a later region: ports give up decoders in the reverse order.
 pub fn destroy(platform: &mut Platform, number: u32, force: bool) -> Result<(), PlatformError> {
     let region = find(platform, number)?;
     let name = format!("region{number}");
@@ -254,6 +255,10 @@ pub fn destroy(platform: &mut Platform, number: u32, force: bool) -> Result<(), 
             return Err(CxlError::Active { region: name }.into());
         }
         set_enabled(platform, number, false)?;
+    }
+    if !region.committed {
+        let why = "a device of it was disabled, and cxl finds no decoder for its position; a start forgets the region";
+        return Err(CxlError::Refused { object: name, step: "failed", errno: CxlErrno::NoDevice, why }.into());
     }
     let busy = |why| CxlError::Refused {
         object: name.clone(),
@@ -266,14 +271,14 @@ pub fn destroy(platform: &mut Platform, number: u32, force: bool) -> Result<(), 
     let later = platform.state.cxl.regions.iter().skip_while(|other| other.number != number).skip(1);
     let shares_port =
         |other: &StoredCxlRegion| ports_of(&topology, other).iter().any(|port| ports.contains(port));
-    if region.committed && later.filter(|other| other.committed).any(shares_port) {
+    if later.filter(|other| other.committed).any(shares_port) {
         return Err(busy("a later region has a decoder of the same port; destroy the last one first").into());
     }
     let is_last = |device: &u32| {
         let held = platform.state.cxl.allocations_of(*device).next_back();
         held.is_none_or(|last| last.region == Some(number))
     };
-    if region.committed && !region.devices.iter().all(is_last) {
+    if !region.devices.iter().all(is_last) {
         return Err(busy("a later decoder of a device holds memory; free that first").into());
     }
     let cxl = &mut platform.state.cxl;
@@ -294,7 +299,7 @@ pub fn destroy(platform: &mut Platform, number: u32, force: bool) -> Result<(), 
 pub fn set_enabled(platform: &mut Platform, number: u32, enable: bool) -> Result<(), PlatformError> {
     let region = find(platform, number)?;
     if enable && !region.committed {
-        let why = "its decoders are reset, since a device of it was disabled; destroy it and create it again";
+        let why = "its decoders are reset, since a device of it was disabled; a start forgets the region";
         let object = format!("region{number}");
         return Err(CxlError::Refused { object, step: "failed", errno: CxlErrno::NoDevice, why }.into());
     }

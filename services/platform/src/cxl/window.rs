@@ -8,6 +8,8 @@ use std::ops::Range;
 pub(crate) const WINDOW_ALIGN: u64 = 256 << 20;
 /// First address of the first window, at least.
 const FIRST_ADDRESS: u64 = 4 << 30;
+/// Least granularity of a decoder, in bytes, which an idle one has.
+pub(crate) const IDLE_GRANULARITY: u64 = 256;
 /// Bytes below 4 GiB that belong to devices, which moves memory up.
 const MMIO_HOLE: u64 = 2 << 30;
 
@@ -61,6 +63,12 @@ pub(crate) fn largest_gap(window: &AddressWindow, number: u32, state: &CxlState)
 }
 
 impl AddressWindow {
+    /// Returns the granularity that the kernel has for the window's root decoder, in bytes: the least if it has one bridge,
+    /// since its regions can have any.
+    pub(crate) fn default_granularity(&self) -> u64 {
+        if self.bridges.len() > 1 { self.granularity } else { IDLE_GRANULARITY }
+    }
+
     /// Returns true if it takes memory of this kind.
     pub fn takes(&self, kind: CxlKind) -> bool {
         match kind {

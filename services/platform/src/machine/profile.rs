@@ -68,6 +68,12 @@ impl KernelVersion {
         self >= KernelVersion { major: 5, minor: 9 }
     }
 
+    /// Returns true if the ports of CXL host bridges are those of their PCI buses (from 6.2 on). Older kernels have them at
+    /// the ACPI devices.
+    pub fn names_bridges_by_bus(self) -> bool {
+        self >= KernelVersion { major: 6, minor: 2 }
+    }
+
     /// Returns true if regions have an alignment of their own (from 5.7 on).
     pub fn aligns_regions(self) -> bool {
         self >= KernelVersion { major: 5, minor: 7 }
