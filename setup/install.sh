@@ -4,7 +4,7 @@
 #   setup/install.sh run      what `make run` needs: the pinned stable toolchain, a C linker, the demo's word list
 #   setup/install.sh test     that, the nightly toolchain for fuzzing and Miri, the oldest one that compiles the crates,
 #                             cargo-fuzz, the tests' packages, and what `make lab` needs
-#   setup/install.sh lab      what `make run` needs, QEMU, tools for its guests, and Debian's kernels
+#   setup/install.sh lab      what `make run` needs, QEMU, tools for its guests, Debian's kernels, and a newer QEMU
 #   setup/install.sh bench    what `make run` needs, and the peers' packages
 #
 # Debian packages are installed as root, through sudo if need be. Everything else goes into rustup's own folder
@@ -127,6 +127,41 @@ kernels() {
     done
 }
 
+# Unpacks the QEMU that Debian 12 has as a backport of Debian 13 into target/lab/qemu: only its program, which finds its
+# libraries and firmware in the packages of Debian 12's own QEMU. Neither it nor the source is installed. One that is there is
+# not replaced by a newer one.
+newer_qemu() {
+    local folder new suite=bookworm-backports mirror options
+    folder=$(realpath -m "${CARGO_TARGET_DIR:-target}/lab/qemu")
+    if [ "$(dpkg --print-architecture 2>/dev/null)" != amd64 ] || [ -e "$folder" ]; then
+        return
+    fi
+    mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Codename: bookworm' 'Component: main' |
+        head -n1)
+    if [ -z "$mirror" ]; then
+        say "apt has no source of Debian 12: the lab will leave out what needs a newer QEMU"
+        return
+    fi
+    say "unpacking QEMU of $suite into $folder"
+    new=$folder.new
+    rm -rf "$new"
+    mkdir -p "$new"/{lists,cache}/partial "$new"/cache/archives/partial
+    printf 'deb [signed-by=%s] %s %s main\n' \
+        /usr/share/keyrings/debian-archive-keyring.gpg "$mirror" "$suite" >"$new/sources.list"
+    options=(--quiet -o "Dir::Etc::sourcelist=$new/sources.list" -o Dir::Etc::sourceparts=- -o "Dir::State=$new"
+        -o "Dir::Cache=$new/cache" -o APT::Sandbox::User=root -o Acquire::Languages=none)
+    if ! (apt-get "${options[@]}" update && cd "$new" && apt-get "${options[@]}" download "qemu-system-x86/$suite"); then
+        say "$suite has no QEMU: the lab will leave out what needs it"
+        rm -r "$new"
+        return
+    fi
+    dpkg-deb --fsys-tarfile "$new"/qemu-system-x86_*.deb |
+        tar --extract --directory "$new" --strip-components=3 ./usr/bin/qemu-system-x86_64
+    mkdir "$folder"
+    mv "$new/qemu-system-x86_64" "$folder"
+    rm -r "$new"
+}
+
 case ${1:-} in
     run)
         debian_packages setup/packages-run.txt
@@ -139,11 +174,13 @@ case ${1:-} in
         toolchain "$(sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)" rustc x86_64-unknown-linux-gnu
         cargo_tools setup/tools-test.txt
         kernels
+        newer_qemu
         ;;
     lab)
         debian_packages setup/packages-run.txt setup/packages-lab.txt
         stable lab
         kernels
+        newer_qemu
         ;;
     bench)
         debian_packages setup/packages-run.txt tools/bench/packages.txt

@@ -4,7 +4,7 @@ use crate::kernel::Kernel;
 use crate::scenario::{Boot, Scenario};
 use anyhow::Result;
 use std::fs::{self, File};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// Bytes of data and of labels of a module, unless the scenario makes its own file.
@@ -59,13 +59,31 @@ fn add_cxl(command: &mut Command, count: u32) {
         ]);
         command.args([
             "-device",
-            &format!("cxl-type3,bus=cxlport{index},memdev=cm{index},lsa=cl{index},id=cxlmem{index}"),
+            &format!(
+                "cxl-type3,bus=cxlport{index},persistent-memdev=cm{index},lsa=cl{index},id=cxlmem{index}"
+            ),
         ]);
     }
 }
 
-/// Returns the command that boots a scenario's machine, with `more` on the kernel's command line. The kernel's console
-/// goes to the file `console`, the output of the guest to standard output.
+/// Returns the path of the newer QEMU below the lab's folder, if `setup/install.sh lab` has unpacked it.
+pub(crate) fn newer_qemu(folder: &Path) -> Option<PathBuf> {
+    folder.join("qemu/qemu-system-x86_64").canonicalize().ok()
+}
+
+/// Returns arguments for the CPU, and for the newer QEMU the firmware of Debian 12.
+fn cpu_and_firmware(newer_qemu: bool) -> &'static [&'static str] {
+    // The kernel refuses to change a CXL region on a machine that says of itself that it is emulated: it can't tell whether
+    // the caches of the real machine are written back.
+    if newer_qemu {
+        &["-cpu", "max,-hypervisor", "-L", "/usr/share/qemu", "-L", "/usr/share/seabios"]
+    } else {
+        &["-cpu", "max"]
+    }
+}
+
+/// Returns the command that boots a scenario's machine in the program `qemu`, with `more` on the kernel's command line. The
+/// kernel's console goes to the file `console`, the output of the guest to standard output.
 ///
 /// It uses emulation, never KVM, so every machine runs the same. A file name without a path is in `folder`, the
 /// command's current directory.
@@ -73,6 +91,7 @@ fn add_cxl(command: &mut Command, count: u32) {
 /// # Errors
 /// A module has no file.
 pub(crate) fn command(
+    qemu: &Path,
     scenario: &Scenario,
     boot: &Boot,
     kernel: &Kernel,
@@ -85,12 +104,12 @@ pub(crate) fn command(
         .as_ref()
         .map(|domain| format!(",nvdimm-persistence={domain}"))
         .unwrap_or_default();
-    let mut command = Command::new("qemu-system-x86_64");
+    let mut command = Command::new(qemu);
     command.current_dir(folder).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command.args(["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"]);
     // One CPU: with two, QEMU 7.2 sometimes runs an instruction that the other CPU is replacing, and a kernel that patches
     // itself ends with "Oops: int3".
-    command.args(["-accel", "tcg", "-cpu", "max", "-smp", "1"]);
+    command.args(["-accel", "tcg", "-smp", "1"]).args(cpu_and_firmware(scenario.newer_qemu));
     let ram = format!("{}M,slots=8,maxmem=16G", scenario.ram_mib);
     let cxl = if scenario.cxls > 0 { ",cxl=on" } else { "" };
     command.args(["-machine", &format!("q35,nvdimm=on{persistence}{cxl}"), "-m", &ram]);
@@ -98,7 +117,7 @@ pub(crate) fn command(
     command.args(["-chardev", &format!("file,id=console,path={}", console.display())]);
     command.args(["-serial", "chardev:console", "-serial", "stdio"]);
     command.arg("-kernel").arg(&kernel.image).args(["-initrd", "initramfs"]);
-    command.args(["-append", &format!("{APPEND} {more}")]);
+    command.args(["-append", &format!("{APPEND} {more}")]).args(&scenario.qemu);
     let [unarmed, pmem] = [boot.unarmed, scenario.on_libpmem].map(|is| if is { "on" } else { "off" });
     for index in 0..scenario.nvdimms {
         let size = fs::metadata(folder.join(format!("nvdimm{index}.img")))?.len();

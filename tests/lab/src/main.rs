@@ -187,14 +187,31 @@ fn trials<'a>(
             let name = format!("{}-{}", scenario.name, kernel.series);
             match scenario.not_on.get(kernel.series) {
                 Some(reason) => println!("SKIP lab/{name}: {reason}"),
-                None => {
-                    let folder = folder.join("trials").join(name);
-                    trials.push(Trial { scenario, kernel, root: &roots[kernel.series], ours, folder });
-                }
+                None => match qemu(scenario, folder) {
+                    None => println!(
+                        "SKIP lab/{name}: the newer QEMU is not there; `setup/install.sh lab` unpacks it on Debian 12"
+                    ),
+                    Some(qemu) => {
+                        let folder = folder.join("trials").join(name);
+                        trials.push(Trial {
+                            scenario,
+                            kernel,
+                            root: &roots[kernel.series],
+                            ours,
+                            qemu,
+                            folder,
+                        });
+                    }
+                },
             }
         }
     }
     trials
+}
+
+/// Returns the QEMU that a scenario needs.
+fn qemu(scenario: &Scenario, folder: &Path) -> Option<PathBuf> {
+    if scenario.newer_qemu { machine::newer_qemu(folder) } else { Some(PathBuf::from("qemu-system-x86_64")) }
 }
 
 /// Runs trials, `jobs` at a time, and reports each. Returns the numbers of trials that passed and that failed.

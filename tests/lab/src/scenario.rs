@@ -31,6 +31,13 @@ pub(crate) struct Scenario {
     /// Number of CXL memory devices.
     #[serde(default)]
     pub(crate) cxls: u32,
+    /// Further arguments of QEMU. Without a path, a file is in the trial's folder.
+    #[serde(default)]
+    pub(crate) qemu: Vec<String>,
+    /// True if the scenario needs the QEMU of Debian 13: that of Debian 12 has no event log of CXL devices, without which
+    /// kernel 6.12 refuses them, and loses bytes that are stored on them by DAX.
+    #[serde(default)]
+    pub(crate) newer_qemu: bool,
     /// Number of virtio-pmem devices.
     #[serde(default)]
     pub(crate) virtio_pmems: u32,

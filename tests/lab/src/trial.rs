@@ -40,6 +40,8 @@ pub(crate) struct Trial<'a> {
     /// The archive of the guest's files.
     pub(crate) root: &'a Path,
     pub(crate) ours: Ours<'a>,
+    /// The program that emulates the machine.
+    pub(crate) qemu: PathBuf,
     /// The folder of the modules, the consoles and the output.
     pub(crate) folder: PathBuf,
 }
@@ -83,6 +85,7 @@ impl Trial<'_> {
         let mut attempts = 0;
         let mut printed = loop {
             let mut command = machine::command(
+                &self.qemu,
                 self.scenario,
                 boot,
                 self.kernel,
@@ -140,6 +143,7 @@ impl Trial<'_> {
             .current_dir(&self.folder)
             .env("PATH", paths)
             .env("LODE_STATE", "state")
+            .env("KERNEL", self.kernel.series)
             .env("LAB", concat!(env!("CARGO_MANIFEST_DIR"), "/guest"))
             .env("CAPI", self.ours.libraries)
             .stdin(Stdio::null())
