@@ -102,7 +102,7 @@ mod test {
     use crate::goal::{self, GoalRequest, PersistentKind, Targets};
     use crate::machine::{Handle, INCLUDED, Machine, Security};
     use crate::platform::{Capacities, Platform};
-    use crate::region::Origin;
+    use crate::region::Region;
 
     const GIB: u64 = 1 << 30;
 
@@ -115,11 +115,7 @@ mod test {
         assert!(platform.state.sets.is_empty(), "a goal waits for the next start");
         assert_eq!(reboot(&mut platform).len(), 3);
         let regions = platform.regions();
-        let ids = regions.iter().map(|region| match region.origin {
-            Origin::Set { id, .. } => Some(id),
-            Origin::Memmap => None,
-        });
-        let ids: Vec<_> = ids.into_iter().collect();
+        let ids: Vec<_> = regions.iter().map(Region::set_id).collect();
         assert_eq!(ids, [Some(0x8baa_eeb8_535e_2444), Some(0x7fe0_da90_c532_8a22), None, None]);
         assert_eq!(regions[0].size, 504 * GIB);
         assert_eq!(regions[3].base, 1176 * GIB);

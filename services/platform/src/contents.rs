@@ -1,5 +1,6 @@
 //! Contents of the modules: label areas, the first blocks of namespaces, and pending writes.
 
+use crate::cxl::text_of_area;
 use crate::machine::Handle;
 use lode_nvdimm::{LabelArea, LabelError, LabelUpdate, LabelWrite};
 use std::collections::BTreeMap;
@@ -12,7 +13,9 @@ pub(crate) const INFO_BLOCK: u64 = 4096;
 pub(crate) struct Contents {
     /// The label areas. A module without an entry has a blank one.
     areas: BTreeMap<Handle, Result<LabelArea, LabelError>>,
-    /// Blocks of media by module and offset. A block without an entry is all zeros.
+    /// The bytes of the label areas of CXL devices. A device whose file is damaged has none.
+    cxl_areas: BTreeMap<u32, Vec<u8>>,
+    /// Blocks of media, or parts of them, by module and offset. A block without an entry is all zeros.
     blocks: BTreeMap<(Handle, u64), Vec<u8>>,
     /// Pending writes, in this order.
     writes: Vec<ModuleWrite>,
@@ -39,6 +42,17 @@ impl Contents {
         self.areas.insert(module, LabelArea::read(bytes));
     }
 
+    /// Loads the bytes of the label area of a CXL device.
+    pub(crate) fn load_cxl_area(&mut self, device: u32, bytes: Vec<u8>) {
+        self.load_area(Handle::of_cxl(device), &bytes);
+        self.cxl_areas.insert(device, bytes);
+    }
+
+    /// Returns true if the label area of a CXL device was loaded.
+    pub(crate) fn has_cxl_area(&self, device: u32) -> bool {
+        self.cxl_areas.contains_key(&device)
+    }
+
     /// Loads a block of media.
     pub(crate) fn load_block(&mut self, module: Handle, off: u64, bytes: Vec<u8>) {
         self.blocks.insert((module, off), bytes);
@@ -56,7 +70,7 @@ impl Contents {
 
     /// Changes a label area.
     pub(crate) fn update(&mut self, module: Handle, update: LabelUpdate) {
-        self.writes.extend(update.writes.into_iter().map(|write| ModuleWrite::Labels(module, write)));
+        self.write_labels(module, update.writes);
         self.areas.insert(module, Ok(update.after));
     }
 
@@ -68,14 +82,31 @@ impl Contents {
             // The area is unreadable, so all its bytes are overwritten.
             Some(Err(_)) => vec![LabelWrite { off: 0, bytes: vec![0; size as usize] }],
         };
-        self.writes.extend(writes.into_iter().map(|write| ModuleWrite::Labels(module, write)));
+        self.write_labels(module, writes);
         self.areas.remove(&module);
     }
 
     /// Replaces all bytes of a label area.
     pub(crate) fn replace(&mut self, module: Handle, bytes: Vec<u8>) {
         self.load_area(module, &bytes);
-        self.writes.push(ModuleWrite::Labels(module, LabelWrite { off: 0, bytes }));
+        self.write_labels(module, vec![LabelWrite { off: 0, bytes }]);
+    }
+
+    /// Records writes to a label area. That of a CXL device is written as a whole, once.
+    fn write_labels(&mut self, module: Handle, writes: Vec<LabelWrite>) {
+        let Some(device) = module.cxl_device() else {
+            self.writes.extend(writes.into_iter().map(|write| ModuleWrite::Labels(module, write)));
+            return;
+        };
+        let area = self.cxl_areas.entry(device).or_default();
+        for write in writes {
+            let end = write.off as usize + write.bytes.len();
+            area.resize(area.len().max(end), 0);
+            write.apply(area);
+        }
+        let text = text_of_area(area);
+        self.writes.retain(|write| !matches!(write, ModuleWrite::CxlLabels(of, _) if *of == device));
+        self.writes.push(ModuleWrite::CxlLabels(device, text));
     }
 
     /// Writes a block of media.
@@ -98,11 +129,6 @@ impl Contents {
     /// Removes a file of the folder of keys.
     pub(crate) fn remove_key(&mut self, name: &str) {
         self.writes.push(ModuleWrite::Key(name.to_owned(), None));
-    }
-
-    /// Replaces the label area of a CXL device by these hexadecimal digits.
-    pub(crate) fn write_cxl_labels(&mut self, device: u32, digits: String) {
-        self.writes.push(ModuleWrite::CxlLabels(device, digits));
     }
 
     /// Drops what was loaded of a module that is exchanged: the new one is blank.

@@ -1,5 +1,6 @@
 //! Regions: ranges of physical addresses that are persistent memory.
 
+use crate::cxl;
 use crate::dax;
 use crate::machine::{Handle, Machine};
 use crate::namespace::error::NamespaceError;
@@ -7,6 +8,7 @@ use crate::platform::Platform;
 use crate::state::{InterleaveSet, LabelVersion, Member};
 use lode_nvdimm::{Interleave, SetInfo, set_cookie, set_cookie_v1_1};
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use uuid::Uuid;
 
 /// Bytes below 4 GiB that belong to devices. DRAM continues above 4 GiB.
@@ -45,6 +47,17 @@ pub enum Origin {
         /// The modules, by their position.
         members: Vec<Member>,
     },
+    /// A region of persistent CXL memory. Labels of its devices divide it.
+    Cxl {
+        /// The id in labels, of the devices and of the places of their shares.
+        id: u64,
+        /// Bytes that each device contributes.
+        share: u64,
+        /// Bytes on one device before the region continues on the next one.
+        granularity: u64,
+        /// The devices, by their position, with the address of the share on the device.
+        members: Vec<Member>,
+    },
     /// DRAM that the kernel uses as persistent memory (`memmap=`). It has no labels.
     Memmap,
 }
@@ -73,33 +86,66 @@ impl Region {
     /// Returns the modules by their position; empty for a region of DRAM.
     pub fn members(&self) -> &[Member] {
         match &self.origin {
-            Origin::Set { members, .. } => members,
+            Origin::Set { members, .. } | Origin::Cxl { members, .. } => members,
             Origin::Memmap => &[],
+        }
+    }
+
+    /// Returns the id of its set in labels; `None` for a region of DRAM.
+    pub fn set_id(&self) -> Option<u64> {
+        match &self.origin {
+            Origin::Set { id, .. } | Origin::Cxl { id, .. } => Some(*id),
+            Origin::Memmap => None,
+        }
+    }
+
+    /// Returns the bytes that each module contributes; 0 for a region of DRAM.
+    pub fn share(&self) -> u64 {
+        match &self.origin {
+            Origin::Set { share, .. } | Origin::Cxl { share, .. } => *share,
+            Origin::Memmap => 0,
+        }
+    }
+
+    /// Returns true for a region of CXL memory.
+    pub fn is_cxl(&self) -> bool {
+        matches!(self.origin, Origin::Cxl { .. })
+    }
+
+    /// Returns the bytes on one module before the region continues on the next one.
+    pub(crate) fn line(&self) -> u64 {
+        match &self.origin {
+            Origin::Cxl { granularity, .. } => *granularity,
+            Origin::Set { .. } | Origin::Memmap => INTERLEAVE_LINE,
         }
     }
 
     /// Returns the interleaving over the modules; `None` for a region of DRAM.
     pub(crate) fn interleave(&self) -> Option<Interleave> {
-        let Origin::Set { share, members, .. } = &self.origin else { return None };
-        Interleave::new(members.len() as u16, INTERLEAVE_LINE, *share).ok()
+        Interleave::new(self.members().len() as u16, self.line(), self.share()).ok()
     }
 
-    /// Locates a byte of the region: its module, and its offset on that module's media. Returns `None` past the end of
-    /// the region, and for a region without modules.
-    pub(crate) fn place(&self, offset: u64) -> Option<(Handle, u64)> {
-        let piece = self.interleave()?.piece_at(offset)?;
-        let member = self.members().get(usize::from(piece.position))?;
-        Some((member.module, member.offset + piece.module_off))
-    }
-
-    /// Locates a range of whole interleave lines: module, offset in its media, and bytes, for each module that holds a
-    /// part of the range.
+    /// Locates a range of the region: module, offset in its media, and bytes, for each module that holds a part of it.
     pub(crate) fn ranges(&self, offset: u64, len: u64) -> impl Iterator<Item = (Handle, u64, u64)> {
-        let (ways, lines) = (self.members().len() as u64, len / INTERLEAVE_LINE);
-        (0..lines.min(ways)).filter_map(move |line| {
-            let (module, off) = self.place(offset + line * INTERLEAVE_LINE)?;
-            Some((module, off, (lines - line).div_ceil(ways) * INTERLEAVE_LINE))
+        let interleave = self.interleave();
+        (0..).zip(self.members()).filter_map(move |(position, member)| {
+            let share = interleave?.share(position, offset..offset.saturating_add(len));
+            let len = share.end - share.start;
+            (len > 0).then_some((member.module, member.offset + share.start, len))
         })
+    }
+
+    /// Locates a range of the region, in the order of its bytes: module, offset in its media, and the bytes of the range
+    /// that lie there.
+    pub(crate) fn pieces(&self, range: Range<u64>) -> Vec<(Handle, u64, Range<usize>)> {
+        let Some(interleave) = self.interleave() else { return Vec::new() };
+        let start = range.start;
+        let pieces = interleave.pieces(range).filter_map(|piece| {
+            let member = self.members().get(usize::from(piece.position))?;
+            let from = (piece.region_off - start) as usize;
+            Some((member.module, member.offset + piece.module_off, from..from + piece.len as usize))
+        });
+        pieces.collect()
     }
 
     /// Returns true if a module is part of the region.
@@ -122,8 +168,34 @@ pub(crate) fn set_id(machine: &Machine, members: &[Handle], labels: LabelVersion
 }
 
 impl Platform {
-    /// Returns the regions in the order of their numbers: those of interleave sets, then those of `memmap=`.
+    /// Returns the regions in the order of their numbers: those of interleave sets, those of `memmap=`, then those of
+    /// persistent CXL memory.
     pub fn regions(&self) -> Vec<Region> {
+        let mut regions = self.module_regions();
+        regions.extend(cxl::pmem_regions(self).into_iter().map(|one| self.cxl_region(one)));
+        regions
+    }
+
+    fn cxl_region(&self, one: cxl::PmemRegion) -> Region {
+        let member = |(device, offset)| Member { module: Handle::of_cxl(device), offset };
+        let (number, base, size, socket) = (one.number, one.start, one.size, one.socket);
+        let share = size / one.members.len().max(1) as u64;
+        let (id, granularity) = (one.cookie, one.granularity);
+        let enabled = !self.state.disabled_regions.contains(&number)
+            && one.members.iter().all(|(device, _)| cxl::is_nvdimm_enabled(self, *device));
+        let members = one.members.into_iter().map(member).collect();
+        Region {
+            number,
+            base,
+            size,
+            socket,
+            origin: Origin::Cxl { id, share, granularity, members },
+            enabled,
+        }
+    }
+
+    /// Returns the regions without those of CXL memory, in the order of their numbers.
+    pub fn module_regions(&self) -> Vec<Region> {
         let mut regions = Vec::new();
         let mut next = 0;
         for socket in self.machine.sockets() {
@@ -197,6 +269,20 @@ pub fn enable_all(platform: &mut Platform, numbers: &[u32], enable: bool) -> Res
     let refused =
         platform.regions().into_iter().find(|region| given.contains(&region.number) && !region.enabled);
     refused.map_or(Ok(()), |region| Err(NamespaceError::RegionDisabled { region: region.number }))
+}
+
+/// Takes a region of CXL memory away from libnvdimm, with its namespaces. Their labels stay.
+///
+/// # Errors
+/// [`MemoryOnline`](NamespaceError::MemoryOnline) if the kernel uses one of its namespaces as memory.
+pub(crate) fn withdraw(platform: &mut Platform, number: u32) -> Result<(), NamespaceError> {
+    dax::release(&mut platform.state, number, None)?;
+    if let Some(region) = platform.regions().iter().find(|region| region.number == number && region.is_cxl())
+    {
+        forget_namespaces(platform, region);
+        platform.state.disabled_regions.retain(|disabled| *disabled != number);
+    }
+    Ok(())
 }
 
 /// Forgets numbers and states of a region's namespaces: a region that is enabled again finds them anew, as at a start.

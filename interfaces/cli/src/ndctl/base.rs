@@ -3,9 +3,9 @@
 use super::number;
 use crate::failure::Failure;
 use clap::Args;
-use lode_platform::Platform;
 use lode_platform::namespace;
 use lode_platform::ndctl::{self, NdBus};
+use lode_platform::{Platform, nmem};
 
 #[derive(Args, Debug)]
 pub(super) struct BaseOptions {
@@ -85,7 +85,7 @@ impl BaseOptions {
     /// Checks that a module, if it exists, is on the selected bus.
     pub(super) fn check_module(&self, platform: &Platform, index: u32) -> Result<(), Failure> {
         let buses = self.buses(platform)?;
-        let exists = platform.machine.modules.len() > index as usize;
+        let exists = nmem::find(platform, index as usize).is_ok();
         let is_there = buses.iter().flat_map(|bus| &bus.modules).any(|module| module.number == index);
         if exists && !is_there {
             let why = format!("nmem{index} is not on the selected bus; `lode ndctl list -BD` lists them");

@@ -40,7 +40,7 @@ impl Update {
         let image = self.firmware.as_deref().map(read_image).transpose()?;
         let mut directory = location.open(Purpose::Change)?;
         let (mut done, mut refusals, mut notes) = (Vec::new(), Vec::new(), Vec::new());
-        for index in self.modules.numbers(&directory)? {
+        for index in self.modules.numbers_of_table(&directory)? {
             match self.update(&mut directory, index, image.as_ref()) {
                 Ok(note) => {
                     done.push(index);

@@ -10,7 +10,7 @@ use crate::size;
 use clap::{Args, ValueEnum};
 use lode_platform::namespace::{self, NamespaceError, label_extent};
 use lode_platform::ndctl::{LabelAreaBytes, index_area_len, label_areas};
-use lode_platform::{Directory, LabelVersion, Purpose};
+use lode_platform::{Directory, LabelVersion, Purpose, nmem};
 use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::path::PathBuf;
@@ -48,7 +48,7 @@ impl Extent {
         if self.is_all() {
             return Ok((0, area.len()));
         }
-        let module = directory.platform().machine.modules[index].handle;
+        let module = nmem::find(directory.platform(), index)?;
         let place = label_extent(size, len, off);
         let place = place.ok_or(NamespaceError::LabelExtent { module, size, off, len })?;
         Ok((place.start as usize, place.end as usize))

@@ -20,23 +20,33 @@ pub(super) struct ModuleNames {
 }
 
 impl ModuleNames {
-    /// Returns the numbers of the modules on the selected buses. `all` selects those that answer and are not locked.
+    /// Returns the numbers of the modules on the selected buses. `all` selects those that answer and are not locked, and
+    /// CXL devices.
     pub(super) fn numbers(&self, directory: &Directory) -> Result<Vec<usize>, Failure> {
         let platform = directory.platform();
-        let modules = &platform.machine.modules;
         let mut numbers = Vec::new();
         for name in &self.names {
             match name.as_str() {
-                "all" => numbers.extend((0..modules.len()).filter(|index| modules[*index].usable())),
+                "all" => numbers.extend(nmem::all(platform)),
                 name => numbers.push(number(name, "nmem")? as usize),
             }
         }
         let buses = self.base.buses(platform)?;
         let is_elsewhere = |index: usize| {
-            index < modules.len()
+            nmem::find(platform, index).is_ok()
                 && !buses.iter().flat_map(|bus| &bus.modules).any(|module| module.number as usize == index)
         };
         numbers.retain(|index| !is_elsewhere(*index));
+        Ok(numbers)
+    }
+
+    /// Returns the numbers like [`numbers`](ModuleNames::numbers), where `all` selects no CXL device.
+    pub(super) fn numbers_of_table(&self, directory: &Directory) -> Result<Vec<usize>, Failure> {
+        let mut numbers = self.numbers(directory)?;
+        if self.names.iter().any(|name| name == "all") {
+            let count = directory.platform().machine.modules.len();
+            numbers.retain(|index| *index < count);
+        }
         Ok(numbers)
     }
 

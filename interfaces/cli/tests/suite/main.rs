@@ -8,6 +8,7 @@ mod command_behaviour;
 mod completions_complete;
 mod corrupt_pools;
 mod cxl_listings_match_cxl;
+mod cxl_namespaces;
 mod cxl_verbs;
 mod damaged_stores;
 mod damaged_tables;

@@ -1,13 +1,10 @@
-//! Label storage areas of devices. Each is a file of hexadecimal digits, without the zeros at its end.
+//! Label storage areas of devices.
 
-use super::dpa;
 use super::error::CxlError;
-use crate::directory::{Directory, cxl_labels_path};
+use crate::directory::Directory;
 use crate::error::PlatformError;
-use crate::file::error::FileError;
+use crate::machine::Handle;
 use crate::platform::Platform;
-use std::fs;
-use std::io;
 use std::ops::Range;
 
 /// Reads the label area of a device, or the part from `off` on. `len` is its bytes, where 0 is all
@@ -17,7 +14,7 @@ use std::ops::Range;
 /// Fails if the device does not exist, if the area does not have the part, or if a system call fails.
 pub fn read_labels(directory: &Directory, device: u32, off: u64, len: u64) -> Result<Vec<u8>, PlatformError> {
     let part = part(directory.platform(), device, off, len)?;
-    let area = area(directory, device)?;
+    let area = directory.cxl_label_area(device)?;
     Ok(area[part.start as usize..part.end as usize].to_vec())
 }
 
@@ -41,14 +38,12 @@ pub fn write_labels(
         return Err(CxlError::LabelsInUse { device }.into());
     }
     let part = part(directory.platform(), device, off, bytes.len() as u64)?;
-    let mut area = area(directory, device)?;
+    let mut area = directory.cxl_label_area(device)?;
     if !bytes.is_empty() {
         area[part.start as usize..part.end as usize].copy_from_slice(bytes);
     }
-    let used = area.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
-    let text: String = area[..used].iter().map(|byte| format!("{byte:02x}")).collect();
     directory.change::<_, PlatformError>(|platform| {
-        platform.contents.write_cxl_labels(device, text);
+        platform.contents.replace(Handle::of_cxl(device), area);
         Ok(())
     })
 }
@@ -61,31 +56,5 @@ fn part(platform: &Platform, device: u32, off: u64, len: u64) -> Result<Range<u6
     match end {
         Some(end) if end <= size && off <= size => Ok(off..end),
         _ => Err(CxlError::LabelExtent { device, size, off, len }),
-    }
-}
-
-fn area(directory: &Directory, device: u32) -> Result<Vec<u8>, PlatformError> {
-    dpa::check_exists(directory.platform(), device)?;
-    let size = directory.platform().machine.cxl.devices[device as usize].label_area as usize;
-    let file = cxl_labels_path(device);
-    let path = directory.root().join(&file);
-    let text = match directory.pending_text(&file) {
-        Some(text) => text.to_owned(),
-        None => match fs::read_to_string(&path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
-            Err(error) => return Err(FileError { what: "reading", path, error }.into()),
-        },
-    };
-    let digits = text.trim_end().as_bytes();
-    let digit = |byte: &u8| char::from(*byte).to_digit(16).map(|digit| digit as u8);
-    let bytes = digits.chunks(2).map(|pair| Some(digit(&pair[0])? << 4 | digit(pair.get(1)?)?));
-    let bytes: Option<Vec<u8>> = bytes.collect();
-    match bytes {
-        Some(mut bytes) if bytes.len() <= size => {
-            bytes.resize(size, 0);
-            Ok(bytes)
-        }
-        _ => Err(CxlError::CorruptLabels { path: path.display().to_string() }.into()),
     }
 }

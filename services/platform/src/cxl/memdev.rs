@@ -4,9 +4,10 @@ use super::dpa;
 use super::error::CxlError;
 use super::stored::{CxlKind, CxlPartition};
 use super::topology::{Level, Topology};
-use crate::dax;
 use crate::error::PlatformError;
+use crate::machine::Handle;
 use crate::platform::Platform;
+use crate::region as nd;
 
 /// Request to divide the capacity of a device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -35,8 +36,10 @@ pub fn disable(platform: &mut Platform, device: u32, force: bool) -> Result<(), 
     let regions = platform.state.cxl.regions.iter().filter(|region| region.devices.contains(&device));
     let numbers: Vec<u32> = regions.map(|region| region.number).collect();
     for number in &numbers {
-        dax::release(&mut platform.state, *number, None)?;
+        nd::withdraw(platform, *number)?;
     }
+    // A module that comes back is enabled.
+    platform.state.disabled_modules.retain(|module| *module != Handle::of_cxl(device));
     let cxl = &mut platform.state.cxl;
     for region in cxl.regions.iter_mut().filter(|region| numbers.contains(&region.number)) {
         (region.committed, region.enabled) = (false, false);

@@ -4,7 +4,8 @@
 //!   stored     what the state has                       topology   ports, with numbers and PCI addresses
 //!   window     root decoders: addresses, free ranges    decode     decoders of host bridges and switches
 //!   dpa        memory that decoders of devices hold     region     regions
-//!   memdev     devices and ports                        labels     label storage areas
+//!   memdev     devices and ports                        labels, label_text   label storage areas, their files
+//!   nvdimm     modules and regions of libnvdimm
 //!   inventory  plain data, emulated    from the state   filter, find, list   names, and `cxl list`
 //! ```
 //!
@@ -18,9 +19,11 @@ mod error;
 mod filter;
 mod find;
 mod inventory;
+mod label_text;
 mod labels;
 mod list;
 mod memdev;
+mod nvdimm;
 mod region;
 mod stored;
 mod topology;
@@ -35,8 +38,10 @@ pub use inventory::{
     CxlDecoder, CxlInventory, CxlListRequest, CxlMapping, CxlMemdev, CxlPartitionView, CxlPortLevel,
     CxlPortView, CxlRegion, CxlWindowView,
 };
+pub(crate) use label_text::{area as area_of_text, digits as text_of_area};
 pub use labels::{read_labels, write_labels};
 pub use memdev::{PartitionRequest, disable, disable_port, enable, enable_port, set_partition};
+pub(crate) use nvdimm::{PmemRegion, has_bus, is_nvdimm, is_nvdimm_enabled, nvdimms, pmem_regions};
 pub use region::{CxlRegionRequest, create, destroy, set_enabled};
 pub use stored::{Allocation, CxlKind, CxlPartition, CxlState, StoredCxlRegion};
 pub use topology::Dport;

@@ -7,10 +7,10 @@ use super::inventory::CxlListRequest;
 use super::stored::{Allocation, CxlKind, StoredCxlRegion};
 use super::topology::Topology;
 use super::window::{self, WINDOW_ALIGN};
-use crate::dax;
 use crate::error::PlatformError;
 use crate::machine::Machine;
 use crate::platform::Platform;
+use crate::region as nd;
 use crate::state::State;
 use uuid::Uuid;
 
@@ -304,7 +304,7 @@ pub fn set_enabled(platform: &mut Platform, number: u32, enable: bool) -> Result
         return Err(CxlError::Refused { object, step: "failed", errno: CxlErrno::NoDevice, why }.into());
     }
     if !enable {
-        dax::release(&mut platform.state, number, None)?;
+        nd::withdraw(platform, number)?;
     }
     let regions = platform.state.cxl.regions.iter_mut();
     regions.filter(|one| one.number == number).for_each(|one| one.enabled = enable);

@@ -132,7 +132,8 @@ pub fn regions(platform: &Platform) -> Vec<DeviceRegion> {
         let namespaces = platform.namespaces(region);
         found.extend(namespaces.iter().filter_map(|one| namespace_region(platform, region, one)));
     }
-    let reserved = (nd_regions.len() as u32..).zip(&platform.machine.soft_reserved);
+    let first = (platform.state.sets.len() + platform.machine.memmap.len()) as u32;
+    let reserved = (first..).zip(&platform.machine.soft_reserved);
     found.extend(reserved.map(|(number, range)| reserved_region(platform, number, range)));
     found.extend(cxl::ram_regions(platform).into_iter().map(|region| cxl_region(platform, &region)));
     found

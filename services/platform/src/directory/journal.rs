@@ -46,6 +46,8 @@ pub(crate) enum FileWrite {
     Replaced { file: PathBuf, by: PathBuf },
     /// Removes the file, whose folder exists.
     Removed { file: PathBuf },
+    /// Makes the file with this length, of zeros, and its folder. Leaves a file that exists.
+    Made { file: PathBuf, len: u64 },
     /// Writes `len` zeros at this offset.
     Zeros { file: PathBuf, off: u64, len: u64 },
 }
@@ -75,7 +77,9 @@ impl Change {
     pub(crate) fn steps(&self) -> Vec<Step> {
         let mut steps: Vec<Step> = self.writes.iter().flat_map(FileWrite::steps).collect();
         let written = self.writes.iter().filter_map(|write| match write {
-            FileWrite::Bytes { file, .. } | FileWrite::Zeros { file, .. } => Some(file),
+            FileWrite::Bytes { file, .. } | FileWrite::Zeros { file, .. } | FileWrite::Made { file, .. } => {
+                Some(file)
+            }
             FileWrite::Whole { .. } | FileWrite::Replaced { .. } | FileWrite::Removed { .. } => None,
         });
         let written: BTreeSet<&PathBuf> = written.collect();
@@ -113,6 +117,15 @@ impl FileWrite {
                     Step::PersistNames(folder),
                 ]);
                 steps
+            }
+            FileWrite::Made { file, len } => {
+                let folder = file.parent().map(PathBuf::from).unwrap_or_default();
+                vec![
+                    Step::MakeFolder(folder.clone()),
+                    Step::PersistNames("".into()),
+                    Step::Make(file.clone(), *len),
+                    Step::PersistNames(folder),
+                ]
             }
             FileWrite::Removed { file } => {
                 let folder = file.parent().map(PathBuf::from).unwrap_or_default();

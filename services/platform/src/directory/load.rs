@@ -1,10 +1,11 @@
 //! Loads the platform from the files of a directory.
 
 use super::error::DirectoryError;
-use super::paths::{MACHINE, STATE, labels_path, media_path};
+use super::paths::{MACHINE, STATE, cxl_labels_path, labels_path, media_path};
 use super::pending::Pending;
 use super::validate;
-use crate::contents::{Contents, INFO_BLOCK};
+use crate::contents::Contents;
+use crate::cxl::area_of_text;
 use crate::file::error::FileError;
 use crate::firmware;
 use crate::machine::{Machine, MachineError};
@@ -42,6 +43,7 @@ pub(super) fn load(root: &Path, pending: &Pending) -> Result<Platform, Directory
     security::settle_all(&mut platform);
     firmware::settle_all(&mut platform);
     load_areas(root, pending, &mut platform)?;
+    load_cxl_areas(root, pending, &mut platform)?;
     load_blocks(root, pending, &mut platform)?;
     Ok(platform)
 }
@@ -67,18 +69,36 @@ fn load_areas(root: &Path, pending: &Pending, platform: &mut Platform) -> Result
     Ok(())
 }
 
+/// Loads the label areas of the CXL devices. A damaged one stays unknown, and its device unused: other devices work.
+fn load_cxl_areas(root: &Path, pending: &Pending, platform: &mut Platform) -> Result<(), DirectoryError> {
+    for (device, hardware) in (0..).zip(&platform.machine.cxl.devices) {
+        let file = cxl_labels_path(device);
+        let text = match pending.text(&file) {
+            Some(text) => Some(text.to_owned()),
+            None => read(root, &file)?,
+        };
+        if let Some(bytes) = area_of_text(&text.unwrap_or_default(), hardware.label_area) {
+            platform.contents.load_cxl_area(device, bytes);
+        }
+    }
+    Ok(())
+}
+
 /// Loads the readable info blocks of the labelled namespaces.
 fn load_blocks(root: &Path, pending: &Pending, platform: &mut Platform) -> Result<(), DirectoryError> {
-    for (module, off) in info_block_locations(platform) {
+    for (module, off, len) in info_block_locations(platform) {
         // Like the kernel, this ignores an unreadable info block.
-        if platform.state.unreadable(module, &(off..off + INFO_BLOCK)).is_some() {
+        if platform.state.unreadable(module, &(off..off + len)).is_some() {
             continue;
         }
         let file = media_path(module);
         let path = pending.path(root, &file);
-        let mut bytes = vec![0; INFO_BLOCK as usize];
-        let read = File::open(&path).and_then(|file| file.read_exact_at(&mut bytes, off));
-        read.map_err(|error| FileError { what: "reading", path, error })?;
+        let mut bytes = vec![0; len as usize];
+        match File::open(&path).and_then(|file| file.read_exact_at(&mut bytes, off)) {
+            // The media of a CXL device are made by the first write.
+            Err(error) if error.kind() == io::ErrorKind::NotFound && module.cxl_device().is_some() => {}
+            read => read.map_err(|error| FileError { what: "reading", path, error })?,
+        }
         pending.apply(&file, off, &mut bytes);
         platform.contents.load_block(module, off, bytes);
     }

@@ -8,7 +8,7 @@ use crate::file::sparse;
 use crate::machine::Handle;
 use crate::media_error::range::first_lost;
 use crate::media_error::{MediaError, MediaFault};
-use crate::region::{INTERLEAVE_LINE, Region};
+use crate::region::Region;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::fs::File;
@@ -23,6 +23,8 @@ pub(crate) struct Media {
     /// The directory of the machine, or an image.
     path: PathBuf,
     files: BTreeMap<Handle, File>,
+    /// Bytes of each CXL device. Its file is missing before the first write to it.
+    cxl_lens: Vec<u64>,
     /// Media errors.
     lost: Vec<MediaError>,
     /// A durable change that is not in the files.
@@ -31,14 +33,20 @@ pub(crate) struct Media {
 
 impl Media {
     /// Returns the media of the machine in a directory after a pending change. The ranges in `lost` can't be read.
-    pub(super) fn of_machine(root: &Path, lost: Vec<MediaError>, pending: Pending) -> Media {
-        Media { path: root.to_owned(), files: BTreeMap::new(), lost, pending }
+    pub(super) fn of_machine(
+        root: &Path,
+        cxl_lens: Vec<u64>,
+        lost: Vec<MediaError>,
+        pending: Pending,
+    ) -> Media {
+        Media { path: root.to_owned(), files: BTreeMap::new(), cxl_lens, lost, pending }
     }
 
     /// Returns the media of one module at the start of `file`.
     pub(crate) fn of_file(path: &Path, module: Handle, file: File) -> Media {
         let files = BTreeMap::from([(module, file)]);
-        Media { path: path.to_owned(), files, lost: Vec::new(), pending: Pending::default() }
+        let (cxl_lens, lost) = (Vec::new(), Vec::new());
+        Media { path: path.to_owned(), files, cxl_lens, lost, pending: Pending::default() }
     }
 
     /// Reads `len` bytes of the region from `offset` on. Bytes past the end of the region are zeros.
@@ -82,8 +90,13 @@ impl Media {
         off: u64,
         bytes: &mut [u8],
     ) -> Result<(), FileError> {
-        let read = self.file(module)?.read_exact_at(bytes, off);
-        read.map_err(|error| self.failed(module, error))?;
+        match self.file(module)? {
+            Some(file) => {
+                let read = file.read_exact_at(bytes, off);
+                read.map_err(|error| self.failed(module, error))?;
+            }
+            None => bytes.fill(0),
+        }
         self.pending.apply(&media_path(module), off, bytes);
         Ok(())
     }
@@ -97,8 +110,13 @@ impl Media {
         module: Handle,
         range: Range<u64>,
     ) -> Result<Option<Range<u64>>, FileError> {
-        let data = sparse::next_data(self.file(module)?, range.clone());
-        let data = data.map_err(|error| self.failed(module, error))?;
+        let data = match self.file(module)? {
+            Some(file) => {
+                let data = sparse::next_data(file, range.clone());
+                data.map_err(|error| self.failed(module, error))?
+            }
+            None => None,
+        };
         Ok(match self.pending.next_data(&media_path(module), range.clone()) {
             Some(start) if data.as_ref().is_none_or(|data| start < data.start) => Some(start..range.end),
             _ => data,
@@ -151,7 +169,7 @@ impl Media {
             let off = data.and_then(|data| interleave.region_off(position, data.start - member.offset));
             first = first.into_iter().chain(off).min();
         }
-        Ok(first.map(|first| (first - first % INTERLEAVE_LINE).max(range.start)))
+        Ok(first.map(|first| (first - first % region.line()).max(range.start)))
     }
 
     /// Returns the length of a module's media in bytes.
@@ -159,18 +177,27 @@ impl Media {
     /// # Errors
     /// Fails if a system call fails.
     pub(crate) fn module_len(&mut self, module: Handle) -> Result<u64, FileError> {
-        let meta = self.file(module)?.metadata();
+        let Some(file) = self.file(module)? else {
+            let len = module.cxl_device().and_then(|device| self.cxl_lens.get(device as usize));
+            return Ok(len.copied().unwrap_or(0));
+        };
+        let meta = file.metadata();
         Ok(meta.map_err(|error| self.failed(module, error))?.len())
     }
 
-    /// Returns the file of a module's media.
-    fn file(&mut self, module: Handle) -> Result<&File, FileError> {
+    /// Returns the file of a module's media; `None` for a CXL device to which no command has written.
+    fn file(&mut self, module: Handle) -> Result<Option<&File>, FileError> {
         match self.files.entry(module) {
-            Entry::Occupied(file) => Ok(file.into_mut()),
+            Entry::Occupied(file) => Ok(Some(file.into_mut())),
             Entry::Vacant(none) => {
                 let path = self.pending.path(&self.path, &media_path(module));
                 match File::open(&path) {
-                    Ok(file) => Ok(none.insert(file)),
+                    Ok(file) => Ok(Some(none.insert(file))),
+                    Err(error)
+                        if error.kind() == io::ErrorKind::NotFound && module.cxl_device().is_some() =>
+                    {
+                        Ok(None)
+                    }
                     Err(error) => Err(FileError { what: "reading", path, error }),
                 }
             }

@@ -33,7 +33,7 @@ pub use check::BttSummary;
 pub use error::{BttError, DirectoryError, StateFault};
 pub use lock::Purpose;
 pub(crate) use media::Media;
-pub(crate) use paths::{KEYS, cxl_labels_path};
+pub(crate) use paths::KEYS;
 pub(crate) use staged::Staged;
 pub use state_dir::Directory;
 pub(crate) use validate::state_fault;

@@ -14,17 +14,21 @@ pub(super) const NEW_STATE: &str = "state.new";
 /// The folder of the modules.
 pub(super) const MODULES: &str = "modules";
 
+/// The folder of the CXL devices.
+const CXL: &str = "cxl";
+
 /// The folder of sealed passphrases.
 pub(crate) const KEYS: &str = "keys";
 
-/// Returns the path of a module's media.
+/// Returns the path of the media of a module or of a CXL device.
 pub(super) fn media_path(module: Handle) -> PathBuf {
-    Path::new(MODULES).join(format!("{module}.media"))
+    let folder = if module.cxl_device().is_some() { CXL } else { MODULES };
+    Path::new(folder).join(format!("{module}.media"))
 }
 
 /// Returns the path of the label area of the CXL device with this number.
 pub(crate) fn cxl_labels_path(device: u32) -> String {
-    format!("cxl/mem{device}.labels")
+    format!("{CXL}/mem{device}.labels")
 }
 
 /// Returns the path of a module's label area.

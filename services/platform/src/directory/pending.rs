@@ -37,6 +37,8 @@ impl Pending {
             }
             // Only commands that change the directory read the files that a change removes.
             FileWrite::Removed { .. } => None,
+            // A file that is missing is read as zeros.
+            FileWrite::Made { .. } => None,
         });
         Pending { writes: writes.collect() }
     }

@@ -7,22 +7,25 @@ use super::leftover;
 use super::load::{load, machine_error};
 use super::lock::{Purpose, take};
 use super::media::Media;
-use super::paths::{LOCK, MACHINE, MODULES, STATE, labels_path, media_path};
+use super::paths::{LOCK, MACHINE, MODULES, STATE, cxl_labels_path, labels_path, media_path};
 use super::pending::Pending;
 use super::staged::{STAGED, Staged};
 use super::step::Step;
 use super::validate::state_fault;
 use crate::contents::ModuleWrite;
+use crate::cxl::{CxlError, area_of_text};
 use crate::discovery::Discovered;
 use crate::error::PlatformError;
 use crate::file::error::FileError;
 use crate::locate::mappers_of;
-use crate::machine::{Handle, Machine, Module, ModuleError};
+use crate::machine::{Handle, Machine, Module};
 use crate::namespace::{NamespaceError, label_extent, write_labels};
+use crate::nmem;
 use crate::platform::Platform;
 use crate::relocate::RelocateError;
 use crate::security;
 use std::fs::{self, File, OpenOptions};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -154,11 +157,6 @@ impl Directory {
     /// Returns the platform.
     pub fn platform(&self) -> &Platform {
         &self.platform
-    }
-
-    /// Returns the text that a pending change gives a file; `None` if it gives it none.
-    pub(crate) fn pending_text(&self, name: &str) -> Option<&str> {
-        self.pending.text(name)
     }
 
     /// Returns the path of the directory.
@@ -303,7 +301,9 @@ impl Directory {
     pub(crate) fn media(&self) -> Media {
         let state = &self.platform.state;
         let lost = state.media_errors.iter().chain(&state.known_errors).copied().collect();
-        Media::of_machine(&self.root, lost, self.pending.clone())
+        let devices = self.platform.machine.cxl.devices.iter();
+        let cxl_lens = devices.map(|one| one.volatile.saturating_add(one.persistent)).collect();
+        Media::of_machine(&self.root, cxl_lens, lost, self.pending.clone())
     }
 
     /// Makes the folder for staged media.
@@ -327,20 +327,58 @@ impl Directory {
             }
         }
         let mut writes: Vec<FileWrite> = writes.iter().map(file_write).collect();
+        writes.splice(0..0, self.new_media(&writes, platform));
         if platform.state != self.platform.state {
             writes.extend(change_of_state(&platform.state).writes);
         }
         Change { writes }
     }
 
-    /// Reads a module's label area.
+    /// Returns the writes that make the media of those CXL devices to which `writes` are the first.
+    fn new_media(&self, writes: &[FileWrite], platform: &Platform) -> Vec<FileWrite> {
+        let made = (0..).zip(&platform.machine.cxl.devices).filter_map(|(device, hardware)| {
+            let path = media_path(Handle::of_cxl(device));
+            let is_written = writes.iter().any(|write| match write {
+                FileWrite::Bytes { file, .. } | FileWrite::Zeros { file, .. } => *file == path,
+                _ => false,
+            });
+            let len = hardware.volatile.saturating_add(hardware.persistent);
+            (is_written && !self.root.join(&path).exists()).then_some(FileWrite::Made { file: path, len })
+        });
+        made.collect()
+    }
+
+    /// Reads the label area of a CXL device.
+    ///
+    /// # Errors
+    /// Fails if the device does not exist, if the file of the area is damaged, or if a system call fails.
+    pub(crate) fn cxl_label_area(&self, device: u32) -> Result<Vec<u8>, PlatformError> {
+        let hardware = self.platform.machine.cxl.devices.get(device as usize);
+        let size = hardware.ok_or(CxlError::UnknownDevice { device })?.label_area;
+        let file = cxl_labels_path(device);
+        let path = self.root.join(&file);
+        let text = match self.pending.text(&file) {
+            Some(text) => text.to_owned(),
+            None => match fs::read_to_string(&path) {
+                Ok(text) => text,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
+                Err(error) => return Err(FileError { what: "reading", path, error }.into()),
+            },
+        };
+        let corrupt = || CxlError::CorruptLabels { path: path.display().to_string() }.into();
+        area_of_text(&text, size).ok_or_else(corrupt)
+    }
+
+    /// Reads the label area of the module nmemN.
     ///
     /// # Errors
     /// Fails if the module does not exist, does not answer or is locked, or if a system call fails.
     pub fn label_area(&self, index: usize) -> Result<Vec<u8>, PlatformError> {
-        let module = self.platform.machine.modules.get(index).ok_or(ModuleError::UnknownDevice { index })?;
-        module.check_usable()?;
-        let file = labels_path(module.handle);
+        let handle = nmem::find_usable(&self.platform, index)?;
+        if let Some(device) = handle.cxl_device() {
+            return self.cxl_label_area(device);
+        }
+        let file = labels_path(handle);
         let path = self.pending.path(&self.root, &file);
         let mut bytes = fs::read(&path).map_err(|error| FileError { what: "reading", path, error })?;
         self.pending.apply(&file, 0, &mut bytes);
@@ -356,15 +394,11 @@ impl Directory {
     /// # Durability
     /// That of [`change`](Directory::change).
     pub fn write_labels_at(&mut self, index: usize, off: u64, part: &[u8]) -> Result<(), PlatformError> {
+        let module = nmem::find_usable(&self.platform, index)?;
         let mut area = self.label_area(index)?;
         let (size, len) = (area.len() as u64, part.len() as u64);
         let place = label_extent(size, len, off).filter(|place| place.end - place.start == len);
-        let place = place.ok_or_else(|| NamespaceError::LabelExtent {
-            module: self.platform.machine.modules[index].handle,
-            size,
-            off,
-            len,
-        })?;
+        let place = place.ok_or_else(|| NamespaceError::LabelExtent { module, size, off, len })?;
         area[place.start as usize..place.end as usize].copy_from_slice(part);
         self.change(|platform| write_labels(platform, index, area))
     }

@@ -28,6 +28,8 @@ pub(crate) enum Step {
     Write(PathBuf, u64, Vec<u8>),
     /// Writes zeros at an offset of an existing file, as a hole if its file system supports that.
     Zero(PathBuf, u64, u64),
+    /// Makes a file of this length, of zeros. Leaves a file that exists and is not shorter.
+    Make(PathBuf, u64),
     /// Removes a file.
     Remove(PathBuf),
     /// Removes a file. Does nothing if it is missing, since the step was done already.
@@ -59,6 +61,12 @@ impl Step {
             Step::Zero(path, off, len) => {
                 zero(&OpenOptions::new().write(true).open(root.join(path))?, *off, *len)
             }
+            Step::Make(path, len) => {
+                let file =
+                    OpenOptions::new().write(true).create(true).truncate(false).open(root.join(path))?;
+                let has = file.metadata()?.len();
+                if has < *len { file.set_len(*len) } else { Ok(()) }
+            }
             Step::Remove(path) => fs::remove_file(root.join(path)),
             Step::Discard(path) => match fs::remove_file(root.join(path)) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -79,6 +87,7 @@ impl Step {
             | Step::PersistNames(path)
             | Step::Write(path, ..)
             | Step::Zero(path, ..)
+            | Step::Make(path, ..)
             | Step::Remove(path)
             | Step::Discard(path)
             | Step::MakeFolder(path) => path,

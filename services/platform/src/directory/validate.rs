@@ -144,7 +144,7 @@ impl Check<'_> {
         unique(List::Goal, self.state.goals.iter().map(|one| one.module))?;
         each(List::Cleared, &self.state.cleared, |module| self.configured(*module).map(drop))?;
         unique(List::Cleared, self.state.cleared.iter().copied())?;
-        each(List::DisabledModule, &self.state.disabled_modules, |module| self.module(*module).map(drop))?;
+        each(List::DisabledModule, &self.state.disabled_modules, |module| self.any_module(*module))?;
         unique(List::DisabledModule, self.state.disabled_modules.iter().copied())?;
         each(List::MediaError, &self.state.media_errors, |one| self.media_error(one))?;
         each(List::KnownError, &self.state.known_errors, |one| self.media_error(one))?;
@@ -184,6 +184,14 @@ impl Check<'_> {
 
     fn module(&self, module: Handle) -> Result<&Module, StateFault> {
         self.machine.module(module).ok_or(StateFault::UnknownModule { module })
+    }
+
+    /// Checks that a module, or a CXL device, exists.
+    fn any_module(&self, module: Handle) -> Result<(), StateFault> {
+        match module.cxl_device() {
+            Some(device) if (device as usize) < self.machine.cxl.devices.len() => Ok(()),
+            _ => self.module(module).map(drop),
+        }
     }
 
     fn configured(&self, module: Handle) -> Result<&Partition, StateFault> {
@@ -316,16 +324,18 @@ impl Check<'_> {
             return fault("only a device with driver system-ram has memory that is online");
         }
         let nd_regions = self.state.sets.len() + self.machine.memmap.len();
-        let Some(index) = (one.region as usize).checked_sub(nd_regions) else {
+        let of_kind = |kind| {
+            let region = self.state.cxl.region(one.region);
+            region.filter(|region| region.enabled && region.kind == kind)
+        };
+        let index = (one.region as usize).checked_sub(nd_regions);
+        let Some(index) = index.filter(|_| of_kind(CxlKind::Pmem).is_none()) else {
             return match one.ranges.is_empty() && one.align.is_none() {
                 true => Ok(()),
                 false => fault("a namespace has the range and the alignment of its device"),
             };
         };
-        let of_cxl = || {
-            let region = self.state.cxl.region(one.region);
-            region.filter(|region| region.enabled && region.kind == CxlKind::Ram).map(|region| region.size)
-        };
+        let of_cxl = || of_kind(CxlKind::Ram).map(|region| region.size);
         let reserved = self.machine.soft_reserved.get(index).map(|range| range.size);
         let Some(region_size) = reserved.or_else(of_cxl) else {
             return fault("the machine has no region of its number");

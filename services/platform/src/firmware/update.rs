@@ -6,7 +6,8 @@ use super::error::FirmwareError;
 use super::image::FirmwareImage;
 use super::module_firmware::{ActivationResult, ModuleFirmware};
 use super::version::FirmwareVersion;
-use crate::machine::{FirmwareActivation, Health, Module, ModuleError};
+use crate::machine::{FirmwareActivation, Health, Module};
+use crate::nmem;
 use crate::platform::Platform;
 
 /// Stages an image on the module nmemN. It runs after an activation or a start.
@@ -79,7 +80,7 @@ pub(crate) fn start(platform: &mut Platform) {
 
 /// Returns a module that takes updates, and the version that it runs.
 fn updatable(platform: &Platform, index: usize) -> Result<(&Module, FirmwareVersion), FirmwareError> {
-    let module = platform.machine.modules.get(index).ok_or(ModuleError::UnknownDevice { index })?;
+    let module = nmem::module(platform, index)?;
     if module.health == Health::NonFunctional {
         return Err(FirmwareError::Dead { index });
     }

@@ -107,7 +107,7 @@ pub(crate) fn check_create(
 
 fn check_no_namespaces(platform: &Platform, modules: &[&Module]) -> Result<(), GoalError> {
     let in_use: Vec<(Region, String)> = platform
-        .regions()
+        .module_regions()
         .into_iter()
         .filter_map(|region| {
             let namespaces = platform.namespaces(&region).into_iter();

@@ -5,7 +5,7 @@ use super::error_kind::ImageErrorKind;
 use super::file_system::FileSystem;
 use super::layout::ImageLayout;
 use super::qemu_slot::QemuSlot;
-use crate::contents::{Contents, INFO_BLOCK};
+use crate::contents::Contents;
 use crate::directory::Media;
 use crate::error::PlatformError;
 use crate::file::error::FileError;
@@ -225,8 +225,8 @@ impl Image {
             read.map_err(|error| self.failed(error))?;
             platform.contents.load_area(handle, &bytes);
         }
-        for (module, off) in info_block_locations(&platform) {
-            let mut bytes = vec![0; INFO_BLOCK as usize];
+        for (module, off, len) in info_block_locations(&platform) {
+            let mut bytes = vec![0; len as usize];
             self.file.read_exact_at(&mut bytes, off).map_err(|error| self.failed(error))?;
             platform.contents.load_block(module, off, bytes);
         }

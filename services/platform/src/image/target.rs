@@ -5,6 +5,7 @@ use super::error_kind::ImageErrorKind;
 use crate::error::PlatformError;
 use crate::machine::{Handle, ModuleError};
 use crate::namespace::{Namespace, NamespaceError};
+use crate::nmem;
 use crate::platform::Platform;
 use crate::region::{Origin, Region};
 use std::ops::Range;
@@ -30,10 +31,9 @@ impl Target {
             let found = platform.regions().into_iter().find(|region| region.number == number);
             return Target::with_data(found.ok_or(NamespaceError::UnknownRegion { region: number })?, None);
         }
-        let modules = &platform.machine.modules;
         let module = if let Some(index) = name.strip_prefix("nmem") {
             let index = index.parse().map_err(|_| unknown())?;
-            modules.get(index).ok_or(ModuleError::UnknownDevice { index })?
+            nmem::module(platform, index)?
         } else {
             let digits = name.strip_prefix("0x").ok_or_else(unknown)?;
             let module = Handle(u32::from_str_radix(digits, 16).map_err(|_| unknown())?);
@@ -46,6 +46,9 @@ impl Target {
     /// Returns a region, or a namespace in it, if its modules work and their data is in the directory.
     fn with_data(region: Region, namespace: Option<Namespace>) -> Result<Target, PlatformError> {
         let number = region.number;
+        if region.is_cxl() {
+            return Err(NamespaceError::OfCxl { region: number }.into());
+        }
         if region.origin == Origin::Memmap {
             let fault = ImageErrorKind::NoData { region: number };
             return Err(ImageError::of(region.name(), fault).into());

@@ -247,7 +247,9 @@ impl Locator {
     /// Returns the bytes after which the modules of a region follow again in the same order.
     fn rotation(&self, region: &NdRegion, offset: u64) -> u64 {
         match &self.interleaving {
-            Interleaving::Lines(line) => line.saturating_mul(region.mappings.len() as u64),
+            Interleaving::Lines(line) => {
+                region.line.unwrap_or(*line).saturating_mul(region.mappings.len() as u64)
+            }
             Interleaving::Table(nfit) => {
                 let address = region.base.and_then(|base| base.checked_add(offset));
                 address.map_or(0, |address| nfit.rotation_at(address))
@@ -309,7 +311,7 @@ impl Locator {
                     Some((module.number, place.offset))
                 })
             }
-            (Interleaving::Lines(line), mappings) => in_lines(*line, mappings, offset),
+            (Interleaving::Lines(line), mappings) => in_lines(region.line.unwrap_or(*line), mappings, offset),
             (Interleaving::Unknown, [only]) => Some((only.module, only.offset.saturating_add(offset))),
             (Interleaving::Unknown, _) => None,
         };

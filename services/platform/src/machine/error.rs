@@ -25,6 +25,17 @@ pub enum ModuleError {
         /// N of nmemN.
         index: usize,
     },
+    /// The kernel's module with this number is a CXL device.
+    #[error(
+        "nmem{index} is the CXL device mem{device}, which takes no such command; `lode cxl` has those for it, and `lode \
+         ndctl list -D` lists the others"
+    )]
+    CxlDevice {
+        /// N of nmemN.
+        index: usize,
+        /// N of memN.
+        device: u32,
+    },
     /// The module does not answer.
     #[error("module {module} is dead: no goal or namespace can use it; leave it out")]
     DeadModule {

@@ -6,7 +6,8 @@ use std::fmt;
 /// NFIT device handle: a module's place in the machine (ACPI 6.5, 5.2.25.2). Slot, channel, controller and socket have
 /// four bits each, the lowest first. The twelve bits above number nodes of 16 sockets.
 ///
-/// ipmctl prints it as DimmID, ndctl as handle.
+/// ipmctl prints it as DimmID, ndctl as handle. The numbers above [`MAX`](Handle::MAX) stand for the CXL devices of a
+/// machine, which have no such handle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Handle(pub u32);
@@ -14,6 +15,16 @@ pub struct Handle(pub u32);
 impl Handle {
     /// The largest handle.
     pub const MAX: Handle = Handle(0xfff_ffff);
+
+    /// Returns the handle that stands for the CXL device memN.
+    pub(crate) fn of_cxl(device: u32) -> Handle {
+        Handle(Handle::MAX.0.saturating_add(1).saturating_add(device))
+    }
+
+    /// Returns N of the CXL device memN that the handle stands for; `None` if it is that of a module.
+    pub fn cxl_device(self) -> Option<u32> {
+        self.0.checked_sub(Handle::MAX.0 + 1)
+    }
 
     /// Returns the socket, from 0, counted through all nodes.
     pub fn socket(self) -> u16 {
@@ -48,6 +59,9 @@ impl Handle {
 
 impl fmt::Display for Handle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:#06x}", self.0)
+        match self.cxl_device() {
+            Some(device) => write!(f, "mem{device}"),
+            None => write!(f, "{:#06x}", self.0),
+        }
     }
 }

@@ -26,7 +26,7 @@ pub struct Machine {
     pub memmap: Vec<Memmap>,
     /// Memory that firmware reserves for applications.
     pub soft_reserved: Vec<SoftReserved>,
-    /// CXL memory. Emulated machines show it; regions of it are planned for real machines only.
+    /// CXL memory. Regions of it are planned for real machines only.
     pub cxl: CxlHardware,
     /// True if firmware scrubs for bad blocks. Firmware of virtual machines does not.
     pub firmware_scrubs: bool,

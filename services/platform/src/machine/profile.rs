@@ -74,6 +74,11 @@ impl KernelVersion {
         self >= KernelVersion { major: 6, minor: 2 }
     }
 
+    /// Returns true if the kernel shows the serial number of modules of CXL devices (from 6.2 on).
+    pub fn numbers_cxl_modules(self) -> bool {
+        self >= KernelVersion { major: 6, minor: 2 }
+    }
+
     /// Returns true if regions have an alignment of their own (from 5.7 on).
     pub fn aligns_regions(self) -> bool {
         self >= KernelVersion { major: 5, minor: 7 }

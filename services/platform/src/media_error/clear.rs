@@ -1,7 +1,7 @@
 //! Clearing of the media errors of a namespace, as by `ndctl clear-errors`.
 
 use super::error::MediaFault;
-use super::inject::{data_of, region_bad_blocks, set};
+use super::inject::{check_bus, data_of, region_bad_blocks, set};
 use super::{Injection, scrub};
 use crate::namespace::error::NamespaceError;
 use crate::namespace::{Mode, enable};
@@ -25,6 +25,7 @@ pub fn clear(platform: &mut Platform, name: &str, scrubs: bool) -> Result<u64, M
     if region.origin == Origin::Memmap {
         return Err(MediaFault::NoModules { region: region.number });
     }
+    check_bus(&region)?;
     if namespace.enabled && namespace.mode() == Mode::Sector {
         return Err(MediaFault::SectorMode { name: name.to_owned() });
     }

@@ -48,6 +48,15 @@ pub enum MediaFault {
         /// The region.
         region: u32,
     },
+    /// The region is CXL memory, whose bus neither injects nor clears media errors.
+    #[error(
+        "region{region} is CXL memory: the bus CXL takes no command that injects, finds or clears media errors; choose a \
+         namespace on the bus ACPI.NFIT"
+    )]
+    OfCxl {
+        /// The region.
+        region: u32,
+    },
     /// Errors of a namespace in mode sector can't be cleared: a BTT moves its blocks.
     #[error(
         "{name} is in mode sector, in which errors are not cleared; write the sectors, or make it a raw one"

@@ -5,8 +5,9 @@ use super::range::{MediaError, add, remove};
 use crate::error_log::FoundBy;
 use crate::namespace::Personality;
 use crate::ndctl::inventory::{BadBlocks, SECTOR};
+use crate::nmem;
 use crate::platform::Platform;
-use crate::region::{INTERLEAVE_LINE, Origin, Region};
+use crate::region::Region;
 use lode_nvdimm::Interleave;
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -40,6 +41,7 @@ pub fn inject(
     injection: Injection,
 ) -> Result<(), MediaFault> {
     let (region, data) = data_of(platform, name)?;
+    check_bus(&region)?;
     let has = (data.end - data.start) / SECTOR;
     if count > SECTORS_MAX {
         return Err(MediaFault::TooManySectors { count, most: SECTORS_MAX });
@@ -49,6 +51,14 @@ pub fn inject(
     }
     let start = data.start + first * SECTOR;
     set(platform, &region, start..start + count * SECTOR, injection)
+}
+
+/// Checks that errors can be injected and cleared through the bus of a region.
+pub(super) fn check_bus(region: &Region) -> Result<(), MediaFault> {
+    match region.is_cxl() {
+        true => Err(MediaFault::OfCxl { region: region.number }),
+        false => Ok(()),
+    }
 }
 
 /// Applies an action to a range of a region.
@@ -91,6 +101,7 @@ pub(super) fn set(
 /// Fails if the namespace does not exist, or it has no modules.
 pub fn injected(platform: &Platform, name: &str) -> Result<Vec<BadBlocks>, MediaFault> {
     let (region, data) = data_of(platform, name)?;
+    check_bus(&region)?;
     let all = blocks_of(platform, &region, &platform.state.media_errors).into_iter();
     let (start, end) = (data.start / SECTOR, data.end / SECTOR);
     let clip = |blocks: BadBlocks| {
@@ -124,12 +135,12 @@ pub(super) fn data_of(platform: &Platform, name: &str) -> Result<(Region, Range<
 
 /// Converts errors to sorted ranges of a region's sectors. Adjacent ranges are merged.
 fn blocks_of(platform: &Platform, region: &Region, errors: &[MediaError]) -> Vec<BadBlocks> {
-    let Origin::Set { share, .. } = region.origin else { return Vec::new() };
+    let share = region.share();
     let Ok(spread) = interleave_of(region) else { return Vec::new() };
     // A partly unreadable sector is unreadable.
     let mut lost = BTreeSet::new();
     for (position, member) in (0..).zip(region.members()) {
-        let number = platform.machine.module_index(member.module).unwrap_or(0) as u32;
+        let number = nmem::number(platform, member.module).unwrap_or(0);
         for error in errors.iter().filter(|error| error.module == member.module) {
             let from = error.off.max(member.offset) / SECTOR * SECTOR;
             let end = error.end().min(member.offset + share);
@@ -156,9 +167,7 @@ fn blocks_of(platform: &Platform, region: &Region, errors: &[MediaError]) -> Vec
 }
 
 fn interleave_of(region: &Region) -> Result<Interleave, MediaFault> {
-    let none = MediaFault::NoModules { region: region.number };
-    let Origin::Set { share, members, .. } = &region.origin else { return Err(none) };
-    Interleave::new(members.len() as u16, INTERLEAVE_LINE, *share).map_err(|_| none)
+    region.interleave().ok_or(MediaFault::NoModules { region: region.number })
 }
 
 #[cfg(test)]

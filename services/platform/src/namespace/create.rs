@@ -4,7 +4,7 @@ use super::error::NamespaceError;
 use super::find::{free_number, has_labels};
 use super::found::Namespace;
 use super::info::write_at;
-use super::labels::{labels_of, put_labels};
+use super::labels::{format_invalid, labels_of, put_labels};
 use super::mode::Mode;
 use super::parameters::CreateNamespace;
 use super::size::{SIZE_MIN, size_rules};
@@ -145,12 +145,13 @@ fn check_region(platform: &Platform, region: &Region) -> Result<(), NamespaceErr
     if !region.enabled {
         return Err(NamespaceError::RegionDisabled { region: region.number });
     }
-    for member in region.members() {
+    // The kernel formats the label area of a CXL device that has no valid labels.
+    for member in region.members().iter().filter(|_| !region.is_cxl()) {
         let module = member.module;
         platform.contents.area(module).map_err(|error| NamespaceError::Labels { module, error })?;
     }
     match region.origin {
-        Origin::Set { .. } => Ok(()),
+        Origin::Set { .. } | Origin::Cxl { .. } => Ok(()),
         Origin::Memmap => Err(NamespaceError::NoLabels { region: region.number }),
     }
 }
@@ -168,6 +169,9 @@ fn write_new_labels(
     let Some(first) = region.members().first() else { return Ok(()) };
     let name = LabelName::new(&parameters.name);
     let name = name.map_err(|error| NamespaceError::Labels { module: first.module, error })?;
+    if region.is_cxl() {
+        format_invalid(platform, region)?;
+    }
     let is_new = labels_of(platform, region) == LabelVersion::V1_2;
     let label = NamespaceLabel {
         uuid,

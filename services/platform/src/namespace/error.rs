@@ -60,6 +60,15 @@ pub enum NamespaceError {
         /// Its number.
         region: u32,
     },
+    /// The region is CXL memory: images and moves of data are of modules.
+    #[error(
+        "region{region} is CXL memory, and this takes modules of firmware's table only; choose a region on the bus \
+         ACPI.NFIT"
+    )]
+    OfCxl {
+        /// Its number.
+        region: u32,
+    },
     /// The region has no labels that could divide it.
     #[error("region{region} has no labels, so its namespace has its size; leave the size out")]
     Undivided {

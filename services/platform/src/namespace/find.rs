@@ -2,6 +2,7 @@
 
 use super::error::NamespaceError;
 use super::found::{Namespace, Personality};
+use super::info::read_at;
 use crate::contents::INFO_BLOCK;
 use crate::machine::Handle;
 use crate::platform::Platform;
@@ -14,9 +15,9 @@ use uuid::Uuid;
 impl Platform {
     /// Returns the namespaces of a region, in the order of their offsets.
     pub fn namespaces(&self, region: &Region) -> Vec<Namespace> {
-        let Origin::Set { .. } = &region.origin else {
+        if region.origin == Origin::Memmap {
             return vec![whole_region(region, Personality::Legacy)];
-        };
+        }
         if !has_labels(self, region) {
             // Without labels the namespace has no UUID, and its info block has a nil parent UUID.
             return vec![whole_region(region, personality(self, region, 0, region.size, Uuid::nil()))];
@@ -55,10 +56,12 @@ impl Platform {
     }
 }
 
-/// Returns true if all modules of a region have label areas.
+/// Returns true if labels divide a region: all its modules have label areas, or they are CXL devices, whose label areas
+/// the kernel formats for the first namespace.
 pub fn has_labels(platform: &Platform, region: &Region) -> bool {
     let members = region.members();
-    !members.is_empty() && members.iter().all(|member| platform.contents.area(member.module).is_ok())
+    region.is_cxl()
+        || !members.is_empty() && members.iter().all(|member| platform.contents.area(member.module).is_ok())
 }
 
 /// Returns the namespace that is a whole region without labels.
@@ -78,14 +81,16 @@ fn whole_region(region: &Region, personality: Personality) -> Namespace {
 
 /// Returns the first module's labels of those namespaces that have a completely written label on every module.
 pub(crate) fn region_labels(platform: &Platform, region: &Region) -> Vec<NamespaceLabel> {
-    let Origin::Set { id, share, members } = &region.origin else { return Vec::new() };
+    let (Some(id), share, members) = (region.set_id(), region.share(), region.members()) else {
+        return Vec::new();
+    };
     let ways = members.len() as u16;
     let of_position = |position: u16, module: Handle, offset: u64| {
         let area = platform.contents.area(module).into_iter();
         let labels = area.flat_map(|area| area.labels().map(|(_, label)| *label));
         labels.filter_map(move |label| match label {
             Label::Namespace(label)
-                if label.set_cookie == *id
+                if label.set_cookie == id
                     && label.label_count == ways
                     && label.position == position
                     && !label.flags.has(LabelFlags::UPDATING)
@@ -136,19 +141,16 @@ fn from_label(
 
 /// Determines the use of a namespace from its info blocks.
 fn personality(platform: &Platform, region: &Region, offset: u64, size: u64, uuid: Uuid) -> Personality {
-    let block = |at: u64| {
-        let (module, off) = region.place(offset + at)?;
-        platform.contents.block(module, off)
-    };
+    let block = |at: u64| read_at(platform, region, offset + at);
     if let Some(bytes) = block(PAGE_MAP_OFF)
-        && let Ok(info) = PageMapInfo::decode(bytes)
+        && let Ok(info) = PageMapInfo::decode(&bytes)
         && info.parent_uuid == uuid
     {
         return Personality::PageMap(info);
     }
     for version in [BttVersion::V2_0, BttVersion::V1_1] {
         if let Some(bytes) = block(version.arenas_off())
-            && let Ok(info) = BttInfo::decode(bytes)
+            && let Ok(info) = BttInfo::decode(&bytes)
             && info.version == version
             && info.parent_uuid == uuid
         {
@@ -161,8 +163,9 @@ fn personality(platform: &Platform, region: &Region, offset: u64, size: u64, uui
     Personality::Raw
 }
 
-/// Returns the places of all info blocks: module and offset in its media.
-pub(crate) fn info_block_locations(platform: &Platform) -> Vec<(Handle, u64)> {
+/// Returns the places of all info blocks: module, offset in its media, and bytes. A block of a region with a finer
+/// interleaving has several.
+pub(crate) fn info_block_locations(platform: &Platform) -> Vec<(Handle, u64, u64)> {
     let mut places = Vec::new();
     for region in platform.regions() {
         let ways = region.members().len() as u64;
@@ -172,7 +175,10 @@ pub(crate) fn info_block_locations(platform: &Platform) -> Vec<(Handle, u64)> {
             vec![0]
         };
         let blocks = starts.into_iter().flat_map(|start| [start, start + INFO_BLOCK]);
-        places.extend(blocks.filter_map(|at| region.place(at)));
+        for at in blocks {
+            let pieces = region.pieces(at..at + INFO_BLOCK).into_iter();
+            places.extend(pieces.map(|(module, off, part)| (module, off, part.len() as u64)));
+        }
     }
     places
 }

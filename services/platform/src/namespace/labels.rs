@@ -1,10 +1,10 @@
 //! Labels of namespaces on the modules.
 
 use super::error::NamespaceError;
-use crate::machine::{Handle, ModuleError};
+use crate::machine::Handle;
 use crate::nmem;
 use crate::platform::Platform;
-use crate::region::{Origin, Region};
+use crate::region::Region;
 use crate::state::{InterleaveSet, LabelVersion};
 use lode_nvdimm::{Label, LabelArea, LabelError, LabelFlags, LabelFormat, NamespaceLabel};
 use std::ops::Range;
@@ -19,10 +19,25 @@ pub(crate) fn format_labels(
     module: Handle,
     version: LabelVersion,
 ) -> Result<(), LabelError> {
-    let Some(size) = platform.machine.module(module).map(|module| module.label_area) else { return Ok(()) };
+    let size = nmem::label_area_len(platform, module);
     let update = LabelArea::format(size, version.format())?;
     platform.contents.erase(module, size);
     platform.contents.update(module, update);
+    Ok(())
+}
+
+/// Formats the label areas of a region's modules that have no valid labels, as the kernel does for CXL devices.
+///
+/// # Errors
+/// Fails if the size is not that of a label area.
+pub(super) fn format_invalid(platform: &mut Platform, region: &Region) -> Result<(), NamespaceError> {
+    for member in region.members() {
+        let module = member.module;
+        if platform.contents.area(module).is_err() {
+            format_labels(platform, module, LabelVersion::V1_2)
+                .map_err(|error| NamespaceError::Labels { module, error })?;
+        }
+    }
     Ok(())
 }
 
@@ -38,7 +53,7 @@ pub fn init_labels(
 ) -> Result<(), NamespaceError> {
     let module = module_for_labels(platform, index)?;
     let labels = |error| NamespaceError::Labels { module, error };
-    let (handle, size) = (module, platform.machine.modules[index].label_area);
+    let (handle, size) = (module, nmem::label_area_len(platform, module));
     match version {
         Some(_) if platform.contents.area(handle).is_ok() && !force => {
             return Err(NamespaceError::LabelsExist { module });
@@ -60,7 +75,7 @@ pub fn init_labels(
 /// Fails if the module does not exist, one of its regions is active, or the length is not that of the area.
 pub fn write_labels(platform: &mut Platform, index: usize, bytes: Vec<u8>) -> Result<(), NamespaceError> {
     let module = module_for_labels(platform, index)?;
-    let size = platform.machine.modules[index].label_area;
+    let size = nmem::label_area_len(platform, module);
     if bytes.len() as u64 != size {
         return Err(NamespaceError::LabelAreaSize { module, size, found: bytes.len() as u64 });
     }
@@ -90,9 +105,7 @@ pub fn label_extent(area_len: u64, size: u64, offset: u64) -> Option<Range<u64>>
 
 /// Returns the module nmemN if its labels may be changed: no region with it is active.
 fn module_for_labels(platform: &Platform, index: usize) -> Result<Handle, NamespaceError> {
-    let found = platform.machine.modules.get(index).ok_or(ModuleError::UnknownDevice { index })?;
-    found.check_usable()?;
-    let module = found.handle;
+    let module = nmem::find_usable(platform, index)?;
     nmem::check_idle(platform, module)?;
     Ok(module)
 }
@@ -108,14 +121,14 @@ pub(crate) fn put_labels(
     region: &Region,
     label: &NamespaceLabel,
 ) -> Result<(), NamespaceError> {
-    let Origin::Set { id, members, .. } = &region.origin else { return Ok(()) };
+    let (Some(id), members) = (region.set_id(), region.members()) else { return Ok(()) };
     for flags in [LabelFlags(label.flags.0 | LabelFlags::UPDATING.0), label.flags] {
         for (position, member) in members.iter().enumerate() {
             let label = Label::Namespace(NamespaceLabel {
                 flags,
                 label_count: members.len() as u16,
                 position: position as u16,
-                set_cookie: *id,
+                set_cookie: id,
                 dpa: member.offset + label.dpa,
                 ..*label
             });
@@ -148,6 +161,11 @@ pub(crate) fn remove_labels(
 /// Returns the version of the labels on a region's modules.
 pub(crate) fn labels_of(platform: &Platform, region: &Region) -> LabelVersion {
     let module = region.members().first().map(|member| member.module);
+    if region.is_cxl() {
+        let area = module.and_then(|module| platform.contents.area(module).ok());
+        let is_old = area.is_some_and(|area| area.index().format() == LabelFormat::V1_1);
+        return if is_old { LabelVersion::V1_1 } else { LabelVersion::V1_2 };
+    }
     let set = module.and_then(|module| platform.state.sets_of(module).next());
     set.map_or(LabelVersion::V1_2, |(set, _)| set.labels)
 }

@@ -2,6 +2,7 @@
 
 use crate::platform::Platform;
 use crate::region::Region;
+use lode_nvdimm::{Label, LabelArea};
 use std::ops::Range;
 
 /// Alignment of namespaces in bytes by kernels from 5.7 on, before the number of modules is considered.
@@ -9,18 +10,44 @@ const REGION_ALIGN: u64 = 16 << 20;
 
 /// Returns the free ranges of a region, in their order.
 pub(crate) fn free_ranges(platform: &Platform, region: &Region) -> Vec<Range<u64>> {
+    let namespaces = platform.namespaces(region).into_iter();
+    let mut taken: Vec<Range<u64>> = namespaces.map(|one| one.offset..one.offset + one.size).collect();
+    if region.is_cxl() {
+        taken.extend(labelled_ranges(platform, region));
+        taken.sort_by_key(|range| range.start);
+    }
     let mut free = Vec::new();
     let mut start = 0;
-    for namespace in platform.namespaces(region) {
-        if namespace.offset > start {
-            free.push(start..namespace.offset);
+    for range in taken {
+        if range.start > start {
+            free.push(start..range.start);
         }
-        start = start.max(namespace.offset + namespace.size);
+        start = start.max(range.end);
     }
     if start < region.size {
         free.push(start..region.size);
     }
     free
+}
+
+/// Returns the ranges of a region of CXL memory that labels of its devices have, also those of former regions: the kernel
+/// keeps their memory.
+fn labelled_ranges(platform: &Platform, region: &Region) -> Vec<Range<u64>> {
+    let ways = region.members().len() as u64;
+    let mut ranges = Vec::new();
+    for member in region.members() {
+        let share = member.offset..member.offset + region.share();
+        let area = platform.contents.area(member.module).into_iter();
+        for (_, label) in area.flat_map(LabelArea::labels) {
+            let Label::Namespace(label) = label else { continue };
+            let end = label.dpa.saturating_add(label.raw_size).min(share.end);
+            let start = label.dpa.max(share.start);
+            if start < end {
+                ranges.push((start - share.start) * ways..(end - share.start) * ways);
+            }
+        }
+    }
+    ranges
 }
 
 /// Returns the free bytes of a region.

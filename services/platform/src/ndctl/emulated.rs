@@ -6,13 +6,15 @@ use super::inventory::{
     NdRegion,
 };
 use super::list::Included;
+use crate::cxl;
 use crate::dax::{self, Device, DeviceRegion, Driver, MemoryZone};
 use crate::firmware::{self, ActivationState, FirmwareVersion};
-use crate::machine::{FirmwareActivation, Module, Security};
+use crate::machine::{FirmwareActivation, Handle, Module, PersistenceDomain, Security};
 use crate::media_error::region_bad_blocks;
 use crate::namespace::{
     MapLocation, Namespace, Personality, free, free_number, has_labels, largest_free, region_align,
 };
+use crate::nmem;
 use crate::platform::Platform;
 use crate::region::{Origin, Region};
 use crate::security;
@@ -30,28 +32,47 @@ const FIRMWARE_UPDATE_SINCE: u32 = 69;
 const DAX_MODE_SINCE: u32 = 66;
 /// First ndctl version that lists the alignment of character devices.
 const DAX_ALIGN_SINCE: u32 = 70;
+/// First ndctl version that lists the serial number of CXL devices.
+const CXL_ID_SINCE: u32 = 76;
 /// Bytes of a page.
 const PAGE: u64 = 4096;
 
 /// Returns the inventory that `ndctl list` would find.
 pub fn inventory(platform: &Platform) -> Inventory {
-    let is_set = |region: &Region| matches!(region.origin, Origin::Set { .. });
-    let (sets, memmap): (Vec<_>, Vec<_>) = platform.regions().into_iter().partition(is_set);
-    let regions = |regions: &[Region]| regions.iter().map(|region| nd_region(platform, region)).collect();
-    let mut buses = vec![NdBus {
-        number: 0,
-        firmware: nd_activation(platform),
-        provider: "ACPI.NFIT".to_owned(),
-        scrub_active: platform.machine.firmware_scrubs.then_some(false),
-        modules: (0..)
-            .zip(&platform.machine.modules)
-            .map(|(number, one)| nd_module(platform, number, one))
-            .collect(),
-        regions: regions(&sets),
-    }];
+    let all = platform.regions();
+    let of_bus = |is_on: fn(&Origin) -> bool| -> Vec<NdRegion> {
+        let regions = all.iter().filter(|region| is_on(&region.origin));
+        regions.map(|region| nd_region(platform, region)).collect()
+    };
+    let mut buses = Vec::new();
+    // A machine that has CXL memory alone has no table of modules.
+    let has_windows = platform.machine.cxl.windows.iter().any(|window| window.persistent);
+    if !(has_windows && platform.machine.modules.is_empty()) {
+        buses.push(NdBus {
+            number: 0,
+            firmware: nd_activation(platform),
+            provider: "ACPI.NFIT".to_owned(),
+            scrub_active: platform.machine.firmware_scrubs.then_some(false),
+            modules: (0..)
+                .zip(&platform.machine.modules)
+                .map(|(number, one)| nd_module(platform, number, one))
+                .collect(),
+            regions: of_bus(|origin| matches!(origin, Origin::Set { .. })),
+        });
+    }
+    let memmap = of_bus(|origin| *origin == Origin::Memmap);
     if !memmap.is_empty() {
-        let provider = "e820".to_owned();
-        buses.push(NdBus { number: 1, provider, regions: regions(&memmap), ..NdBus::default() });
+        let (number, provider) = (buses.len() as u32, "e820".to_owned());
+        buses.push(NdBus { number, provider, regions: memmap, ..NdBus::default() });
+    }
+    if cxl::has_bus(platform) {
+        buses.push(NdBus {
+            number: buses.len() as u32,
+            provider: "CXL".to_owned(),
+            modules: cxl_modules(platform),
+            regions: of_bus(|origin| matches!(origin, Origin::Cxl { .. })),
+            ..NdBus::default()
+        });
     }
     let dax_regions = dax::regions(platform).iter().map(|region| dax_region(platform, region)).collect();
     Inventory { buses, dax_regions }
@@ -79,6 +100,28 @@ fn nd_module(platform: &Platform, number: u32, module: &Module) -> NdModule {
         free_slots: platform.contents.area(module.handle).ok().map(LabelArea::slots_left),
         ..NdModule::default()
     }
+}
+
+/// Returns the modules of CXL devices. Their health and firmware are not those of ndctl, but of `cxl list`.
+fn cxl_modules(platform: &Platform) -> Vec<NdModule> {
+    let profile = &platform.machine.profile;
+    let lists_serial = profile.kernel.numbers_cxl_modules() && profile.ndctl >= CXL_ID_SINCE;
+    let module = |device: u32| {
+        let handle = Handle::of_cxl(device);
+        let area = platform.contents.area(handle);
+        let hardware = platform.machine.cxl.devices.get(device as usize)?;
+        Some(NdModule {
+            number: nmem::number(platform, handle)?,
+            // The kernel prints the number with a sign.
+            id: lists_serial.then(|| (hardware.serial as i64).to_string()),
+            enabled: cxl::is_nvdimm_enabled(platform, device),
+            has_label_area: hardware.label_area > 0,
+            free_slots: area.ok().map(LabelArea::slots_left),
+            ..NdModule::default()
+        })
+    };
+    let devices = cxl::nvdimms(platform).into_iter().filter(|device| cxl::is_nvdimm(platform, *device));
+    devices.filter_map(module).collect()
 }
 
 /// Returns the firmware that a module reports. Modules of virtual machines have no such report.
@@ -116,15 +159,11 @@ fn lists_activation(platform: &Platform) -> bool {
 
 fn nd_region(platform: &Platform, region: &Region) -> NdRegion {
     let profile = &platform.machine.profile;
-    let is_set = matches!(region.origin, Origin::Set { .. });
-    let lists_free = is_set || profile.ndctl >= ZERO_AVAILABLE_SINCE;
-    let (set_id, share) = match &region.origin {
-        Origin::Set { id, share, .. } => (Some(*id), *share),
-        Origin::Memmap => (None, 0),
-    };
+    let lists_free = region.origin != Origin::Memmap || profile.ndctl >= ZERO_AVAILABLE_SINCE;
+    let share = region.share();
     let members = (0..).zip(region.members());
     let mappings = members.map(|(position, member)| NdMapping {
-        module: platform.machine.module_index(member.module).unwrap_or(0) as u32,
+        module: nmem::number(platform, member.module).unwrap_or(0),
         offset: member.offset,
         length: share,
         position: Some(position),
@@ -142,11 +181,17 @@ fn nd_region(platform: &Platform, region: &Region) -> NdRegion {
         numa_node: Some(region.socket.into()),
         target_node: Some(dax::target_node(platform, region.number)),
         has_labels: has_labels(platform, region),
-        set_id,
+        set_id: region.set_id(),
+        line: Some(region.line()),
         mappings: mappings.collect(),
         enabled: region.enabled,
         read_only: false,
-        persistence_domain: if is_set { profile.domain.as_str() } else { "unknown" },
+        persistence_domain: match region.origin {
+            Origin::Set { .. } => profile.domain,
+            Origin::Cxl { .. } => PersistenceDomain::MemoryController,
+            Origin::Memmap => PersistenceDomain::Unknown,
+        }
+        .as_str(),
         capabilities: Some(NdCapabilities {
             sector_sizes: vec![512, 520, 528, 4096, 4104, 4160, 4224],
             fsdax_alignments: vec![4096, 2 << 20, 1 << 30],

@@ -140,6 +140,8 @@ pub struct NdRegion {
     pub has_labels: bool,
     /// The id of its interleave set.
     pub set_id: Option<u64>,
+    /// Bytes on one module before the region continues on the next one; `None` if the kernel does not show it.
+    pub line: Option<u64>,
     /// Its parts on modules, by position.
     pub mappings: Vec<NdMapping>,
     /// True if the kernel uses it.

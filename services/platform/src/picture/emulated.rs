@@ -5,6 +5,7 @@ use super::scene::{
 };
 use crate::machine::{Health, Module, Security};
 use crate::namespace::Namespace;
+use crate::nmem;
 use crate::platform::Platform;
 use crate::region::{Origin, Region};
 
@@ -13,7 +14,12 @@ impl Scene {
     pub fn of(platform: &Platform) -> Scene {
         let machine = &platform.machine;
         let regions = platform.regions();
-        let sockets = machine.sockets().into_iter().map(|number| {
+        // A host bridge may be on a socket without other memory.
+        let mut numbers = machine.sockets();
+        numbers.extend(regions.iter().map(|region| region.socket));
+        numbers.sort_unstable();
+        numbers.dedup();
+        let sockets = numbers.into_iter().map(|number| {
             let here = machine.modules.iter().enumerate().filter(|(_, one)| one.handle.socket() == number);
             let mut modules: Vec<ModuleView> =
                 here.map(|(index, module)| module_view(platform, &regions, index, module)).collect();
@@ -122,17 +128,13 @@ fn region_view(platform: &Platform, region: &Region) -> RegionView {
     if at < region.size {
         pieces.push(Piece { content: Content::Free, size: region.size - at });
     }
-    let set = match &region.origin {
-        Origin::Set { id, .. } => Some(*id),
-        Origin::Memmap => None,
-    };
-    let member = |module| (platform.machine.module_index(module), module.to_string());
+    let member = |module| (nmem::number(platform, module).map(|number| number as usize), module.to_string());
     let members = region.members().iter().map(|one| member(one.module));
     RegionView {
         number: region.number,
         base: Some(region.base),
         size: Some(region.size),
-        set,
+        set: region.set_id(),
         origin: "DRAM, by memmap=".to_owned(),
         members: members.filter_map(|(number, name)| Some((number?, name))).collect(),
         enabled: region.enabled,

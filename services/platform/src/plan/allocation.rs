@@ -57,8 +57,11 @@ pub(super) fn allocate(
     request: &NamespaceRequest,
     uuids: Uuids<'_>,
 ) -> Result<Allocation, RuleError> {
-    let mut regions: Vec<Region> =
-        platform.regions().into_iter().filter(|region| matches_request(platform, region, request)).collect();
+    let mut regions: Vec<Region> = platform
+        .module_regions()
+        .into_iter()
+        .filter(|region| matches_request(platform, region, request))
+        .collect();
     if request.want().is_none() {
         regions.sort_by_key(|region| std::cmp::Reverse(largest_free(platform, region)));
     }

@@ -82,7 +82,7 @@ impl<'p> Assignment<'p> {
 
     /// Returns the bytes of namespaces and volatile memory that a new partitioning of a socket would lose.
     fn bytes_lost(&self, socket: u16) -> u64 {
-        let regions = self.platform.regions();
+        let regions = self.platform.module_regions();
         let here = regions.iter().filter(|region| region.socket == socket && !region.members().is_empty());
         let namespaces: u64 =
             here.flat_map(|region| self.platform.namespaces(region)).map(|namespace| namespace.size).sum();
@@ -175,7 +175,7 @@ impl Allocator for Assignment<'_> {
     }
 
     fn named(&self, name: &str) -> Vec<Existing> {
-        let regions = self.platform.regions();
+        let regions = self.platform.module_regions();
         regions.iter().flat_map(|region| existing_in(self.platform, region, name)).collect()
     }
 

@@ -99,7 +99,7 @@ fn build_steps(
     let mut after = platform.clone();
     let changed = || assignment.sockets.values().flat_map(|plan| &plan.groups);
     let modules: Vec<Handle> = changed().flat_map(|group| group.modules.iter().copied()).collect();
-    for region in platform.regions() {
+    for region in platform.module_regions() {
         if !modules.iter().any(|module| region.has(*module)) {
             continue;
         }

@@ -50,7 +50,7 @@ impl Loss {
     pub(super) fn between(before: &Platform, after: &Platform) -> Vec<Loss> {
         let mut losses = Vec::new();
         let all = |platform: &Platform| -> Vec<(Region, Vec<Namespace>)> {
-            let regions = platform.regions().into_iter();
+            let regions = platform.module_regions().into_iter();
             regions.map(|region| (region.clone(), platform.namespaces(&region))).collect()
         };
         let then = all(after);

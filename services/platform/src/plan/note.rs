@@ -96,7 +96,7 @@ pub(super) fn notes(
             notes.extend(here.filter_map(Unusable::of).map(Note::LeftOut));
         }
         let free = |group: &Group| {
-            let regions = after.regions().into_iter();
+            let regions = after.module_regions().into_iter();
             let ours = regions.filter(|one| group.modules.iter().any(|module| one.has(*module)));
             ours.map(|region| free(after, &region)).sum::<u64>()
         };

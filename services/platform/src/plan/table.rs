@@ -76,7 +76,7 @@ impl Table {
 
     /// Returns the use of the capacity of the modules.
     pub fn of(platform: &Platform) -> Table {
-        let regions = platform.regions();
+        let regions = platform.module_regions();
         let mut rows = Vec::new();
         for socket in platform.machine.sockets() {
             let here = platform.machine.modules.iter().filter(|module| module.handle.socket() == socket);

@@ -168,6 +168,9 @@ fn check_destinations(
                 {
                     return Err(RelocateError::Passphrase { module }.into());
                 }
+                if region.is_cxl() {
+                    return Err(NamespaceError::OfCxl { region: *number }.into());
+                }
                 if region.origin == Origin::Memmap {
                     return Err(NamespaceError::NoLabels { region: *number }.into());
                 }

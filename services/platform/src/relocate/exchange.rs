@@ -12,7 +12,6 @@ use crate::goal::{self, GoalRequest, PersistentKind, Targets};
 use crate::machine::{Handle, Health, Module, ModuleError, Security, Sensors};
 use crate::namespace;
 use crate::platform::Platform;
-use crate::region::Origin;
 use crate::security;
 use lode_nvdimm::{Label, LabelArea, ModuleId};
 use std::cmp::Reverse;
@@ -429,10 +428,8 @@ fn check_labels(platform: &Platform, request: &ExchangeRequest) -> Result<(), Re
     });
     let sets: Vec<u64> = labels.collect();
     let Some(set) = sets.first().copied() else { return Ok(()) };
-    let own = platform.regions().iter().any(|region| match region.origin {
-        Origin::Set { id, .. } => id == set && region.has(request.module),
-        Origin::Memmap => false,
-    });
+    let mut regions = platform.module_regions().into_iter();
+    let own = regions.any(|region| region.set_id() == Some(set) && region.has(request.module));
     Err(RelocateError::ForeignLabels { module: request.module, namespaces: sets.len(), set, own })
 }
 

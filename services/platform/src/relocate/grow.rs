@@ -59,6 +59,9 @@ impl Directory {
         if !region.enabled {
             return Err(NamespaceError::RegionDisabled { region: region.number }.into());
         }
+        if region.is_cxl() {
+            return Err(NamespaceError::OfCxl { region: region.number }.into());
+        }
         let device = namespace.device();
         if namespace.uuid.is_some_and(|uuid| !is_settled(&platform.state.relocations, uuid)) {
             return Err(RelocateError::Unfinished { device }.into());

@@ -7,6 +7,7 @@ use super::passphrase::Passphrase;
 use super::passphrase_hash::PassphraseHash;
 use super::role::Role;
 use crate::machine::{Handle, Health, Module, ModuleError, Security};
+use crate::nmem;
 use crate::platform::Platform;
 use crate::state;
 
@@ -204,7 +205,7 @@ fn entry_of(platform: &Platform, module: &Module) -> ModuleSecurity {
 
 /// Returns the security of a module that has some.
 pub(super) fn supported(platform: &Platform, index: usize) -> Result<ModuleSecurity, SecurityError> {
-    let module = platform.machine.modules.get(index).ok_or(ModuleError::UnknownDevice { index })?;
+    let module = nmem::module(platform, index)?;
     if module.health == Health::NonFunctional {
         return Err(ModuleError::DeadModule { module: module.handle }.into());
     }

@@ -6,7 +6,8 @@ use super::event::SmartEvent;
 use super::module_smart::{CELSIUS, ModuleSmart, PERCENT_MAX};
 use super::report::{AlarmReport, SmartReport, entry, of_entry};
 use crate::error_log::{self, ErrorLevel, LoggedKind, TemperatureSensor};
-use crate::machine::{Health, ModuleError};
+use crate::machine::Health;
+use crate::nmem;
 use crate::platform::Platform;
 use crate::state;
 
@@ -48,7 +49,7 @@ pub struct SmartChange {
 /// # Errors
 /// Fails if the module does not exist or is dead, or if a value is out of range.
 pub fn change(platform: &mut Platform, index: usize, change: &SmartChange) -> Result<(), SmartError> {
-    let module = platform.machine.modules.get(index).ok_or(ModuleError::UnknownDevice { index })?;
+    let module = nmem::module(platform, index)?;
     if module.health == Health::NonFunctional {
         return Err(SmartError::Dead { index });
     }
@@ -110,7 +111,7 @@ fn logged(
 /// # Errors
 /// Those of [`change`].
 pub fn enable_alarms(platform: &mut Platform, index: usize, events: &[SmartEvent]) -> Result<(), SmartError> {
-    let module = platform.machine.modules.get(index).ok_or(ModuleError::UnknownDevice { index })?;
+    let module = nmem::module(platform, index)?;
     let entry = entry(platform, module);
     let enabled = |event, alarm: SmartAlarm| AlarmChange {
         enabled: (events.contains(&event) && !alarm.enabled).then_some(true),

@@ -30,6 +30,7 @@ pub(super) fn read(number: u32, folder: &SysfsFolder) -> NdRegion {
         target_node: folder.non_negative("target_node"),
         has_labels,
         set_id: folder.number("set_cookie"),
+        line: None,
         mappings,
         enabled: folder.driver().is_some(),
         read_only: folder.number("read_only") == Some(1),
