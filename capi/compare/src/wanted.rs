@@ -166,6 +166,7 @@ pub(crate) const WANTED: &[Wanted] = &[
                 " message some replicas are too small to hold synchronized data",
                 " message pool sizes from different replicas differ",
                 " message target poolset is too small",
+                " message source poolset health check failed",
             ];
             is_replica_call(ours)
                 && words.iter().any(|words| theirs.ends_with(words))

@@ -124,13 +124,13 @@ fn check_sets(old: &PoolSet, new: &PoolSet, options: &ReplicaOptions) -> Result<
     if new.is_in_directories || small_part(new).is_some() {
         return Err(refused(ReplicaFault::PartSizes));
     }
-    check_folders(new)?;
     let mut seen = Seen::default();
     for (part, _) in new.all_parts() {
         if !seen.insert(&part.path, fs::metadata(&part.path).ok().as_ref()) {
             return Err(refused(ReplicaFault::PartTwice(part.path.clone())));
         }
     }
+    check_folders(new)?;
     let Some(first) = old.replicas.first().and_then(|replica| replica.parts.first()) else { return Ok(()) };
     let lock = match LockedPart::of_set(first, PmdkAccess::ReadWrite, options.program, false) {
         Err(error @ PmdkError::InUse { .. }) => return Err(error.into()),
