@@ -1,6 +1,8 @@
 //! Label storage areas of devices.
 
+use super::dpa;
 use super::error::CxlError;
+use super::stored::CxlKind;
 use crate::directory::Directory;
 use crate::error::PlatformError;
 use crate::machine::Handle;
@@ -34,7 +36,7 @@ pub fn write_labels(
 ) -> Result<(), PlatformError> {
     dpa::check_exists(directory.platform(), device)?;
     let is_enabled = !directory.platform().state.cxl.disabled_devices.contains(&device);
-    if is_enabled && dpa::capacity(directory.platform(), device, super::CxlKind::Pmem) > 0 {
+    if is_enabled && dpa::capacity(directory.platform(), device, CxlKind::Pmem) > 0 {
         return Err(CxlError::LabelsInUse { device }.into());
     }
     let part = part(directory.platform(), device, off, bytes.len() as u64)?;
