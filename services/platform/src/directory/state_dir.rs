@@ -398,7 +398,7 @@ impl Directory {
         let mut area = self.label_area(index)?;
         let (size, len) = (area.len() as u64, part.len() as u64);
         let place = label_extent(size, len, off).filter(|place| place.end - place.start == len);
-        let place = place.ok_or_else(|| NamespaceError::LabelExtent { module, size, off, len })?;
+        let place = place.ok_or(NamespaceError::LabelExtent { module, size, off, len })?;
         area[place.start as usize..place.end as usize].copy_from_slice(part);
         self.change(|platform| write_labels(platform, index, area))
     }

@@ -64,7 +64,7 @@ pub(crate) fn pieces_in(path: &Path, range: &Range<u64>) -> Option<PmdkPart> {
             .push("it is a part of a pool set: give SETFILE:OFFSET for the objects of the pool".to_owned());
         return Some(part);
     }
-    if let Some(super::Content::Objects { layout }) = pool.content().ok() {
+    if let Ok(super::Content::Objects { layout }) = pool.content() {
         part.layout = Some(layout);
     }
     let faults = pool.faults();
