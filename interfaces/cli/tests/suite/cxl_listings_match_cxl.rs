@@ -9,7 +9,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use crate::emulated::Emulated;
-use lode_platform::cxl::{self, CxlDecoder, CxlInventory, CxlPortLevel, CxlPortView};
+use lode_platform::cxl::{self, CxlDecoder, CxlInventory, CxlPortLevel, CxlPortView, Dport};
 use lode_platform::{Directory, Purpose};
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -222,10 +222,23 @@ impl Tree {
         format!("{}/{host}", above.unwrap_or_else(|| "devices/unknown".to_owned()))
     }
 
-    /// Returns the folder of the downstream port above a port.
+    /// Returns the folder of the downstream port above a port; below a root, that of the host bridge's PCI bus.
     fn above(inventory: &CxlInventory, port: &CxlPortView) -> String {
         let above = inventory.port(port.above.unwrap()).unwrap();
-        format!("{}/{}", Tree::uport(inventory, above), above.dports[port.dport].name)
+        Tree::dport(inventory, above, &above.dports[port.dport])
+    }
+
+    /// Returns the folder of a downstream port; of those of a root, that of the host bridge's PCI bus.
+    fn dport(inventory: &CxlInventory, port: &CxlPortView, dport: &Dport) -> String {
+        let names = std::iter::once(&dport.name).chain(&dport.alias);
+        let bus = names.into_iter().find(|name| name.starts_with("pci"));
+        match (bus, port.level, port.above.and_then(|above| inventory.port(above))) {
+            (Some(bus), CxlPortLevel::Root, _) => format!("devices/{bus}"),
+            (_, _, Some(above)) if above.level == CxlPortLevel::Root => {
+                format!("{}/{}", Tree::above(inventory, port), dport.name)
+            }
+            _ => format!("{}/{}", Tree::uport(inventory, port), dport.name),
+        }
     }
 
     /// Returns the folder of the device that is a port.
@@ -257,9 +270,13 @@ impl Tree {
             self.bind(&folder, "cxl_port");
         }
         for dport in &port.dports {
-            let target = self.folder(&format!("{}/{}", Tree::uport(inventory, port), dport.name));
+            let mut target = self.folder(&Tree::dport(inventory, port, dport));
             if let Some(alias) = &dport.alias {
-                self.link(&self.folder(&format!("devices/{alias}")), target.join("physical_node"));
+                let (bus, is_bus) = (target.clone(), target.ends_with(&dport.name));
+                let bridge = self.folder(&format!("devices/{}", if is_bus { alias } else { &dport.name }));
+                self.link(&bridge, bus.join("firmware_node"));
+                self.link(&bus, bridge.join("physical_node"));
+                target = if is_bus { bus } else { bridge };
             }
             self.link(&target, folder.join(format!("dport{}", dport.id)));
         }
@@ -431,6 +448,8 @@ fn listings_are_those_of_cxl() {
     if !compare(test, &Emulated::of_text(DIRECT), "of a device") {
         return;
     }
+    let by_bus = DIRECT.replace("kernel = \"6.1\"", "kernel = \"6.12\"");
+    compare(test, &Emulated::of_text(&by_bus), "of a device on kernel 6.12");
     let machine = Emulated::of_text(MACHINE);
     let steps = [
         "create-region -m -d decoder0.0 -s 2G mem0 mem2 mem1 mem3",

@@ -168,9 +168,13 @@ fn label_areas_are_those_of_cxl() {
     machine.ndctl("enable-region region1").success();
     assert!(list(&machine, "-N").is_empty());
     // Written by cxl, the labels are those of the namespace again.
+    let write = format!("write-labels mem1 -i {}", text(&of_cxl));
     cxl(&machine, "disable-region region1").success();
-    cxl(&machine, &format!("write-labels mem1 -i {}", text(&of_cxl))).success();
-    cxl(&machine, "enable-region region1").success();
+    cxl(&machine, &write).failure(1, &["mem1: has active nvdimm bridge", "disable the device first"]);
+    cxl(&machine, "disable-memdev -f mem1").success();
+    cxl(&machine, &write).success();
+    machine.start();
+    cxl(&machine, SINGLE).success();
     assert_eq!(list(&machine, "-N").len(), 1);
     machine.ndctl("read-labels nmem9").failure(1, &["there is no module nmem9"]);
 }
@@ -218,8 +222,8 @@ fn regions_in_use_are_taken_away() {
     cxl(&machine, "disable-memdev -f mem2").success();
     assert!(list(&machine, "-Ri").is_empty() && list(&machine, "-Di").len() == 3);
     machine.ndctl("read-labels nmem2").failure(1, &["there is no module nmem2"]);
-    cxl(&machine, "destroy-region region0").success();
-    cxl(&machine, "enable-memdev mem2").success();
+    cxl(&machine, "destroy-region region0").failure(1, &["a device of it was disabled"]);
+    machine.start();
     cxl(&machine, INTERLEAVED).success();
     assert_eq!(list(&machine, "-N").len(), 1, "the labels are on the devices");
 }
