@@ -413,7 +413,7 @@ static void fork_and_wait(int signal)
     errno = before;
 }
 
-/* Signals interrupt calls of all kinds, and their handlers fork. */
+/* Signals interrupt calls of all kinds, and forks, and their handlers fork. */
 static void fork_in_handlers(void)
 {
     signal(SIGALRM, fork_and_wait);
@@ -428,6 +428,14 @@ static void fork_in_handlers(void)
         }
         if (pmemobj_alloc(pop, &oid, 100, 6, NULL, NULL) == 0)
             pmemobj_free(&oid);
+        /* Forks that signals interrupt. */
+        for (int at = 0; at < 10; at++) {
+            cover(8192, 2048, round);
+            pid_t child = fork();
+            if (child == 0)
+                _exit(0);
+            waitpid(child, NULL, 0);
+        }
     }
     has_timer = 0;
     set_timer();

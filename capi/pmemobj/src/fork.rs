@@ -18,14 +18,15 @@ pub(crate) fn register() {
 }
 
 /// Takes the locks, so that a child finds the tables whole, and makes the checkpoints. A signal handler that has interrupted a call of
-/// this thread makes none: the call may hold what a checkpoint waits for. One of a fault makes none either: the program may have been
+/// this thread, or such a checkpoint, makes none: that may hold what a checkpoint waits for. One of a fault makes none either: the program may have been
 /// in malloc(3), which a checkpoint calls.
 extern "C" fn before_fork() {
     inherited::before_fork();
     pools::before_fork();
     buffers::before_fork();
     if !calls::is_under_way() && !session::is_in_call() && !is_in_handler_of_fault() {
-        pools::for_each_own(|pool| pool.checkpoint_for_children());
+        // A fork in a signal handler that interrupts this one finds it under way.
+        calls::under_way(|| pools::for_each_own(|pool| pool.checkpoint_for_children()));
     }
 }
 

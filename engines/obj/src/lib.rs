@@ -44,7 +44,7 @@ pub use block::{Block, Blocks};
 pub use check::{Finding, check};
 pub use error::{Damage, DamageReason, LogKind, ObjError, Structure};
 pub use growth::{Growth, GrowthRefusal};
-pub use heap::{ClassDescription, ClassError, FirstArenas};
+pub use heap::{ClassDescription, ClassError, FirstArenas, prepare};
 pub use lode_redo::cover::Mode;
 pub use object::{Object, Objects, Place};
 pub use oid::pool_number;

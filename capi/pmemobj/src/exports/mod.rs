@@ -40,6 +40,7 @@ extern "C" fn load() {
         #[cfg(not(test))]
         std::panic::set_hook(Box::new(|_| {}));
         files();
+        lode_obj::prepare();
         if let Err(failure) = load_globals(&variable) {
             message::set(&failure.text);
         }

@@ -15,7 +15,7 @@
 
 use super::class::{Class, ClassDescription, ClassError};
 use lode_layout::{PmdkHeap, PmdkObjectHeaderKind, align_up};
-use lode_pmem::sync::SpinMutex;
+use lode_pmem::sync::{SpinMutex, asymmetric};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, Ordering};
 
@@ -158,6 +158,13 @@ impl ClassTable {
         let _ = self.classes[usize::from(id)].set(class);
         Ok(id)
     }
+}
+
+/// Makes what all pools of the process share, which the first open makes otherwise. A program whose threads open pools while it
+/// forks calls it before: the child of a fork would wait for the thread that was making it.
+pub fn prepare() {
+    asymmetric::is_available();
+    default_classes();
 }
 
 /// Returns PMDK's default classes, in the order of their identifiers.

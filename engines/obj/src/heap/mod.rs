@@ -27,6 +27,7 @@ mod units;
 
 pub use arena::FirstArenas;
 pub use class::{ClassDescription, ClassError};
+pub use class_table::prepare;
 pub(crate) use publication::Publication;
 
 use crate::action::Reservation;
