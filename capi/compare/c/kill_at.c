@@ -125,5 +125,7 @@ int main(int count, char **arguments)
         return UNTRACED;
     if (ptrace(PTRACE_SETOPTIONS, child, 0, PTRACE_O_TRACESYSGOOD | PTRACE_O_EXITKILL | PTRACE_O_TRACEEXEC) != 0)
         return UNTRACED;
+    /* A program that hangs is a failure, too: it ends with this one. */
+    alarm(600);
     return follow(child, strtoul(arguments[1], NULL, 10), strtoul(arguments[2], NULL, 10));
 }

@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define SIZE ((size_t)64 << 20)
+#define SIZE ((size_t)16 << 20)
 /* Parts of the set, each of so many MiB. */
 #define PARTS 20
 #define PART_MIB 2
@@ -102,7 +102,7 @@ static void run(const char *name, void (*calls)(void))
         _exit(0);
     }
     if (child < 0 || waitpid(child, &status, 0) != child || status != 0)
-        printf("status %d\n", status);
+        printf("signal %d\n", WTERMSIG(status));
     printf("new %s\n", access("new", F_OK) == 0 ? "there" : "absent");
     unlink("new");
 }

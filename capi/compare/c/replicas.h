@@ -27,6 +27,8 @@ struct set {
 };
 
 static struct set pool_set, target;
+/* True if the set files `old` and `new` name a part twice. */
+static int is_twice[2];
 /* The end of the pool's content in parts whose content was moved; 0 before that. PMDK leaves old content after it. */
 static off_t moved_end;
 /* The signature's last letters, and the number of the format. */
@@ -79,6 +81,16 @@ static off_t pool_end(const struct set *set)
     return size;
 }
 
+/* Returns 1 if two replicas have the same parts. */
+static int names_twice(const struct set *set)
+{
+    for (int replica = 1; replica < set->count; replica++)
+        for (int other = 0; other < replica; other++)
+            if (set->replicas[other].letter == set->replicas[replica].letter)
+                return 1;
+    return 0;
+}
+
 static void write_set(const char *name, const struct set *set, const char *end)
 {
     FILE *file = fopen(name, "w");
@@ -98,6 +110,7 @@ static void write_set(const char *name, const struct set *set, const char *end)
         }
         printf(";");
     }
+    is_twice[name[0] == 'n'] = names_twice(set);
     fputs(end, file);
     fclose(file);
 }
@@ -308,6 +321,7 @@ static void begin_replicas(void)
         draw_replica(&pool_set, replica);
     printf("begin %s", kind);
     moved_end = 0;
+    is_twice[1] = 0;
     remove_replicas();
     write_set("old", &pool_set, "");
     for (int replica = 0; replica < pool_set.count; replica++) {
@@ -380,7 +394,7 @@ static void sync_set(void)
     const char *path = draw_set("old");
     unsigned flags = draw_flags();
     int result = 0, error = 0, file;
-    printf("sync \"%s\" %x", path, flags);
+    printf("sync \"%s\" %x%s", path, flags, is_twice[0] ? " twice" : "");
     file = hold();
     CALL(result = pmempool_sync(path, flags); error = errno);
     close(file);
@@ -392,7 +406,7 @@ static void transform_set(void)
     const char *path = draw_set("old"), *other = draw_set("new");
     unsigned flags = draw_flags();
     int result = 0, error = 0, file;
-    printf("transform \"%s\" \"%s\" %x", path, other, flags);
+    printf("transform \"%s\" \"%s\" %x%s", path, other, flags, is_twice[0] || is_twice[1] ? " twice" : "");
     file = hold();
     CALL(result = pmempool_transform(path, other, flags); error = errno);
     close(file);

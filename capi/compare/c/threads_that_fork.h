@@ -75,6 +75,8 @@ static int fork_again(int forks, int threads, int (*child)(int number))
 static int fork_beside(long threads, void *(*run)(void *), int forks, int (*child)(int number))
 {
     pthread_t started[16];
+    /* A fork that hangs is a failure, too. */
+    alarm(10 * PATIENCE);
     for (long index = 0; index < threads; index++)
         pthread_create(&started[index], NULL, run, (void *)index);
     int failed = fork_again(forks, (int)threads, child);

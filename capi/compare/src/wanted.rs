@@ -139,8 +139,11 @@ pub(crate) const WANTED: &[Wanted] = &[
     },
     Wanted {
         is: |theirs, ours| {
-            let is_unread = ours.contains(" held ") && theirs.contains(" given pool type: unknown");
-            is_replica_call(ours) && (is_unread || ours.contains(" errno 22 message flock \""))
+            let is_held = ours.contains(" held ");
+            let is_unread = is_held && theirs.contains(" given pool type: unknown");
+            let is_locked =
+                (is_held || ours.contains(" twice")) && ours.contains(" errno 22 message flock \"");
+            is_replica_call(ours) && (is_unread || is_locked)
         },
         kind: WantedKind::Result,
         reason: "PMDK takes a part for damaged that is open elsewhere, or twice in the set, and makes it anew below that user",

@@ -55,13 +55,16 @@ fn costs_match_golden_file() {
         let variables: Vec<_> = variables.iter().copied().chain([("LD_BIND_NOW", "1")]).collect();
         table.push_str(&measured(name, &second, &variables));
     }
-    for library in [Library::PMEMLOG, Library::PMEMBLK] {
-        let Some(costs) = costs_of_pools(library) else { return };
-        table.push_str(&costs);
-    }
-    let Some(costs) = costs_of_libpmempool() else { return };
-    table.push_str(&costs);
-    cost::compare(&table, env!("CARGO_PKG_NAME"), include_str!("cost.golden"));
+    let golden = include_str!("cost.golden");
+    let pools = [Library::PMEMLOG, Library::PMEMBLK].map(costs_of_pools).into_iter();
+    let pools: Option<String> = pools.chain([costs_of_libpmempool()]).collect();
+    let Some(pools) = pools else {
+        // The rest needs what is not here, as a skipped test has told.
+        assert!(golden.starts_with(&table), "the golden file does not begin with:\n{table}");
+        return;
+    };
+    table.push_str(&pools);
+    cost::compare(&table, env!("CARGO_PKG_NAME"), golden);
 }
 
 /// Returns the table of a program's run.
