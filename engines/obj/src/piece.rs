@@ -136,8 +136,16 @@ impl<M: Medium> ObjView<M> {
         };
         for block in blocks {
             match block {
-                Ok(block) if block.zone == zone => self.block_pieces(&block, pieces),
-                Ok(_) => break,
+                Ok(block) if block.zone != zone => break,
+                Ok(block) => {
+                    self.block_pieces(&block, pieces);
+                    // What lies after the range, or in the next zone, hides nothing of it.
+                    let next = u64::from(block.chunk) + u64::from(block.header.size);
+                    let end = first.get() + next * PmdkHeap::CHUNK;
+                    if next >= u64::from(chunk_count) || end >= pieces.range.end {
+                        break;
+                    }
+                }
                 // Damage hides the rest of the zone.
                 Err(error) => return pieces.found.push(Err(error)),
             }

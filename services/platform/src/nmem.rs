@@ -78,7 +78,7 @@ pub(crate) fn label_area_len(platform: &Platform, module: Handle) -> u64 {
 ///
 /// # Errors
 /// Fails if the module does not exist, if it is to be disabled and one of its regions is active, or if it is to be
-/// enabled and is dead or locked.
+/// enabled and is dead or locked, or is a CXL device whose label area can't be read.
 pub fn enable(platform: &mut Platform, index: usize, enable: bool) -> Result<(), NamespaceError> {
     let module = find(platform, index)?;
     let found = platform.machine.module(module);
@@ -86,6 +86,8 @@ pub fn enable(platform: &mut Platform, index: usize, enable: bool) -> Result<(),
         check_idle(platform, module)?;
     } else if let Some(found) = found {
         found.check_usable()?;
+    } else if module.cxl_device().is_some_and(|device| !platform.contents.has_cxl_area(device)) {
+        return Err(NamespaceError::UnreadableLabels { module });
     }
     platform.state.disabled_modules.retain(|disabled| *disabled != module);
     if !enable && platform.machine.module(module).is_none_or(Module::usable) {

@@ -196,6 +196,11 @@ fn damaged_label_area_disables_region() {
     machine.ndctl("check-labels nmem2").failure(1, &["mem2"]);
     machine.ndctl("read-labels nmem2").failure(1, &["mem2.labels", "other than hexadecimal digits"]);
     assert_eq!(fs::read_to_string(&file).unwrap(), "zz");
+    machine.ndctl("enable-dimm nmem2").failure(1, &["the label area of module mem2 can't be read"]);
+    // Nor does a byte that is no text stop the other devices.
+    fs::write(&file, [0xff]).unwrap();
+    assert_eq!(list(&machine, "-Ri")[0]["state"], "disabled");
+    machine.ndctl("read-labels nmem2").failure(1, &["mem2.labels", "other than hexadecimal digits"]);
     fs::write(&file, valid).unwrap();
     assert_eq!(list(&machine, "-N").len(), 1);
 }

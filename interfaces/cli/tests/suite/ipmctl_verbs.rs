@@ -282,6 +282,10 @@ fn invalid_injections_are_refused() {
         refused(&machine, &format!("set -dimm {properties}"), 1, output, why);
     }
     refused(&machine, "set -dimm 0x9999 Temperature=9", 1, "PMem module not found.", "0x9999");
+    // They are no properties of a goal.
+    let help = "    Provision capacity on one or more PMem modules into regions.\n";
+    refused(&machine, "create -f -goal Temperature=50", 201, help, "");
+    refused(&machine, "create -f -goal AlarmThreshold=50", 201, help, "");
     assert_eq!(state(), before);
 }
 

@@ -2,7 +2,7 @@
 
 use super::dpa;
 use super::error::CxlError;
-use super::stored::CxlKind;
+use super::nvdimm;
 use crate::directory::Directory;
 use crate::error::PlatformError;
 use crate::machine::Handle;
@@ -23,8 +23,7 @@ pub fn read_labels(directory: &Directory, device: u32, off: u64, len: u64) -> Re
 /// Writes a part of the label area of a device, from `off` on.
 ///
 /// # Errors
-/// Fails if the device does not exist, if it is enabled and has persistent memory, which the kernel's libnvdimm then takes
-/// for a module, if the area does not have the part, or if a system call fails.
+/// Fails if the device does not exist, if the kernel's libnvdimm has it as a module, since it is enabled and has persistent memory, if the area does not have the part, or if a system call fails.
 ///
 /// # Durability
 /// That of [`change`](Directory::change).
@@ -35,8 +34,7 @@ pub fn write_labels(
     bytes: &[u8],
 ) -> Result<(), PlatformError> {
     dpa::check_exists(directory.platform(), device)?;
-    let is_enabled = !directory.platform().state.cxl.disabled_devices.contains(&device);
-    if is_enabled && dpa::capacity(directory.platform(), device, CxlKind::Pmem) > 0 {
+    if nvdimm::is_nvdimm(directory.platform(), device) {
         return Err(CxlError::LabelsInUse { device }.into());
     }
     let part = part(directory.platform(), device, off, bytes.len() as u64)?;

@@ -9,12 +9,18 @@ use super::staged::STAGED;
 use crate::contents::ModuleWrite;
 use crate::file::error::FileError;
 use crate::state::State;
+use rustix::fs::{CWD, Mode, OFlags, ftruncate, openat};
 use std::fs;
 use std::io;
 use std::path::Path;
 
 /// Makes a change durable, and performs it.
 pub(super) fn write(root: &Path, change: &Change) -> Result<(), DirectoryError> {
+    for write in &change.writes {
+        if let FileWrite::Made { file, len } = write {
+            check_len(root, file, *len)?;
+        }
+    }
     for step in change.steps_to_journal(journal_text(change)) {
         if let Err(error) = step.run(root) {
             let what = "writing the journal of";
@@ -28,6 +34,18 @@ pub(super) fn write(root: &Path, change: &Change) -> Result<(), DirectoryError> 
         }
     }
     apply(root, change)
+}
+
+/// Checks that the file system takes a file of this length, where it has files without names: a change that is durable must not
+/// fail.
+fn check_len(root: &Path, file: &Path, len: u64) -> Result<(), FileError> {
+    let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
+    let Ok(trial) = openat(CWD, root, flags, Mode::RUSR | Mode::WUSR) else { return Ok(()) };
+    ftruncate(trial, len).map_err(|errno| FileError {
+        what: "making",
+        path: root.join(file),
+        error: errno.into(),
+    })
 }
 
 fn apply(root: &Path, change: &Change) -> Result<(), DirectoryError> {

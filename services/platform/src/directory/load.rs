@@ -74,10 +74,10 @@ fn load_cxl_areas(root: &Path, pending: &Pending, platform: &mut Platform) -> Re
     for (device, hardware) in (0..).zip(&platform.machine.cxl.devices) {
         let file = cxl_labels_path(device);
         let text = match pending.text(&file) {
-            Some(text) => Some(text.to_owned()),
-            None => read(root, &file)?,
+            Some(text) => text.to_owned(),
+            None => read_labels(root, &file)?,
         };
-        if let Some(bytes) = area_of_text(&text.unwrap_or_default(), hardware.label_area) {
+        if let Some(bytes) = area_of_text(&text, hardware.label_area) {
             platform.contents.load_cxl_area(device, bytes);
         }
     }
@@ -117,6 +117,16 @@ pub(super) fn read(root: &Path, name: &str) -> Result<Option<String>, DirectoryE
         Ok(text) => Ok(Some(text)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(FileError { what: "reading", path, error }.into()),
+    }
+}
+
+/// Reads the text of a CXL device's label area, with replacements for bytes that are no text; empty if there is no file.
+pub(super) fn read_labels(root: &Path, name: &str) -> Result<String, FileError> {
+    let path = root.join(name);
+    match fs::read(&path) {
+        Ok(bytes) => Ok(String::from_utf8_lossy(&bytes).into_owned()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(String::new()),
+        Err(error) => Err(FileError { what: "reading", path, error }),
     }
 }
 

@@ -4,7 +4,7 @@ use super::commit::{self, change_of_state, file_write, finish, write};
 use super::error::DirectoryError;
 use super::journal::{Change, FileWrite, JOURNAL, JOURNAL_NEW};
 use super::leftover;
-use super::load::{load, machine_error};
+use super::load::{load, machine_error, read_labels};
 use super::lock::{Purpose, take};
 use super::media::Media;
 use super::paths::{LOCK, MACHINE, MODULES, STATE, cxl_labels_path, labels_path, media_path};
@@ -25,7 +25,6 @@ use crate::platform::Platform;
 use crate::relocate::RelocateError;
 use crate::security;
 use std::fs::{self, File, OpenOptions};
-use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -356,16 +355,11 @@ impl Directory {
         let hardware = self.platform.machine.cxl.devices.get(device as usize);
         let size = hardware.ok_or(CxlError::UnknownDevice { device })?.label_area;
         let file = cxl_labels_path(device);
-        let path = self.root.join(&file);
         let text = match self.pending.text(&file) {
             Some(text) => text.to_owned(),
-            None => match fs::read_to_string(&path) {
-                Ok(text) => text,
-                Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
-                Err(error) => return Err(FileError { what: "reading", path, error }.into()),
-            },
+            None => read_labels(&self.root, &file)?,
         };
-        let corrupt = || CxlError::CorruptLabels { path: path.display().to_string() }.into();
+        let corrupt = || CxlError::CorruptLabels { path: self.root.join(&file).display().to_string() }.into();
         area_of_text(&text, size).ok_or_else(corrupt)
     }
 

@@ -177,6 +177,10 @@ impl ChangeCommand {
     }
 }
 
+/// The properties of a goal.
+const GOAL_PROPERTIES: [&str; 4] =
+    ["MemoryMode", "PersistentMemoryType", "Reserved", "NamespaceLabelVersion"];
+
 /// Returns true if the words after `delete` name modules, and nothing on them: the erasure of ipmctl for UEFI.
 fn names_an_erasure(words: &[String]) -> bool {
     let has = |name: &str| words.iter().any(|word| word.eq_ignore_ascii_case(name));
@@ -200,6 +204,9 @@ fn check(line: &Line, kind: Kind) -> Result<(), SyntaxError> {
         }
     };
     result?;
+    if line.properties.iter().any(|(name, _)| !GOAL_PROPERTIES.contains(name)) {
+        return Err(SyntaxError::NoCommand);
+    }
     if line.has_target(required) && (required == "-pcd" || line.target(required).is_none()) {
         Ok(())
     } else {

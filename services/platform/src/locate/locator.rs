@@ -221,16 +221,19 @@ impl Locator {
     /// Returns the modules that hold this number of sectors from a located byte on, each with its first byte of them.
     ///
     /// # Cost
-    /// A step for each sector of one rotation of the interleaving, at most.
+    /// A step for each sector, or shorter line, of one rotation of the interleaving, at most.
     pub fn modules_of(&self, first: &Located, sectors: u64) -> Vec<ModulePlace> {
         let mut found: Vec<ModulePlace> = Vec::new();
         let Some(region) = self.regions().find(|region| region.number == first.region.number) else {
             return found;
         };
         let mut offset = first.region.offset;
-        // A rotation may begin and end within a sector. After it, the same modules follow again.
-        let rotation = self.rotation(region, offset).div_ceil(SECTOR).saturating_add(1);
-        for _ in 0..sectors.min(rotation) {
+        // Lines of CXL memory may be shorter than a sector.
+        let step = region.line.unwrap_or(SECTOR).clamp(1, SECTOR);
+        let steps = sectors.saturating_mul(SECTOR).div_ceil(step);
+        // A rotation may begin and end within a step. After it, the same modules follow again.
+        let rotation = self.rotation(region, offset).div_ceil(step).saturating_add(1);
+        for _ in 0..steps.min(rotation) {
             for module in self.modules(region, offset) {
                 if found.iter().all(|known| known.number != module.number) {
                     found.push(module);
@@ -239,7 +242,7 @@ impl Locator {
             if found.len() >= region.mappings.len() {
                 break;
             }
-            offset = offset.saturating_add(SECTOR);
+            offset = offset.saturating_add(step);
         }
         found
     }

@@ -177,6 +177,15 @@ pub enum NamespaceError {
         #[source]
         error: LabelError,
     },
+    /// The label area of a CXL device can't be read.
+    #[error(
+        "the label area of module {module} can't be read: its file in the state directory is damaged; correct that, or remove \
+         it to lose the labels"
+    )]
+    UnreadableLabels {
+        /// The module.
+        module: Handle,
+    },
     /// The label area already holds labels.
     #[error("module {module} has labels already; to initialize them again is to lose its namespaces")]
     LabelsExist {

@@ -2,7 +2,7 @@
 
 use crate::platform::Platform;
 use crate::region::Region;
-use lode_nvdimm::{Label, LabelArea};
+use lode_nvdimm::LabelArea;
 use std::ops::Range;
 
 /// Alignment of namespaces in bytes by kernels from 5.7 on, before the number of modules is considered.
@@ -39,10 +39,9 @@ fn labelled_ranges(platform: &Platform, region: &Region) -> Vec<Range<u64>> {
         let share = member.offset..member.offset + region.share();
         let area = platform.contents.area(member.module).into_iter();
         for (_, label) in area.flat_map(LabelArea::labels) {
-            let Label::Namespace(label) = label else { continue };
-            let end = label.dpa.saturating_add(label.raw_size).min(share.end);
-            let start = label.dpa.max(share.start);
-            if start < end {
+            let dpas = label.dpas();
+            let (start, end) = (dpas.start.max(share.start), dpas.end.min(share.end));
+            if !label.is_region() && start < end {
                 ranges.push((start - share.start) * ways..(end - share.start) * ways);
             }
         }

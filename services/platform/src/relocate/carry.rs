@@ -359,7 +359,7 @@ pub(super) fn make_home(
 ) -> Result<(), PlatformError> {
     let mut regions = match relocation.module {
         Some(module) => regions_of(platform, &[module]),
-        None => platform.regions(),
+        None => platform.module_regions(),
     };
     regions.retain(|region| only.is_none_or(|only| region.number == only));
     regions.retain(|region| region.enabled && namespace::has_labels(platform, region));

@@ -71,7 +71,8 @@ pub(crate) fn run(args: &Where) -> Result<Output, Failure> {
             vec![machine.finding(located, 1)?]
         }
         Query::Sector { device, sector } => {
-            let located = machine.locator.at_sector(device, *sector).map_err(failed(WHAT))?;
+            let mut located = machine.locator.at_sector(device, *sector).map_err(failed(WHAT))?;
+            located.modules = machine.locator.modules_of(&located, 1);
             vec![machine.finding(located, SECTOR)?]
         }
         Query::BadBlocks { device } => machine.bad_blocks(device)?,
