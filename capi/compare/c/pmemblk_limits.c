@@ -4,4 +4,4 @@
 #define OPEN(path) pmemblk_open(path, 0)
 #define CHECK(path) pmemblk_check(path, 0)
 #define CLOSE(pool) pmemblk_close(pool)
-#include "limits.h"
+#include "pool_limits.h"

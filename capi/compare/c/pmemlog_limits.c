@@ -4,4 +4,4 @@
 #define OPEN(path) pmemlog_open(path)
 #define CHECK(path) pmemlog_check(path)
 #define CLOSE(pool) pmemlog_close(pool)
-#include "limits.h"
+#include "pool_limits.h"

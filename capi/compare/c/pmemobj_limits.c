@@ -4,4 +4,4 @@
 #define OPEN(path) pmemobj_open(path, "")
 #define CHECK(path) pmemobj_check(path, "")
 #define CLOSE(pool) pmemobj_close(pool)
-#include "limits.h"
+#include "pool_limits.h"

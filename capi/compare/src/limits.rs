@@ -2,7 +2,7 @@
 
 use crate::{Library, Program};
 
-/// Compares the answers of both libraries to the calls of `c/NAME.c`, a program of `c/limits.h`. Debian's dies of the signal of a
+/// Compares the answers of both libraries to the calls of `c/NAME.c`, a program of `c/pool_limits.h`. Debian's dies of the signal of a
 /// file that gets too long, and leaves that.
 ///
 /// # Panics
