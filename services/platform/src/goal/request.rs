@@ -1,6 +1,6 @@
 //! Parameters of goals.
 
-use crate::machine::{Handle, Machine, Module, ModuleError};
+use crate::machine::{Handle, Health, Machine, Module, ModuleError};
 use crate::state::LabelVersion;
 
 /// Parameters of `ipmctl create -goal`.
@@ -65,5 +65,20 @@ impl Targets {
                 && (self.sockets.is_empty() || self.sockets.contains(&module.handle.socket()))
         };
         Ok(machine.modules.iter().filter(meant).collect())
+    }
+
+    /// Returns the modules that answer, of those that the targets name.
+    ///
+    /// # Errors
+    /// As [`resolve`](Targets::resolve); [`DeadModule`](ModuleError::DeadModule) if the targets name a module itself that does not answer.
+    pub(crate) fn resolve_answering<'m>(&self, machine: &'m Machine) -> Result<Vec<&'m Module>, ModuleError> {
+        let mut modules = self.resolve(machine)?;
+        if self.modules.is_empty() {
+            modules.retain(|module| module.health != Health::NonFunctional);
+        }
+        match modules.iter().find(|module| module.health == Health::NonFunctional) {
+            Some(dead) => Err(ModuleError::DeadModule { module: dead.handle }),
+            None => Ok(modules),
+        }
     }
 }

@@ -5,7 +5,7 @@ use super::error::ShowError;
 use crate::error_log::{ErrorLevel, FoundBy, LoggedError, LoggedKind, TemperatureSensor, entries};
 use crate::goal::Targets;
 use crate::listing::{Column, Format, Record, Records, Value};
-use crate::machine::{Health, Module, ModuleError};
+use crate::machine::Module;
 use crate::platform::Platform;
 
 const MEDIA: [Column; 3] = [Column("DimmID", 22), Column(TIMESTAMP, 20), Column("Error Type", 45)];
@@ -37,13 +37,7 @@ pub(super) fn show(
     targets: &Targets,
     display: &DisplayOptions,
 ) -> Result<String, ShowError> {
-    let mut modules = targets.resolve(&platform.machine)?;
-    if targets.modules.is_empty() {
-        modules.retain(|module| module.health != Health::NonFunctional);
-    }
-    if let Some(dead) = modules.iter().find(|module| module.health == Health::NonFunctional) {
-        return Err(ModuleError::DeadModule { module: dead.handle }.into());
-    }
+    let modules = targets.resolve_answering(&platform.machine)?;
     let (mut records, mut without) = (Vec::new(), String::new());
     let word = if is_first_generation(&platform.machine) { "DIMM" } else { "PMem module" };
     for module in modules {

@@ -5,7 +5,7 @@ use super::error::ShowError;
 use crate::firmware::{self, FirmwareImage};
 use crate::goal::Targets;
 use crate::listing::{Column, Record, Records, Value};
-use crate::machine::{FirmwareActivation, Health, Module, ModuleError};
+use crate::machine::{FirmwareActivation, Module};
 use crate::platform::Platform;
 
 const COLUMNS: [Column; 3] =
@@ -19,13 +19,7 @@ pub(super) fn show(
     targets: &Targets,
     display: &DisplayOptions,
 ) -> Result<String, ShowError> {
-    let mut modules = targets.resolve(&platform.machine)?;
-    if targets.modules.is_empty() {
-        modules.retain(|module| module.health != Health::NonFunctional);
-    }
-    if let Some(module) = modules.iter().find(|module| module.health == Health::NonFunctional) {
-        return Err(ModuleError::DeadModule { module: module.handle }.into());
-    }
+    let modules = targets.resolve_answering(&platform.machine)?;
     let records = modules.into_iter().map(|module| record(platform, module)).collect();
     let (list_tag, tag) = ("DimmFirmwareList", "DimmFirmware");
     print(Records { list_tag, tag, part_tag: "", head: Some("DimmID"), records }, &COLUMNS, display)

@@ -4,7 +4,7 @@ use super::display::{DisplayOptions, is_first_generation};
 use super::error::ShowError;
 use crate::goal::Targets;
 use crate::listing::{Format, Record, Records, Value};
-use crate::machine::{Handle, Health, Module, ModuleError};
+use crate::machine::{Handle, Module};
 use crate::platform::Platform;
 use crate::state::{Goal, InterleaveSet, Member};
 
@@ -66,13 +66,7 @@ pub(super) fn show(
     targets: &Targets,
     display: &DisplayOptions,
 ) -> Result<String, ShowError> {
-    let mut modules = targets.resolve(&platform.machine)?;
-    if targets.modules.is_empty() {
-        modules.retain(|module| module.health != Health::NonFunctional);
-    }
-    if let Some(module) = modules.iter().find(|module| module.health == Health::NonFunctional) {
-        return Err(ModuleError::DeadModule { module: module.handle }.into());
-    }
+    let modules = targets.resolve_answering(&platform.machine)?;
     let later = !is_first_generation(&platform.machine);
     let lines = |module| if later { later_lines(platform, module) } else { pcd_lines(platform, module) };
     let data = modules.into_iter().map(|module| (module, lines(module)));
