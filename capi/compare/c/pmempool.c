@@ -114,6 +114,21 @@ static int is_there(const char *name)
     return stat(name, &found) == 0 && (found.st_size == LEN || name[0] == 's');
 }
 
+/* Changes bits of a byte among the first `len` bytes of a file that has so many; the header is sealed after that, or not. */
+static void flip(const char *name, size_t len, unsigned place, unsigned char bits, int is_sealed)
+{
+    unsigned char bytes[2 * HEADER];
+    int file = open(name, O_RDWR);
+    if (file >= 0 && pread(file, bytes, len, 0) == (ssize_t)len) {
+        bytes[place] ^= bits;
+        if (is_sealed)
+            seal(bytes);
+        if (pwrite(file, bytes, len, 0) < 0)
+            printf(" write");
+    }
+    close(file);
+}
+
 /* A damaged field, sealed or not. */
 static void damage(void)
 {
@@ -121,20 +136,12 @@ static void damage(void)
         HEADER + 8, HEADER + 16};
     const char *name = files[below(COUNT(files))];
     unsigned place = places[below(COUNT(places))], is_sealed = below(3) == 0;
-    unsigned char bytes[HEADER + 64], bit = (unsigned char)(1u << below(8));
+    unsigned char bit = (unsigned char)(1u << below(8));
     /* One feature that is turned alone is an interrupted change, which ours finishes. */
     if ((place == 12 && bit == 1) || (place == 16 && (bit == 2 || bit == 4)))
         bit = 128;
     printf("damage %s %u %u %u", name, place, bit, is_sealed);
-    int file = open(name, O_RDWR);
-    if (file >= 0 && pread(file, bytes, sizeof(bytes), 0) == (ssize_t)sizeof(bytes)) {
-        bytes[place] ^= bit;
-        if (is_sealed)
-            seal(bytes);
-        if (pwrite(file, bytes, sizeof(bytes), 0) < 0)
-            printf(" write");
-    }
-    close(file);
+    flip(name, HEADER + 64, place, bit, is_sealed);
 }
 
 static void check(void)

@@ -222,18 +222,10 @@ static void change_bytes(const char *name)
 {
     static const unsigned places[] = {0, 8, 12, 16, 16, 20, 24, 24, 40, 40, 56, 56, 72, 72, 88, 88, 104, 104, 120, 128, 3000, 4024,
         HEADER - 8, HEADER, HEADER + 0x400, HEADER + 0x410, HEADER + 0x7f8, HEADER + 0x820, HEADER + 0x823};
-    unsigned char bytes[2 * HEADER], bit = (unsigned char)(1u << below(8));
+    unsigned char bit = (unsigned char)(1u << below(8));
     unsigned place = places[below(COUNT(places))], is_sealed = below(3) != 0;
     printf(" %u %u %u", place, bit, is_sealed);
-    int file = open(name, O_RDWR);
-    if (file >= 0 && pread(file, bytes, sizeof(bytes), 0) == (ssize_t)sizeof(bytes)) {
-        bytes[place] ^= bit;
-        if (is_sealed)
-            seal(bytes);
-        if (pwrite(file, bytes, sizeof(bytes), 0) < 0)
-            printf(" write");
-    }
-    close(file);
+    flip(name, 2 * HEADER, place, bit, is_sealed);
 }
 
 static void damage_replica(void)

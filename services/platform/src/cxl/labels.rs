@@ -1,6 +1,5 @@
 //! Label storage areas of devices.
 
-use super::dpa;
 use super::error::CxlError;
 use super::nvdimm;
 use crate::directory::Directory;
@@ -23,7 +22,8 @@ pub fn read_labels(directory: &Directory, device: u32, off: u64, len: u64) -> Re
 /// Writes a part of the label area of a device, from `off` on.
 ///
 /// # Errors
-/// Fails if the device does not exist, if the kernel's libnvdimm has it as a module, since it is enabled and has persistent memory, if the area does not have the part, or if a system call fails.
+/// Fails if the device does not exist, if the kernel's libnvdimm has it as a module, since it is enabled and has persistent
+/// memory, if the area does not have the part, or if a system call fails.
 ///
 /// # Durability
 /// That of [`change`](Directory::change).
@@ -33,7 +33,6 @@ pub fn write_labels(
     off: u64,
     bytes: &[u8],
 ) -> Result<(), PlatformError> {
-    dpa::check_exists(directory.platform(), device)?;
     if nvdimm::is_nvdimm(directory.platform(), device) {
         return Err(CxlError::LabelsInUse { device }.into());
     }

@@ -70,7 +70,8 @@ impl Targets {
     /// Returns the modules that answer, of those that the targets name.
     ///
     /// # Errors
-    /// As [`resolve`](Targets::resolve); [`DeadModule`](ModuleError::DeadModule) if the targets name a module itself that does not answer.
+    /// As [`resolve`](Targets::resolve); [`DeadModule`](ModuleError::DeadModule) if the targets name a module itself that does not
+    /// answer.
     pub(crate) fn resolve_answering<'m>(&self, machine: &'m Machine) -> Result<Vec<&'m Module>, ModuleError> {
         let mut modules = self.resolve(machine)?;
         if self.modules.is_empty() {
