@@ -9,7 +9,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define SIZE ((size_t)16 << 20)
+/* Enough for a pool of each library. */
+#define SIZE ((size_t)20 << 20)
 /* Parts of the set, each of so many MiB. */
 #define PARTS 20
 #define PART_MIB 2
