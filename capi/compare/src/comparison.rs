@@ -63,6 +63,8 @@ impl Comparison<'_> {
 
     fn run_batch(&self, first: u64, count: u64) -> Result<(), Box<Difference>> {
         let [theirs, ours] = [false, true].map(|is_ours| self.take(is_ours, first, count, &[]));
+        let bare = ours.lines().find(|line| !has_remedy(line));
+        assert_eq!(bare, None, "no remedy is in this message");
         let Some(line) = first_difference(&theirs, &ours) else { return Ok(()) };
         let number = |text: &str| text.split([' ', '.']).next()?.parse().ok();
         let shown = theirs.lines().nth(line).and_then(number);
@@ -146,6 +148,14 @@ fn are_equal(theirs: &str, ours: &str) -> bool {
     }
 }
 
+/// Returns true if our message, when there is one, goes on with a remedy after a semicolon. That of a version check is Debian's: the
+/// versions in it tell the remedy.
+fn has_remedy(line: &str) -> bool {
+    let Some((_, words)) = line.split_once(MESSAGE) else { return true };
+    let is_complete = words.is_empty() || words == "none" || words.contains(" version mismatch (need ");
+    is_complete || words.contains("; ")
+}
+
 fn wanted(theirs: &str, ours: &str) -> Option<&'static Wanted> {
     let call = |line: &str| line.split_once(' ').map(|(_, call)| call.to_owned()).unwrap_or_default();
     let answer = |line: &str| line.split(MESSAGE).next().unwrap_or_default().to_owned();
@@ -175,6 +185,15 @@ mod test {
         assert!(are_equal("1.0 a = 0 message ", "1.0 a = 0 message "));
         assert!(!are_equal("1.0 a = 0 message open f", "1.0 a = 1 message open f"));
         assert!(!are_equal("1.0 a = 0 message open f", "1.0 a = 0"));
+    }
+
+    #[test]
+    fn messages_have_a_remedy() {
+        assert!(has_remedy("1.0 a = 0 message open f: No such file; create it"));
+        assert!(!has_remedy("1.0 a = 0 message open f: No such file"));
+        assert!(
+            has_remedy("1.0 a = 0") && has_remedy("1.0 a = 0 message ") && has_remedy("1.0 a message none")
+        );
     }
 
     #[test]

@@ -58,7 +58,7 @@ pub(crate) const WANTED: &[Wanted] = &[
         reason: "PMDK's words have two slips and the address of its own object",
     },
     Wanted {
-        is: |theirs, ours| theirs.starts_with("mcsafe ") && ours.ends_with(" goes beyond the file length 0"),
+        is: |theirs, ours| theirs.starts_with("mcsafe ") && ours.contains(" goes beyond the file length 0; "),
         kind: WantedKind::Result,
         reason: "PMDK accesses a file past its end, and so extends it, if the offset is past the end, too",
     },

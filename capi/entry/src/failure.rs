@@ -1,6 +1,7 @@
 //! Failures of a call that sets errno: a number, and a sentence for the program's user.
 
 use crate::process::words_of;
+use crate::remedy::remedy_of;
 use std::borrow::Cow;
 use std::io;
 
@@ -24,10 +25,10 @@ impl Failure {
         Failure::new(libc::EINVAL, text)
     }
 
-    /// Returns the failure of a system call. `words` are PMDK's, which programs may look for.
+    /// Returns the failure of a system call, with the remedy of its errno. `words` are PMDK's, which programs may look for.
     pub fn of_call(words: &str, error: &io::Error) -> Failure {
         let errno = error.raw_os_error().unwrap_or(libc::EIO);
-        Failure::new(errno, format!("{words}: {}", words_of(errno)))
+        Failure::new(errno, format!("{words}: {}; {}", words_of(errno), remedy_of(errno)))
     }
 
     /// Returns the failure of a call that got no memory, without an allocation.
@@ -60,8 +61,9 @@ mod test {
     #[test]
     fn failures_begin_with_the_words_of_pmdk() {
         let failure = Failure::of_call("open \"f\"", &io::Error::from_raw_os_error(libc::EACCES));
-        assert_eq!((failure.errno, &*failure.text), (libc::EACCES, "open \"f\": Permission denied"));
-        assert_eq!(failure.and("read it").text, "open \"f\": Permission denied; read it");
+        let text = "open \"f\": Permission denied; give the program's user that permission";
+        assert_eq!((failure.errno, &*failure.text), (libc::EACCES, text));
+        assert_eq!(Failure::invalid("x").and("read it").text, "x; read it");
         assert_eq!(Failure::of_call("x", &io::Error::other("no number")).errno, libc::EIO);
     }
 }

@@ -26,6 +26,7 @@ pub mod message;
 mod pool_failure;
 mod pool_file;
 mod process;
+mod remedy;
 mod table;
 
 pub use address_table::{AddressRange, AddressTable, NotInserted};
@@ -43,4 +44,5 @@ pub use lode_pmdk::{CtlClass, CtlQuery, ctl_words};
 pub use pool_failure::errno_of_pool;
 pub use pool_file::{NewPool, PoolFiles, PoolMemory};
 pub use process::{errno, set_errno, uncancelled, variable, words_of};
+pub use remedy::remedy_of;
 pub use table::Table;

@@ -3,10 +3,17 @@
 use crate::failure::Failure;
 use lode_pmdk::{PmdkError, SetError, SetFault, SetFileError};
 use lode_pmem::PmemError;
+use std::io;
 
 /// Returns the failure of a call by an error of the pool's files.
 pub(crate) fn of_parts(error: &PmdkError) -> Failure {
-    Failure::new(errno_of_pool(error), error.to_string())
+    match error {
+        PmdkError::Io { op, path, errno } => {
+            let words = format!("{op} \"{}\"", path.display());
+            Failure::of_call(&words, &io::Error::from_raw_os_error(*errno))
+        }
+        _ => Failure::new(errno_of_pool(error), error.to_string()),
+    }
 }
 
 /// Returns the errno of an error of the pool's files.

@@ -321,7 +321,7 @@ pub unsafe extern "C" fn pmem_map_file(
 ) -> *mut c_void {
     guarded(ptr::null_mut(), || {
         if path.is_null() {
-            return Err(Failure::invalid("invalid (NULL) path"));
+            return Err(Failure::invalid("invalid (NULL) path; name a file"));
         }
         // SAFETY: - the caller's promise.
         let path = request::path(unsafe { CStr::from_ptr(path) });

@@ -1,6 +1,6 @@
 //! Failures of a call: an errno, and a sentence for the program's user.
 
-use lode_capi_entry::words_of;
+use lode_capi_entry::{remedy_of, words_of};
 use std::io;
 
 /// A failure of a call.
@@ -10,8 +10,8 @@ pub(crate) struct Failure {
     pub(crate) text: String,
 }
 
-/// The reason of an errno that a user can't see in the C library's words, and the remedy.
-const REMEDIES: [(&str, i32, &str); 11] = [
+/// The remedies of a call that say more than those of its errno.
+const REMEDIES: [(&str, i32, &str); 13] = [
     ("open", libc::EISDIR, "name a file in it, or add PMEM_FILE_TMPFILE"),
     ("open", libc::EEXIST, "PMEM_FILE_EXCL asks for a new file: remove this one, or leave out the flag"),
     (
@@ -27,6 +27,8 @@ const REMEDIES: [(&str, i32, &str); 11] = [
     ("mmap", libc::ENOMEM, "the process has no free addresses for it, or `ulimit -v` is lower"),
     ("mmap", libc::EINVAL, "an empty file can't be mapped: create it with PMEM_FILE_CREATE and a length"),
     ("msync", libc::ENOMEM, "a part of the range is not mapped"),
+    ("munmap", libc::EINVAL, "pass the address and the length of a mapping, in whole pages"),
+    ("mkstemp", libc::ENOENT, "name a folder that exists: the file gets no name in it"),
 ];
 
 impl Failure {
@@ -39,13 +41,9 @@ impl Failure {
     /// the system call in them.
     pub(crate) fn of_call(call: &str, words: &str, error: &io::Error) -> Failure {
         let errno = error.raw_os_error().unwrap_or(libc::EIO);
-        let remedy = REMEDIES.iter().find(|(of, with, _)| *of == call && *with == errno);
-        let mut text = format!("{words}: {}", words_of(errno));
-        if let Some((_, _, remedy)) = remedy {
-            text.push_str("; ");
-            text.push_str(remedy);
-        }
-        Failure { errno, text }
+        let own = REMEDIES.iter().find(|(of, with, _)| *of == call && *with == errno);
+        let remedy = own.map_or_else(|| remedy_of(errno), |(_, _, remedy)| remedy);
+        Failure { errno, text: format!("{words}: {}; {remedy}", words_of(errno)) }
     }
 
     /// Returns the failure of a call in a signal handler that interrupted another call: EDEADLK.
@@ -75,6 +73,9 @@ mod test {
             "open /pmem/file: File exists; PMEM_FILE_EXCL asks for a new file: remove this one, or leave out the flag"
         );
         let other = io::Error::other("no number");
-        assert_eq!(Failure::of_call("munmap", "munmap", &other).text, "munmap: Input/output error");
+        assert_eq!(
+            Failure::of_call("munmap", "munmap", &other).text,
+            "munmap: Input/output error; look for errors of the device in the kernel's log"
+        );
     }
 }

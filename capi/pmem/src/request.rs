@@ -39,7 +39,10 @@ impl Request<'_> {
     pub(crate) fn map(&self, sysfs: &Sysfs) -> Result<ProgramMapping, Failure> {
         let device = self.device(sysfs)?;
         if self.flags & !ALL != 0 {
-            return Err(Failure::invalid(format!("invalid flag specified {:x}", self.flags)));
+            return Err(Failure::invalid(format!(
+                "invalid flag specified {:x}; pass PMEM_FILE_* flags",
+                self.flags
+            )));
         }
         match device {
             Some(device) => self.map_device(&device),
@@ -62,7 +65,10 @@ impl Request<'_> {
             FileType::RegularFile | FileType::Directory => Ok(None),
             FileType::CharacterDevice => match DaxDevice::numbered(sysfs, stat.st_rdev) {
                 Some(device) => Ok(Some(device)),
-                None => Err(Failure::invalid(format!("{} is not device DAX", path.display()))),
+                None => Err(Failure::invalid(format!(
+                    "{} is not device DAX; map a file, or a device-DAX node",
+                    path.display()
+                ))),
             },
             _ => Err(Failure::invalid(
                 format!(
@@ -76,11 +82,14 @@ impl Request<'_> {
 
     fn map_device(&self, device: &DaxDevice) -> Result<ProgramMapping, Failure> {
         if self.flags & !OF_DEVICE != 0 {
-            return Err(Failure::invalid(format!("flag unsupported for Device DAX {:x}", self.flags)));
+            return Err(Failure::invalid(format!(
+                "flag unsupported for Device DAX {:x}; pass PMEM_FILE_CREATE, PMEM_FILE_SPARSE or none",
+                self.flags
+            )));
         }
         if self.len != 0 && self.len as u64 != device.len() {
             return Err(Failure::invalid(format!(
-                "Device DAX length must be either 0 or the exact size of the device: {}",
+                "Device DAX length must be either 0 or the exact size of the device: {}; pass 0",
                 device.len()
             )));
         }
@@ -92,16 +101,22 @@ impl Request<'_> {
     fn map_file(&self, sysfs: &Sysfs) -> Result<ProgramMapping, Failure> {
         let has = |flag: i32| self.flags & flag != 0;
         if has(CREATE) && i64::try_from(self.len).is_err() {
-            return Err(Failure::invalid(format!("invalid file length {}", self.len)));
+            return Err(Failure::invalid(format!("invalid file length {}; choose a smaller one", self.len)));
         }
         if self.len != 0 && !has(CREATE) {
-            return Err(Failure::invalid("non-zero 'len' not allowed without PMEM_FILE_CREATE"));
+            return Err(Failure::invalid(
+                "non-zero 'len' not allowed without PMEM_FILE_CREATE; pass 0 to map the whole file",
+            ));
         }
         if self.len == 0 && has(CREATE) {
-            return Err(Failure::invalid("zero 'len' not allowed with PMEM_FILE_CREATE"));
+            return Err(Failure::invalid(
+                "zero 'len' not allowed with PMEM_FILE_CREATE; pass the bytes of the file",
+            ));
         }
         if has(TMPFILE) && !has(CREATE) {
-            return Err(Failure::invalid("PMEM_FILE_TMPFILE not allowed without PMEM_FILE_CREATE"));
+            return Err(Failure::invalid(
+                "PMEM_FILE_TMPFILE not allowed without PMEM_FILE_CREATE; pass both",
+            ));
         }
         let file = if has(TMPFILE) { self.temporary()? } else { self.open(self.open_flags())? };
         self.map_open(&file, sysfs).inspect_err(|_| {
@@ -247,11 +262,23 @@ mod test {
             assert!(attribute.ends_with("region3/deep_flush"), "{}", attribute.display());
         }
         for (len, flags, words) in [
-            (LEN - 1, 0, "Device DAX length must be either 0 or the exact size of the device: 4194304"),
-            (LEN + 1, CREATE, "Device DAX length must be either 0 or the exact size of the device: 4194304"),
-            (0, EXCL, "flag unsupported for Device DAX 2"),
-            (0, CREATE | TMPFILE, "flag unsupported for Device DAX 9"),
-            (0, 16, "invalid flag specified 10"),
+            (
+                LEN - 1,
+                0,
+                "Device DAX length must be either 0 or the exact size of the device: 4194304; pass 0",
+            ),
+            (
+                LEN + 1,
+                CREATE,
+                "Device DAX length must be either 0 or the exact size of the device: 4194304; pass 0",
+            ),
+            (0, EXCL, "flag unsupported for Device DAX 2; pass PMEM_FILE_CREATE, PMEM_FILE_SPARSE or none"),
+            (
+                0,
+                CREATE | TMPFILE,
+                "flag unsupported for Device DAX 9; pass PMEM_FILE_CREATE, PMEM_FILE_SPARSE or none",
+            ),
+            (0, 16, "invalid flag specified 10; pass PMEM_FILE_* flags"),
         ] {
             assert_eq!(request(len, flags).map(&sysfs).unwrap_err(), Failure::invalid(words));
         }
@@ -263,6 +290,9 @@ mod test {
         let mapping = request(0, 0).map(&sysfs).unwrap();
         assert_eq!((mapping.report.unwrap().durability, mapping.deep_flush), (Durability::None, None));
         let other = Request { path: Path::new("/dev/null"), ..request(0, 0) };
-        assert_eq!(other.map(&sysfs).unwrap_err(), Failure::invalid("/dev/null is not device DAX"));
+        assert_eq!(
+            other.map(&sysfs).unwrap_err(),
+            Failure::invalid("/dev/null is not device DAX; map a file, or a device-DAX node")
+        );
     }
 }

@@ -26,13 +26,14 @@ impl BadBlocks {
         })?;
         let backing = open.backing(sysfs);
         let ranges = backing.lost_ranges(open.file).map_err(|error| {
-            let failure = Failure::of_call("ioctl", &error);
-            match error.raw_os_error() {
-                Some(libc::EOPNOTSUPP) => failure
-                    .and("a device below the file's composed device has bad blocks; list those of its parts"),
-                Some(libc::EACCES) => failure.and("the region has bad blocks; run as root"),
-                _ => failure,
-            }
+            let remedy = match error.raw_os_error() {
+                Some(libc::EOPNOTSUPP) => {
+                    "a device below the file's composed device has bad blocks; list those of its parts"
+                }
+                Some(libc::EACCES) => "the region has bad blocks; run as root",
+                _ => return Failure::of_call("ioctl", &error),
+            };
+            Failure::of_call_with("ioctl", &error, remedy)
         })?;
         Ok(BadBlocks { backing, file: open.file, is_node: open.is_node, left: ranges.into_iter() })
     }
@@ -41,9 +42,11 @@ impl BadBlocks {
     pub(crate) fn next(&mut self) -> Result<Range<usize>, Failure> {
         let none = |text: &'static str| Failure::new(code::NO_BAD_BLOCK_FOUND, text);
         if !self.backing.has_region() {
-            return Err(none("Cannot find any matching device, no bad blocks found"));
+            return Err(none(
+                "Cannot find any matching device, no bad blocks found; the source is not on persistent memory",
+            ));
         }
-        let range = self.left.next().ok_or_else(|| none("no more bad blocks found"))?;
+        let range = self.left.next().ok_or_else(|| none("no more bad blocks found; the list has ended"))?;
         let [start, end] = [range.start, range.end].map(usize::try_from);
         Ok(start.map_err(|_| Failure::broken())?..end.map_err(|_| Failure::broken())?)
     }
@@ -51,11 +54,11 @@ impl BadBlocks {
     /// Clears a range, which then has zeros.
     pub(crate) fn clear(&self, offset: usize, len: usize) -> Result<(), Failure> {
         if i64::try_from(offset).is_err() {
-            let text = "bad block's offset is greater than INT64_MAX";
+            let text = "bad block's offset is greater than INT64_MAX; pass what pmem2_badblock_next gave";
             return Err(Failure::new(code::OFFSET_OUT_OF_RANGE, text));
         }
         if i64::try_from(len).is_err() {
-            let text = "bad block's length is greater than INT64_MAX";
+            let text = "bad block's length is greater than INT64_MAX; pass what pmem2_badblock_next gave";
             return Err(Failure::new(code::LENGTH_OUT_OF_RANGE, text));
         }
         let words = if self.is_node { "ndctl_cmd_submit() failed" } else { "fallocate" };

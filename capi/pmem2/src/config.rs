@@ -34,7 +34,8 @@ impl Config {
     /// Sets the offset, which mmap(2) takes as a signed number.
     pub(crate) fn set_offset(&mut self, offset: usize) -> Result<(), Failure> {
         if i64::try_from(offset).is_err() {
-            return Err(Failure::new(code::OFFSET_OUT_OF_RANGE, "offset is greater than INT64_MAX"));
+            let text = "offset is greater than INT64_MAX; choose one inside of the file";
+            return Err(Failure::new(code::OFFSET_OUT_OF_RANGE, text));
         }
         self.offset = offset;
         Ok(())

@@ -201,7 +201,7 @@ pub unsafe extern "C" fn pmem2_source_get_fd(src: *const c_void, fd: *mut c_int)
         // SAFETY: - the caller's promise.
         let source: &Source = unsafe { object(src, "the source") }?;
         let open = source.open().ok_or_else(|| {
-            let text = "File descriptor is not set, source type does not support fd";
+            let text = "File descriptor is not set, source type does not support fd; the source is anonymous";
             Failure::new(code::FILE_DESCRIPTOR_NOT_SET, text)
         })?;
         // SAFETY: - as above.
@@ -994,7 +994,8 @@ pub unsafe extern "C" fn pmem2_vm_reservation_map_find(
         let found = registry.first_in(rsv.addr(), &addresses).map(|map| map.handle);
         found.ok_or_else(|| {
             none(format!(
-                "mapping not found at the range (offset {reserv_offset}, size {len}) in reservation {rsv:p}"
+                "mapping not found at the range (offset {reserv_offset}, size {len}) in reservation {rsv:p}; none of \
+                 its mappings has a byte there"
             ))
         })
     };
@@ -1016,7 +1017,7 @@ pub unsafe extern "C" fn pmem2_vm_reservation_map_find_prev(
         // SAFETY: - the caller's promise.
         let from: &Map = unsafe { object(map, "the mapping") }?;
         let found = registry.last_before(rsv.addr(), from.start()).map(|map| map.handle);
-        found.ok_or_else(|| none(format!("mapping previous to mapping {map:p} not found")))
+        found.ok_or_else(|| none(format!("mapping previous to mapping {map:p} not found; it is the first")))
     };
     // SAFETY: - the caller's promise.
     unsafe { find(prev_map, search) }
@@ -1036,7 +1037,7 @@ pub unsafe extern "C" fn pmem2_vm_reservation_map_find_next(
         // SAFETY: - the caller's promise.
         let from: &Map = unsafe { object(map, "the mapping") }?;
         let found = registry.first_after(rsv.addr(), from.start() + from.len()).map(|map| map.handle);
-        found.ok_or_else(|| none(format!("mapping next to mapping {map:p} not found")))
+        found.ok_or_else(|| none(format!("mapping next to mapping {map:p} not found; it is the last")))
     };
     // SAFETY: - the caller's promise.
     unsafe { find(next_map, search) }
@@ -1053,7 +1054,7 @@ pub unsafe extern "C" fn pmem2_vm_reservation_map_find_first(
 ) -> c_int {
     let search = |registry: &mut Registry| {
         let found = registry.first_after(rsv.addr(), 0).map(|map| map.handle);
-        found.ok_or_else(|| none(format!("reservation {rsv:p} stores no mapping")))
+        found.ok_or_else(|| none(format!("reservation {rsv:p} stores no mapping; place one in it first")))
     };
     // SAFETY: - the caller's promise.
     unsafe { find(map, search) }
@@ -1070,7 +1071,7 @@ pub unsafe extern "C" fn pmem2_vm_reservation_map_find_last(
 ) -> c_int {
     let search = |registry: &mut Registry| {
         let found = registry.last_before(rsv.addr(), usize::MAX).map(|map| map.handle);
-        found.ok_or_else(|| none(format!("reservation {rsv:p} stores no mapping")))
+        found.ok_or_else(|| none(format!("reservation {rsv:p} stores no mapping; place one in it first")))
     };
     // SAFETY: - the caller's promise.
     unsafe { find(map, search) }

@@ -1,7 +1,7 @@
 //! Failures of a call: the number that it returns, and a sentence for the program's user.
 
 use crate::code;
-use lode_capi_entry::words_of;
+use lode_capi_entry::{remedy_of, words_of};
 use std::borrow::Cow;
 use std::io;
 
@@ -26,10 +26,17 @@ impl Failure {
         Failure { code, errno: libc::EEXIST, text: text.into() }
     }
 
-    /// Returns the failure of a system call. `words` are PMDK's, which programs may look for.
+    /// Returns the failure of a system call, with the remedy that its errno has in general. `words` are PMDK's, which programs may
+    /// look for.
     pub(crate) fn of_call(words: &str, error: &io::Error) -> Failure {
+        Failure::of_call_with(words, error, remedy_of(error.raw_os_error().unwrap_or(libc::EIO)))
+    }
+
+    /// Returns the failure of a system call with its own remedy.
+    pub(crate) fn of_call_with(words: &str, error: &io::Error, remedy: &str) -> Failure {
         let errno = error.raw_os_error().unwrap_or(libc::EIO);
-        Failure { code: -errno, errno, text: format!("{words}: {}", words_of(errno)).into() }
+        let text = format!("{words}: {}; {remedy}", words_of(errno));
+        Failure { code: -errno, errno, text: text.into() }
     }
 
     /// Returns the failure of an object that gets no memory, without an allocation.
@@ -38,14 +45,6 @@ impl Failure {
             "malloc: Cannot allocate memory; the process has too little, or `ulimit -v` is lower",
         );
         Failure { code: -libc::ENOMEM, errno: libc::ENOMEM, text }
-    }
-
-    /// Returns the same failure with a remedy at the end of its text.
-    pub(crate) fn and(mut self, remedy: &str) -> Failure {
-        let text = self.text.to_mut();
-        text.push_str("; ");
-        text.push_str(remedy);
-        self
     }
 
     /// Returns the same failure with another code.
@@ -80,7 +79,7 @@ mod test {
     #[test]
     fn failures_begin_with_the_words_of_pmdk() {
         let error = io::Error::from_raw_os_error(libc::EACCES);
-        let failure = Failure::of_call("mmap", &error).with_code(code::NO_ACCESS).and("open it for writing");
+        let failure = Failure::of_call_with("mmap", &error, "open it for writing").with_code(code::NO_ACCESS);
         assert_eq!((failure.code, failure.errno), (-100_032, libc::EACCES));
         assert_eq!(failure.text, "mmap: Permission denied; open it for writing");
         assert_eq!(Failure::of_call("mmap", &io::Error::other("no number")).code, -libc::EIO);

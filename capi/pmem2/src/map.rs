@@ -73,7 +73,8 @@ impl Map {
         let end = start.checked_add(len).filter(|end| *end <= self.start + self.len);
         let end = end.filter(|_| start >= self.start).ok_or_else(|| {
             let text = format!(
-                "requested deep flush range ptr {start:#x} size {len} exceeds map range of {} bytes at {:#x}",
+                "requested deep flush range ptr {start:#x} size {len} exceeds map range of {} bytes at {:#x}; pass a part \
+                 of it",
                 self.len, self.start
             );
             Failure::new(code::DEEP_FLUSH_RANGE, text)

@@ -31,7 +31,7 @@ impl Plan {
         let align = source.alignment(sysfs)?;
         let source_len = source.len(sysfs)?;
         if !config.offset.is_multiple_of(align) {
-            let text = format!("offset is not a multiple of {align}: {}", config.offset);
+            let text = format!("offset is not a multiple of {align}: {}; align it", config.offset);
             return Err(Failure::new(code::OFFSET_UNALIGNED, text));
         }
         if config.is_private && source.open().is_some_and(|open| open.is_node) {
@@ -58,15 +58,15 @@ fn check_range(config: &Config, source_len: usize, align: usize) -> Result<(), F
         return Err(Failure::new(code::SOURCE_EMPTY, text));
     }
     if !config.len.is_multiple_of(align) {
-        let text = format!("length is not a multiple of {align}: {}", config.len);
+        let text = format!("length is not a multiple of {align}: {}; round it up", config.len);
         return Err(Failure::new(code::LENGTH_UNALIGNED, text));
     }
     let range = |text: String| Err(Failure::new(code::MAP_RANGE, text));
     match config.offset.checked_add(config.len) {
-        None => range("overflow of offset and length".into()),
-        Some(end) if end > source_len => {
-            range(format!("mapping larger than file size: it ends at {end} of {source_len} bytes"))
-        }
+        None => range("overflow of offset and length; choose smaller ones".into()),
+        Some(end) if end > source_len => range(format!(
+            "mapping larger than file size: it ends at {end} of {source_len} bytes; extend the file, or map less"
+        )),
         Some(_) => Ok(()),
     }
 }
@@ -79,10 +79,9 @@ pub(crate) fn refused(source: &Source, access: ProgramAccess, error: &io::Error)
             let name = source.open().map(|open| open.name()).unwrap_or_default();
             let mode = if access.write { "O_RDWR" } else { "O_RDONLY" };
             let remedy = format!("open {name} with {mode}, or set another protection");
-            failure.with_code(code::NO_ACCESS).and(&remedy)
+            Failure::of_call_with("mmap", error, &remedy).with_code(code::NO_ACCESS)
         }
         Some(libc::EOPNOTSUPP) => failure.with_code(code::NOSUPP),
-        Some(libc::ENOMEM) => failure.and("the process has too few addresses, or `ulimit -v` is lower"),
         _ => failure,
     }
 }

@@ -113,12 +113,16 @@ impl Registry {
     ) -> Result<usize, Failure> {
         let reservation = self.reservation(handle)?;
         if !offset.is_multiple_of(page()) {
-            let text = format!("virtual memory reservation offset {offset} is not a multiple of {}", page());
+            let text = format!(
+                "virtual memory reservation offset {offset} is not a multiple of {}; align it",
+                page()
+            );
             return Err(Failure::new(code::OFFSET_UNALIGNED, text));
         }
         if offset.checked_add(len).is_none_or(|end| end > reservation.len) {
             let text = format!(
-                "Reservation {handle:#x} has not enough space for the intended content: {len} bytes at {offset} of {}",
+                "Reservation {handle:#x} has not enough space for the intended content: {len} bytes at {offset} of {}; \
+                 extend it, or map less",
                 reservation.len
             );
             return Err(Failure::new(code::LENGTH_OUT_OF_RANGE, text));
@@ -127,14 +131,14 @@ impl Registry {
         if !start.is_multiple_of(align) {
             let text = format!(
                 "base mapping address {start:#x} (virtual memory reservation address + offset) is not a multiple of \
-                 {align} required by device DAX"
+                 {align} required by device DAX; choose another offset"
             );
             return Err(Failure::new(code::ADDRESS_UNALIGNED, text));
         }
         if self.first_in(handle, &(start..start + len)).is_some() {
             let text = format!(
                 "region of the reservation {handle:#x} at the offset {offset} and length {len} is at least partly \
-                 occupied by other mapping"
+                 occupied by other mapping; choose another offset"
             );
             return Err(Failure::new(code::MAPPING_EXISTS, text));
         }

@@ -14,7 +14,7 @@ impl Reservation {
     /// Reserves `len` bytes at `start`, or anywhere if it is 0.
     pub(crate) fn new(start: usize, len: usize) -> Result<Reservation, Failure> {
         if !start.is_multiple_of(page()) {
-            let text = format!("address {start:#x} is not a multiple of {:#x}", page());
+            let text = format!("address {start:#x} is not a multiple of {:#x}; align it", page());
             return Err(Failure::new(code::ADDRESS_UNALIGNED, text));
         }
         check_len("reservation size", len)?;
@@ -56,30 +56,37 @@ impl Registry {
     pub(crate) fn check_shrink(&self, handle: usize, offset: usize, size: usize) -> Result<(), Failure> {
         let reservation = self.reservation(handle)?;
         if !offset.is_multiple_of(page()) {
-            let text = format!("reservation shrink offset {offset} is not a multiple of {}", page());
+            let text =
+                format!("reservation shrink offset {offset} is not a multiple of {}; align it", page());
             return Err(Failure::new(code::OFFSET_UNALIGNED, text));
         }
         check_len("reservation shrink size", size)?;
         let len = reservation.len;
         if offset >= len {
-            let text = format!("reservation shrink offset {offset} is out of reservation range");
+            let text =
+                format!("reservation shrink offset {offset} is out of reservation range; it has {len} bytes");
             return Err(Failure::new(code::OFFSET_OUT_OF_RANGE, text));
         }
         let out_of_range = |text: String| Err(Failure::new(code::LENGTH_OUT_OF_RANGE, text));
         if size == 0 {
-            return out_of_range("reservation shrink size 0 cannot be zero".into());
+            return out_of_range("reservation shrink size 0 cannot be zero; pass whole pages".into());
         }
         let end = match offset.checked_add(size) {
             Some(end) if end <= len => end,
             _ => {
                 return out_of_range(format!(
-                    "reservation shrink size {size} stands out of reservation range"
+                    "reservation shrink size {size} stands out of reservation range; it has {} bytes from there on",
+                    len - offset
                 ));
             }
         };
         let refused = |text: &'static str| Err(Failure::new(code::NOSUPP, text));
         match (offset == 0, end == len) {
-            (false, false) => return refused("shrinking reservation from the middle is not supported"),
+            (false, false) => {
+                return refused(
+                    "shrinking reservation from the middle is not supported; shrink it at its start or its end",
+                );
+            }
             (true, true) => {
                 return refused("shrinking whole reservation is not supported; delete the reservation");
             }
@@ -102,15 +109,17 @@ fn check_len(name: &str, len: usize) -> Result<(), Failure> {
     if len.is_multiple_of(page()) {
         return Ok(());
     }
-    Err(Failure::new(code::LENGTH_UNALIGNED, format!("{name} {len} is not a multiple of {}", page())))
+    let text = format!("{name} {len} is not a multiple of {}; round it up", page());
+    Err(Failure::new(code::LENGTH_UNALIGNED, text))
 }
 
 /// Returns the failure of a reservation that the kernel refused.
 fn failed(error: &io::Error) -> Failure {
     match error.raw_os_error() {
-        Some(libc::EEXIST) => Failure::of_call("mmap MAP_FIXED_NOREPLACE", error)
-            .with_code(code::MAPPING_EXISTS)
-            .and("another mapping has these addresses"),
+        Some(libc::EEXIST) => {
+            let remedy = "another mapping has these addresses: choose others, or none";
+            Failure::of_call_with("mmap MAP_FIXED_NOREPLACE", error, remedy).with_code(code::MAPPING_EXISTS)
+        }
         _ => Failure::of_call("mmap MAP_ANONYMOUS", error),
     }
 }

@@ -34,7 +34,7 @@ impl Source {
         };
         let flags = rfs::fcntl_getfl(file).map_err(|errno| invalid("fcntl", errno))?;
         if flags & OFlags::RWMODE == OFlags::WRONLY {
-            let text = "fd must be open with O_RDONLY or O_RDWR";
+            let text = "fd must be open with O_RDONLY or O_RDWR; this one is open with O_WRONLY";
             return Err(Failure::new(code::INVALID_FILE_HANDLE, text));
         }
         let stat = rfs::fstat(file).map_err(|errno| invalid("fstat", errno))?;
@@ -42,13 +42,18 @@ impl Source {
         let source = OpenSource { file, is_node: false, dev: stat.st_dev, rdev: stat.st_rdev };
         match FileType::from_raw_mode(stat.st_mode) {
             FileType::RegularFile => Ok(Source::Open(source)),
-            FileType::Directory => refused("cannot set fd to directory in pmem2_source_from_fd".into()),
+            FileType::Directory => {
+                refused("cannot set fd to directory in pmem2_source_from_fd; open a file in it".into())
+            }
             FileType::CharacterDevice => {
                 let node = OpenSource { is_node: true, ..source };
                 if node.backing(sysfs).is_dax_node() {
                     return Ok(Source::Open(node));
                 }
-                refused(format!("{} is not device DAX", source.name()))
+                refused(format!(
+                    "{} is not device DAX; use a regular file, or a device-DAX node",
+                    source.name()
+                ))
             }
             _ => {
                 let text = format!(
@@ -67,20 +72,27 @@ impl Source {
             Source::Open(open) => open,
         };
         let stat = rfs::fstat(open.file).map_err(|errno| match errno {
-            Errno::BADF => Failure::of_call("fstat", &errno.into())
-                .with_code(code::INVALID_FILE_HANDLE)
-                .and("keep the descriptor open while the source is in use"),
+            Errno::BADF => {
+                let remedy = "keep the descriptor open while the source is in use";
+                Failure::of_call_with("fstat", &errno.into(), remedy).with_code(code::INVALID_FILE_HANDLE)
+            }
             _ => Failure::of_call("fstat", &errno.into()),
         })?;
         if !open.is_node {
             return usize::try_from(stat.st_size).map_err(|_| {
-                let text = format!("kernel says size of regular file is negative ({})", stat.st_size);
+                let text = format!(
+                    "kernel says size of regular file is negative ({}); check the file system",
+                    stat.st_size
+                );
                 Failure::new(code::INVALID_FILE_HANDLE, text)
             });
         }
         let text = open.node_text("size", sysfs)?;
         number(&text).and_then(|len| usize::try_from(len).ok()).ok_or_else(|| {
-            Failure::new(code::INVALID_SIZE_FORMAT, format!("invalid device size format '{text}'"))
+            Failure::new(
+                code::INVALID_SIZE_FORMAT,
+                format!("invalid device size format '{text}'; the kernel shows no number of bytes"),
+            )
         })
     }
 
@@ -92,11 +104,12 @@ impl Source {
         };
         let text = open.node_text("align", sysfs)?;
         let alignment = number(&text).and_then(|len| usize::try_from(len).ok()).ok_or_else(|| {
-            let text = format!("invalid device alignment format {text}");
+            let text = format!("invalid device alignment format {text}; the kernel shows no number of bytes");
             Failure::new(code::INVALID_ALIGNMENT_FORMAT, text)
         })?;
         if !alignment.is_power_of_two() {
-            let text = format!("alignment ({alignment}) has to be a power of two");
+            let text =
+                format!("alignment ({alignment}) has to be a power of two; the kernel shows another number");
             return Err(Failure::new(code::INVALID_ALIGNMENT_VALUE, text));
         }
         Ok(alignment)
@@ -104,28 +117,39 @@ impl Source {
 
     /// Returns the identities of the modules below, one after the other.
     pub(crate) fn device_id(&self, sysfs: &Sysfs) -> Result<String, Failure> {
-        let open = self.needed("Anonymous source does not have device id")?;
+        let open =
+            self.needed("Anonymous source does not have device id; use a file or a device-DAX node")?;
         open.backing(sysfs).module_ids().ok_or_else(|| {
-            let text =
-                format!("Device id is not supported for this source: {} is on no known module", open.name());
+            let text = format!(
+                "Device id is not supported for this source: {} is on no known module; use a file on persistent memory",
+                open.name()
+            );
             Failure::new(code::NOSUPP, text)
         })
     }
 
     /// Returns the number of power failures with data in flight of the modules below.
     pub(crate) fn dirty_shutdowns(&self, sysfs: &Sysfs) -> Result<u64, Failure> {
-        let open = self.needed("Anonymous source does not support unsafe shutdown count")?;
+        let open = self.needed(
+            "Anonymous source does not support unsafe shutdown count; use a file or a device-DAX node",
+        )?;
         open.backing(sysfs).dirty_shutdowns().ok_or_else(|| {
-            let text = "Unsafe shutdown count is not supported for this source";
-            Failure::new(code::NOSUPP, format!("{text}: no module below {} tells it", open.name()))
+            let text = format!(
+                "Unsafe shutdown count is not supported for this source: no module below {} tells it; use a file on \
+                 persistent memory",
+                open.name()
+            );
+            Failure::new(code::NOSUPP, text)
         })
     }
 
     /// Returns the NUMA node of the memory below.
     pub(crate) fn numa_node(&self, sysfs: &Sysfs) -> Result<i32, Failure> {
-        let open = self.needed("Anonymous sources are not bound to numa nodes.")?;
+        let open =
+            self.needed("Anonymous sources are not bound to numa nodes.; use a file or a device-DAX node")?;
         open.backing(sysfs).numa_node().ok_or_else(|| {
-            let text = format!("unknown region: {} is not on persistent memory", open.name());
+            let text =
+                format!("unknown region: {} is not on persistent memory; use a file that is", open.name());
             Failure::new(code::DAX_REGION_NOT_FOUND, text)
         })
     }
@@ -134,13 +158,15 @@ impl Source {
     pub(crate) fn transfer(&self, size: usize, offset: usize, sysfs: &Sysfs) -> Result<&OpenSource, Failure> {
         let open = self.open().ok_or_else(|| {
             let text = "operation doesn't support provided source type, only sources created from file descriptor or \
-                        file handle are supported";
+                        file handle are supported; use pmem2_source_from_fd";
             Failure::new(code::SOURCE_TYPE_NOT_SUPPORTED, text)
         })?;
         let len = self.len(sysfs)?;
         let left = len.saturating_sub(offset);
         if size > left || offset > len {
-            let text = format!("size of read {size} from offset {offset} goes beyond the file length {left}");
+            let text = format!(
+                "size of read {size} from offset {offset} goes beyond the file length {left}; the file has {len} bytes"
+            );
             return Err(Failure::new(code::LENGTH_OUT_OF_RANGE, text));
         }
         Ok(open)

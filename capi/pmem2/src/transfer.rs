@@ -36,7 +36,9 @@ pub(crate) fn transfer_file(size: usize, mut call: impl FnMut(usize, usize) -> i
 /// Returns the failure of an access to a file.
 pub(crate) fn refused_transfer(verb: &str, error: &io::Error) -> Failure {
     if error.raw_os_error() == Some(libc::EIO) {
-        let text = format!("physical I/O error occurred on {verb} operation, possible bad block");
+        let text = format!(
+            "physical I/O error occurred on {verb} operation, possible bad block; list the source's bad blocks"
+        );
         return Failure::new(code::IO_FAIL, text);
     }
     Failure::of_call(&format!("p{verb}"), error)
@@ -88,7 +90,12 @@ fn copy_by_kernel(node: &Range<usize>, buffer: *mut c_void, is_write: bool) -> R
     let between = rustix::fs::memfd_create("libpmem2", rustix::fs::MemfdFlags::CLOEXEC)
         .map_err(|errno| Failure::of_call("memfd_create", &errno.into()))?;
     let fd = between.as_raw_fd();
-    let lost = || Failure::new(code::IO_FAIL, "physical I/O error occurred, possible bad block");
+    let lost = || {
+        Failure::new(
+            code::IO_FAIL,
+            "physical I/O error occurred, possible bad block; list the source's bad blocks",
+        )
+    };
     for done in (0..node.len()).step_by(STEP) {
         let len = STEP.min(node.len() - done);
         let place: *mut c_void = ptr::with_exposed_provenance_mut(node.start + done);

@@ -35,7 +35,7 @@ pub(crate) fn request(size: usize, type_number: u64, flags: u64, others: u64) ->
     }
     let unknown = flags & !(ZERO | ID_MASK << CLASS_SHIFT | ID_MASK << ARENA_SHIFT | others);
     if unknown != 0 {
-        return Err(Failure::invalid(format!("unknown flags 0x{unknown:x}")));
+        return Err(Failure::invalid(format!("unknown flags 0x{unknown:x}; this call does not take them")));
     }
     let size = size as u64;
     if size > ALLOC_SIZE_MAX {
@@ -254,7 +254,7 @@ mod test {
         assert_eq!((all.is_zeroed, all.class, all.arena), (true, Some(0x81), Some(3)));
         for (size, flags, errno, words) in [
             (0, 0, libc::EINVAL, "allocation with size 0"),
-            (1, 0x401, libc::EINVAL, "unknown flags 0x400"),
+            (1, 0x401, libc::EINVAL, "unknown flags 0x400; this call does not take them"),
             (ALLOC_SIZE_MAX as usize + 1, 0, libc::ENOMEM, "requested size too large"),
             (1, 0x100 << 48, libc::EINVAL, "there is no allocation class 256"),
         ] {

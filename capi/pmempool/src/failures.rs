@@ -1,7 +1,8 @@
 //! Errors of the engine as failures of a call: PMDK's errno and words.
 
-use lode_capi_entry::{Failure, errno_of_pool, words_of};
+use lode_capi_entry::{Failure, errno_of_pool};
 use lode_pmdk::{PmdkError, SetFault, SetFileError};
+use std::io;
 
 /// Returns the failure of a pool that can't be opened, read or written.
 pub(crate) fn failure(error: &PmdkError) -> Failure {
@@ -10,13 +11,13 @@ pub(crate) fn failure(error: &PmdkError) -> Failure {
         PmdkError::SetFile { error: SetFileError { fault: SetFault::Remote { .. }, .. }, .. } => libc::EINVAL,
         other => errno_of_pool(other),
     };
-    let text = match error {
+    match error {
         PmdkError::Io { op, path, errno } => {
-            format!("{op} \"{}\": {}; look at the path and its permissions", path.display(), words_of(*errno))
+            let words = format!("{op} \"{}\"", path.display());
+            Failure::of_call(&words, &io::Error::from_raw_os_error(*errno))
         }
-        other => other.to_string(),
-    };
-    Failure::new(errno, text)
+        other => Failure::new(errno, other.to_string()),
+    }
 }
 
 #[cfg(test)]

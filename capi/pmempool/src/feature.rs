@@ -69,7 +69,7 @@ fn check_others(feature: PmdkFeature, is_on: bool, features: PmdkFeatures) -> Re
             "enable CKSUM_2K prior to enabling SHUTDOWN_STATE: its checksum leaves the state out",
         )),
         (PmdkFeature::ShortChecksum, false) if features.has_shutdown_state() => Err(Failure::invalid(
-            "disable SHUTDOWN_STATE prior to disabling CKSUM_2K: the checksum would count the state",
+            "disable SHUTDOWN_STATE prior to disabling CKSUM_2K; the checksum would count the state",
         )),
         _ => Ok(()),
     }

@@ -124,10 +124,10 @@ fn refused(part: &str, error: &io::Error) -> Failure {
     let remedy = match errno {
         libc::EAGAIN => "another handle has it open; close the pool there first",
         libc::EISDIR => "it is a folder; name a pool",
-        libc::ENOENT => "it is not there",
+        libc::ENOENT => "it is not there; pass PMEMPOOL_RM_FORCE to pass over it",
         _ => "look at its permissions, and those of its folder",
     };
-    Failure::new(errno, format!("{part}removing file failed: {}: {remedy}", words_of(errno)))
+    Failure::new(errno, format!("{part}removing file failed: {}; {remedy}", words_of(errno)))
 }
 
 #[cfg(test)]

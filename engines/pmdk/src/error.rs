@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 #[non_exhaustive]
 pub enum PmdkError {
     /// The kernel refused a call.
-    #[error("{op} \"{}\": {}", .path.display(), io::Error::from_raw_os_error(*.errno))]
+    #[error("{op} \"{}\": {}", .path.display(), words_of(*.errno))]
     Io {
         /// The system call.
         op: &'static str,
@@ -24,8 +24,7 @@ pub enum PmdkError {
     },
     /// The space of a part can't be allocated.
     #[error(
-        "posix_fallocate \"{}\", {size}: {}; choose a smaller size, or free space", .path.display(),
-        io::Error::from_raw_os_error(*.errno)
+        "posix_fallocate \"{}\", {size}: {}; choose a smaller size, or free space", .path.display(), words_of(*.errno)
     )]
     Allocate {
         /// The part.
@@ -508,4 +507,10 @@ impl PmdkError {
     pub(crate) fn memory(path: &Path) -> impl Fn(Fault) -> PmdkError {
         move |fault| PmdkError::Memory { path: path.to_owned(), fault }
     }
+}
+
+/// Returns the C library's words for an error number.
+fn words_of(errno: i32) -> String {
+    let text = io::Error::from_raw_os_error(errno).to_string();
+    text.split(" (os error").next().unwrap_or_default().to_owned()
 }

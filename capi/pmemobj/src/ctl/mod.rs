@@ -108,7 +108,7 @@ fn arena(pool: &OpenPool, number: i64) -> Result<(u32, (u64, bool)), Failure> {
     let found = found.and_then(|number| Some((number, pool.engine.arena(number)?)));
     let (_, total, _) = pool.engine.arenas();
     found.ok_or_else(|| {
-        let text = format!("arena id outside of the allowed range: <1,{total}>, and {number} was given");
+        let text = format!("arena id outside of the allowed range: <1,{total}>; {number} was given");
         Failure::new(libc::ERANGE, text)
     })
 }
@@ -182,7 +182,9 @@ fn set_of_pool(pool: &OpenPool, name: Name, value: Value) -> Result<Value, Failu
     match (name, value) {
         (Name::CacheSize, Value::Long(new)) => {
             if !u64::try_from(new).is_ok_and(|new| new <= ALLOC_SIZE_MAX) {
-                return Err(Failure::invalid("invalid cache size, must be between 0 and max alloc size"));
+                return Err(Failure::invalid(
+                    "invalid cache size, must be between 0 and max alloc size; choose a smaller one",
+                ));
             }
             // ORDER: as above.
             settings.cache_size.store(new, Ordering::Relaxed);
@@ -242,7 +244,9 @@ fn add_class(pool: &OpenPool, id: Option<i64>, new: ClassValue) -> Result<Value,
         )));
     }
     if alignment != 0 && !unit_size.is_multiple_of(alignment) {
-        return Err(Failure::invalid("unit size must be evenly divisible by alignment"));
+        return Err(Failure::invalid(
+            "unit size must be evenly divisible by alignment; choose another of the two",
+        ));
     }
     if alignment > ALIGNMENT_MAX {
         return Err(Failure::invalid("alignment cannot be larger than 2 megabytes"));
@@ -251,7 +255,7 @@ fn add_class(pool: &OpenPool, id: Option<i64>, new: ClassValue) -> Result<Value,
         0 => PmdkObjectHeaderKind::Legacy,
         1 => PmdkObjectHeaderKind::Compact,
         2 => PmdkObjectHeaderKind::None,
-        _ => return Err(Failure::invalid("invalid header type")),
+        _ => return Err(Failure::invalid("invalid header type; pass one of enum pobj_header_type")),
     };
     let checked = |id: i64| u8::try_from(id).ok().filter(|id| i64::from(*id) < CLASSES);
     let id = match id {

@@ -95,8 +95,12 @@ impl Name {
         let found = Name::named(name).filter(|(_, accesses)| accesses.contains(&access));
         found.map(|(name, _)| name).filter(|name| has_pool || name.is_global()).ok_or_else(|| {
             let name = String::from_utf8_lossy(name);
-            let of_pool = if has_pool { "" } else { "; most settings belong to a pool" };
-            Failure::invalid(format!("invalid query entry point {name}{of_pool}"))
+            let remedy = if has_pool {
+                "pmemobj_ctl_get(3) lists the settings"
+            } else {
+                "most settings belong to a pool"
+            };
+            Failure::invalid(format!("invalid query entry point {name}; {remedy}"))
         })
     }
 

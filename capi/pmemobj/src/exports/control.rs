@@ -205,7 +205,7 @@ pub unsafe extern "C-unwind" fn pmemobj_volatile(
     }
     // The errno is that of the program's function.
     guarded((), || {
-        message::set("error initializing lock");
+        message::set("error initializing lock; the program's constructor has failed");
         Ok(())
     });
     ptr::null_mut()

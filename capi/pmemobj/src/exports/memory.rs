@@ -69,7 +69,13 @@ unsafe fn persist_briefly(pop: *mut c_void, addr: *const c_void, len: usize, byt
 }
 
 fn check_flags(flags: c_uint) -> Result<(), Failure> {
-    if flags & !RELAXED == 0 { Ok(()) } else { Err(Failure::invalid(format!("invalid flags 0x{flags:x}"))) }
+    if flags & !RELAXED == 0 {
+        Ok(())
+    } else {
+        Err(Failure::invalid(format!(
+            "invalid flags 0x{flags:x}; pass PMEMOBJ_F_MEM_* and PMEMOBJ_F_RELAXED"
+        )))
+    }
 }
 
 /// See pmemobj_persist(3).

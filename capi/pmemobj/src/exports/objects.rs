@@ -85,7 +85,7 @@ unsafe fn allocate(
 pub(super) fn cancelled(call: &str) -> Failure {
     Failure::new(
         libc::ECANCELED,
-        format!("{call}: the constructor has not returned 0, so the object is given up"),
+        format!("{call}: the constructor has not returned 0; the object is given up"),
     )
 }
 

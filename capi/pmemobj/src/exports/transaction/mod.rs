@@ -107,7 +107,11 @@ unsafe fn fail(exit: *mut Exit, flags: u64, failure: &Failure) -> c_int {
 
 fn check_flags(flags: u64, known: u64) -> Result<(), Failure> {
     let unknown = flags & !known;
-    if unknown == 0 { Ok(()) } else { Err(Failure::invalid(format!("unknown flags {unknown:#x}"))) }
+    if unknown == 0 {
+        Ok(())
+    } else {
+        Err(Failure::invalid(format!("unknown flags {unknown:#x}; this call does not take them")))
+    }
 }
 
 fn out_of_memory() -> Failure {

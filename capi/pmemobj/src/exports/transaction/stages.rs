@@ -5,10 +5,9 @@ use super::{
 };
 use crate::pool::OpenPool;
 use crate::session::{self, Callback, HeldLock, JumpBuffer, LockKind, Session};
-use lode_capi_entry::{Failure, message, set_errno, set_message};
+use lode_capi_entry::{Failure, message, set_errno, set_message, words_of};
 use std::cell::Cell;
 use std::ffi::{c_int, c_void};
-use std::io;
 use std::ptr;
 
 /// TX_PARAM_* of the headers.
@@ -104,12 +103,13 @@ unsafe fn lock(session: &mut Session, kind: u32, address: usize) -> Result<(), F
         }
         _ => {
             // PMDK goes on without the lock.
-            message::set("Unrecognized lock type");
+            message::set("Unrecognized lock type; pass one of enum pobj_tx_param");
             return Ok(());
         }
     };
     if errno != 0 {
-        return Err(Failure::of_call(words, &io::Error::from_raw_os_error(errno)));
+        let text = format!("{words}: {}; the lock stays as it is", words_of(errno));
+        return Err(Failure::new(errno, text));
     }
     session.add_lock(HeldLock { kind, address });
     Ok(())
@@ -133,7 +133,8 @@ unsafe extern "C" fn take_lock(kind: c_int, address: *mut c_void, exit: *mut Exi
 unsafe extern "C" fn abort(errno: c_int, exit: *mut Exit) {
     session::with(|session| session.assert_work("pmemobj_tx_abort"));
     let errno = if errno == 0 { libc::ECANCELED } else { errno };
-    set_message(&Failure::of_call("explicit transaction abort", &io::Error::from_raw_os_error(errno)));
+    let text = format!("explicit transaction abort: {}; the program has asked for it", words_of(errno));
+    set_message(&Failure::new(errno, text));
     // SAFETY: - the exported function passes its Exit.
     stepped(unsafe { &mut *exit }, |session| session.abort(errno));
     set_errno(errno);
