@@ -10,8 +10,15 @@ mod chosen {
     use std::os::unix::fs::MetadataExt;
     use std::path::{Path, PathBuf};
 
-    /// The content of files that a power cut leaves, by their inode numbers. A file that is not among them was never synced.
-    pub type DurableContents = HashMap<u64, Vec<u8>>;
+    /// The contents of files that a power cut leaves.
+    #[derive(Clone, Debug, Default)]
+    pub struct DurableContents {
+        /// Content by inode number. A file that is not here was never synced.
+        pub by_inode: HashMap<u64, Vec<u8>>,
+        /// The file that was synced last, and its durable content before that, if no name has changed since. A power cut in that sync leaves
+        /// any of the sectors that it wrote.
+        pub last: Option<(u64, Vec<u8>)>,
+    }
 
     /// The steps of a creation.
     #[derive(Clone, Copy, PartialEq, Eq)]
@@ -52,6 +59,9 @@ mod chosen {
     }
 
     fn note(change: impl FnOnce() -> NameChange) {
+        if IS_CONTENT_NOTED.get() {
+            CONTENTS.with_borrow_mut(|contents| contents.last = None);
+        }
         if IS_NOTED.get() {
             NAMES.with_borrow_mut(|names| names.push(change()));
         }
@@ -73,10 +83,13 @@ mod chosen {
         note(|| NameChange::Persisted(folder.to_owned()));
     }
 
-    /// Notes each content that this thread syncs while it runs `make`, besides those in `contents`, which are durable before. Returns the
-    /// result, and what is durable after it.
-    pub fn noting_contents<R>(contents: DurableContents, make: impl FnOnce() -> R) -> (R, DurableContents) {
-        CONTENTS.set(contents);
+    /// Notes each content that this thread syncs while it runs `make`, besides those in `contents`, by inode number, which are durable
+    /// before. Returns the result, and what is durable after it.
+    pub fn noting_contents<R>(
+        contents: HashMap<u64, Vec<u8>>,
+        make: impl FnOnce() -> R,
+    ) -> (R, DurableContents) {
+        CONTENTS.set(DurableContents { by_inode: contents, last: None });
         IS_CONTENT_NOTED.set(true);
         let result = make();
         IS_CONTENT_NOTED.set(false);
@@ -91,7 +104,11 @@ mod chosen {
         let found = file.metadata().and_then(|found| {
             fs::read(format!("/proc/self/fd/{}", file.as_raw_fd())).map(|bytes| (found.ino(), bytes))
         });
-        CONTENTS.with_borrow_mut(|contents| contents.extend(found));
+        let Ok((inode, bytes)) = found else { return };
+        CONTENTS.with_borrow_mut(|contents| {
+            let before = contents.by_inode.insert(inode, bytes);
+            contents.last = Some((inode, before.unwrap_or_default()));
+        });
     }
 
     /// Runs `make` on this thread, which stops before the step after so many. Returns the result, and whether it was

@@ -9,6 +9,7 @@ use lode_pmdk::{
     stopping_after,
 };
 use lode_pmem::Sysfs;
+use lode_testing::scaled;
 use std::path::Path;
 
 /// Kind and set file of each pool; `None` for a single file.
@@ -92,6 +93,39 @@ fn change_is_before_or_after_power_cut() {
             assert!(features(&path) == if was_stopped { old } else { new }, "{lines:?}, step {steps}");
             open(kind, &path).close().unwrap();
         }
+    }
+}
+
+/// A power cut in the write of a header leaves any of its sectors. The features are the old ones until that of the first header, which
+/// leaves either.
+#[test]
+fn torn_headers_are_before_or_after() {
+    for (kind, lines, headers) in CASES {
+        let mut torn = 0;
+        for (steps, seed) in
+            (1..=headers as u64).flat_map(|steps| (0..scaled(6)).map(move |seed| (steps, seed)))
+        {
+            let (folder, path) = make(kind, lines);
+            let old = features(&path);
+            let new = PmdkFeature::CheckBadBlocks.set_in(old, false);
+            let run = || {
+                let pool = unchecked(&path, PmdkAccess::ReadWrite);
+                stopping_after(steps, || pool.set_features(new).is_ok())
+            };
+            let ((_, was_stopped), _) = losing(&[folder.path()], Lost::Sectors(seed), run);
+            let context = format!("{lines:?}, step {steps}, seed {seed}");
+            let left = unchecked(&path, PmdkAccess::CopyOnWrite).read_headers().unwrap();
+            torn += left.iter().flatten().filter(|header| !header.is_intact()).count();
+            let found = features(&path);
+            assert!(found == old || (!was_stopped && found == new), "{context}");
+            open(kind, &path).close().unwrap();
+            let after = unchecked(&path, PmdkAccess::CopyOnWrite).read_headers().unwrap();
+            assert!(
+                after.iter().flatten().all(|header| header.is_intact() && header.features() == found),
+                "{context}"
+            );
+        }
+        assert!(torn > 0, "{lines:?}: no header was torn");
     }
 }
 

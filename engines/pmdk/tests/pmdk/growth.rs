@@ -73,7 +73,8 @@ fn directories_get_parts_in_turn() {
 fn stopped_growth_is_before_or_after() {
     let (mut before, mut after) = (0, 0);
     'steps: for steps in 0.. {
-        let (mut masks, mut ends) = (1, vec![Lost::Names(0), Lost::NamesAndContents(0)]);
+        let (mut masks, mut ends) =
+            (1, vec![Lost::Names(0), Lost::NamesAndContents(0), Lost::Sectors(steps)]);
         while let Some(lost) = ends.pop() {
             let (folder, path) = place();
             let folders = ["a", "b", "other"].map(|name| folder.path().join(name));

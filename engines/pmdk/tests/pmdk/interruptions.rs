@@ -250,6 +250,7 @@ fn power_cut_in_any_creation_is_before_or_after() {
         for steps in 0.. {
             let (was_stopped, masks) = cut(case, steps, Lost::NamesAndContents(0));
             cut(case, steps, Lost::NamesAndContents(masks - 1));
+            cut(case, steps, Lost::Sectors(steps));
             if !was_stopped {
                 break;
             }

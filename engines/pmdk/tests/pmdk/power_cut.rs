@@ -1,13 +1,16 @@
 //! A power cut after a stop: names and contents that were not synced are lost.
 //!
-//! A file's content is what its last fsync(2) had, as a whole: that sectors of an unsynced write arrive in part is not in it. A file that was
-//! made and removed again does not come back.
+//! A file's content is what its last fsync(2) had, or any sectors of what was written after it, or by the last one itself. A file that
+//! was made and removed again does not come back.
 
 use lode_pmdk::{DurableContents, NameChange, noting_contents, take_name_changes};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
+
+/// Bytes that a disk writes whole.
+const SECTOR: usize = 512;
 
 /// The loss after a stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,12 +19,17 @@ pub(crate) enum Lost {
     Names(u32),
     /// The same, and all content that was not synced.
     NamesAndContents(u32),
+    /// No names. Of the content that was not synced, and of what the last fsync wrote, some sectors, by this seed.
+    Sectors(u64),
 }
 
 /// Runs `make` on this thread, and loses what it has done to files in these folders. Returns the result, and the number of sets of changes
 /// of names.
 pub(crate) fn losing<R>(folders: &[&Path], lost: Lost, make: impl FnOnce() -> R) -> (R, u32) {
-    let (Lost::Names(mask) | Lost::NamesAndContents(mask)) = lost;
+    let mask = match lost {
+        Lost::Names(mask) | Lost::NamesAndContents(mask) => mask,
+        Lost::Sectors(_) => 0,
+    };
     // On the same file system.
     let kept = tempfile::tempdir_in(folders[0].parent().unwrap()).unwrap();
     let link = |(index, path): (usize, PathBuf)| {
@@ -31,11 +39,14 @@ pub(crate) fn losing<R>(folders: &[&Path], lost: Lost, make: impl FnOnce() -> R)
     };
     let kept_names = files(folders).into_iter().enumerate().map(link).collect();
     take_name_changes();
-    if let Lost::NamesAndContents(_) = lost {
+    if !matches!(lost, Lost::Names(_)) {
         let contents = files(folders).iter().map(|path| (inode(path), fs::read(path).unwrap())).collect();
         let (result, durable) = noting_contents(contents, make);
         let masks = lose_names(&take_name_changes(), mask, &kept_names);
-        lose_contents(&files(folders), &durable);
+        match lost {
+            Lost::Sectors(seed) => lose_sectors(&files(folders), &durable, seed),
+            _ => lose_contents(&files(folders), &durable),
+        }
         return (result, masks);
     }
     let result = make();
@@ -86,10 +97,34 @@ fn lose_names(changes: &[NameChange], mask: u32, kept: &BTreeMap<PathBuf, PathBu
 /// Gives each file its durable content: none if it was never synced.
 fn lose_contents(files: &[PathBuf], durable: &DurableContents) {
     for path in files {
-        let bytes = durable.get(&inode(path)).map_or(&[][..], Vec::as_slice);
+        let bytes = durable.by_inode.get(&inode(path)).map_or(&[][..], Vec::as_slice);
         if fs::read(path).unwrap() != bytes {
             write_sparse(path, bytes);
         }
+    }
+}
+
+/// Takes back any of the sectors that were not durable when the power was cut. The lengths of files stay.
+fn lose_sectors(files: &[PathBuf], durable: &DurableContents, seed: u64) {
+    let mut rng = fastrand::Rng::with_seed(seed);
+    for path in files {
+        let inode = inode(path);
+        let before = match &durable.last {
+            Some((last, before)) if *last == inode => Some(before),
+            _ => durable.by_inode.get(&inode),
+        };
+        let mut before = before.cloned().unwrap_or_default();
+        let mut bytes = fs::read(path).unwrap();
+        before.resize(bytes.len(), 0);
+        if before == bytes {
+            continue;
+        }
+        for (sector, old) in bytes.chunks_mut(SECTOR).zip(before.chunks(SECTOR)) {
+            if sector != old && rng.bool() {
+                sector.copy_from_slice(old);
+            }
+        }
+        write_sparse(path, &bytes);
     }
 }
 

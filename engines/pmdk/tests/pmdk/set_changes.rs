@@ -219,6 +219,7 @@ fn stopped_change_is_before_after_or_finished() {
             for mask in [0, masks - 1] {
                 stop(case, &files, steps, Lost::NamesAndContents(mask), steps % 2 == 0, None);
             }
+            stop(case, &files, steps, Lost::Sectors(steps), steps % 2 == 1, None);
             if !was_stopped {
                 assert!(steps > 8, "{steps}");
                 break;
