@@ -13,6 +13,7 @@ use crate::replica_error::{ReplicaError, ReplicaFault};
 use crate::replica_options::ReplicaOptions;
 use crate::replica_rebuild::Rebuild;
 use crate::replica_uuids::uuids;
+use crate::seen::Seen;
 use crate::set_change::{finish_left, is_left};
 use crate::set_file::{SetFault, SetFileError};
 use crate::set_health::SetHealth;
@@ -51,6 +52,7 @@ pub fn repair_replicas(path: &Path, options: &ReplicaOptions) -> Result<(), Repl
         return Err(ReplicaError::set(path)(ReplicaFault::PartTooSmall { replica, part }));
     }
     check_folders(&set)?;
+    check_apart(&set)?;
     if !settle(&mut set, options)? {
         return Ok(());
     }
@@ -82,6 +84,20 @@ pub fn repair_replicas(path: &Path, options: &ReplicaOptions) -> Result<(), Repl
     rebuild.run(options)?;
     if options.fixes_bad_blocks {
         RecoveryFiles::find(&set).remove()?;
+    }
+    Ok(())
+}
+
+/// Refuses a part in two places of the set: its header can belong to one of them only.
+fn check_apart(set: &PoolSet) -> Result<(), ReplicaError> {
+    let mut seen = Seen::default();
+    for (part, _) in set.all_parts() {
+        let found = fs::metadata(&part.path).ok();
+        if !seen.insert(&part.path, found.as_ref()) {
+            let is_there = found.is_some();
+            let twice = ReplicaFault::PartTwice(part.path.clone());
+            return Err(ReplicaError::set(&set.path)(if is_there { ReplicaFault::Alien } else { twice }));
+        }
     }
     Ok(())
 }
