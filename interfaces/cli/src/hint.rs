@@ -233,7 +233,9 @@ fn relocate_hint(error: &RelocateError) -> String {
 
 fn module_hint(error: &ModuleError) -> &'static str {
     match error {
-        ModuleError::UnknownModule { .. } => "; `lode ipmctl show -dimm` lists them",
+        ModuleError::UnknownModule { .. } | ModuleError::LargeHandle { .. } => {
+            "; `lode ipmctl show -dimm` lists them"
+        }
         ModuleError::UnknownSocket { .. } => "; `lode ipmctl show -topology` lists the modules",
         ModuleError::UnknownDevice { .. } => "; `lode ndctl list -Di` lists them",
         ModuleError::DeadModule { .. } => " with -dimm",

@@ -270,7 +270,10 @@ impl Args {
         let sockets = sockets.into_iter().map(u16::try_from).collect::<Result<_, _>>();
         let sockets =
             sockets.map_err(|_| Failure::usage_error("-socket: there are no more than 65536 sockets"))?;
-        Ok(Targets { modules: modules.into_iter().map(Handle).collect(), sockets })
+        let modules = modules.into_iter().map(|number| Handle::of_number(number.into()));
+        let modules = modules.collect::<Result<_, _>>();
+        let modules = modules.map_err(|error| Failure::usage_error(format!("-dimm: {error}")))?;
+        Ok(Targets { modules, sockets })
     }
 
     fn display(&self) -> Result<DisplayOptions, Failure> {

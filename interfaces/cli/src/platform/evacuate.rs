@@ -177,9 +177,8 @@ fn of_real(evacuate: &Evacuate) -> Result<Output, Failure> {
         ModuleName::Handle(handle) => {
             let modules = inventory.buses.iter().flat_map(|bus| &bus.modules);
             let found =
-                modules.filter(|one| one.handle == Some(u64::from(*handle))).map(|one| one.number).next();
-            let module = lode_platform::Handle(*handle);
-            found.ok_or_else(|| failed(WHAT)(ModuleError::UnknownModule { module }))?
+                modules.filter(|one| one.handle == Some(u64::from(handle.0))).map(|one| one.number).next();
+            found.ok_or_else(|| failed(WHAT)(ModuleError::UnknownModule { module: *handle }))?
         }
         ModuleName::Slot(_) => {
             return Err(Failure::usage_error("name a module of a real machine as nmem0 or 0x0001"));

@@ -39,7 +39,7 @@ pub(super) enum ModuleName {
     /// N of nmemN.
     Index(u32),
     /// Firmware's handle.
-    Handle(u32),
+    Handle(Handle),
     /// The name of its slot.
     Slot(String),
 }
@@ -47,10 +47,11 @@ pub(super) enum ModuleName {
 /// Parses `nmem0`, `0x0001` or the name of a slot.
 pub(super) fn module_name(word: &str) -> Result<ModuleName, String> {
     let index = word.strip_prefix("nmem").and_then(|digits| digits.parse().ok());
-    let handle = word.strip_prefix("0x").and_then(|digits| u32::from_str_radix(digits, 16).ok());
-    match (index, handle) {
+    match (index, Handle::parse_number(word)) {
         (Some(index), _) => Ok(ModuleName::Index(index)),
-        (_, Some(handle)) => Ok(ModuleName::Handle(handle)),
+        (_, Some(number)) => {
+            Handle::of_number(number).map(ModuleName::Handle).map_err(|error| error.to_string())
+        }
         _ if word.is_empty() => Err("name a module, as nmem0, 0x0001 or by its slot".to_owned()),
         _ => Ok(ModuleName::Slot(word.to_owned())),
     }
@@ -62,7 +63,7 @@ impl ModuleName {
         let modules = &platform.machine.modules;
         match self {
             // The library has the message for a handle or a number without a module.
-            ModuleName::Handle(handle) => Ok(Handle(*handle)),
+            ModuleName::Handle(handle) => Ok(*handle),
             ModuleName::Index(index) => {
                 let index = *index as usize;
                 let unknown = lode_platform::machine::ModuleError::UnknownDevice { index };

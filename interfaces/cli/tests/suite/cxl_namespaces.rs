@@ -294,3 +294,41 @@ fn edited_states_are_refused() {
     fs::write(&state, &valid).unwrap();
     machine.ndctl("list").success();
 }
+
+/// Numbers above the largest handle stand for CXL devices, and no word of a user may mean one of these.
+#[test]
+fn large_handles_are_refused() {
+    let machine = machine();
+    let file = machine.file("image");
+    fs::write(&file, vec![0; 16 << 20]).unwrap();
+    let largest = "the largest one is 0xfffffff";
+    let on = |command: &[&str], words: &str| {
+        lode(command.iter().copied().chain(machine.location()).chain(words.split(' ')))
+    };
+    for word in ["0x10000000", "0x100000001"] {
+        let export = format!("{word} {} --for virtio-pmem", text(&file));
+        let import = format!("{} --into {word}", text(&file));
+        for (result, code, why) in [
+            (on(&["platform", "evacuate"], word), 2, largest),
+            (on(&["platform", "replace"], word), 2, largest),
+            (on(&["platform", "image", "export"], &export), 1, largest),
+            (on(&["platform", "image", "import"], &import), 1, largest),
+        ] {
+            assert!(!result.err.contains(" mem"), "{word}: {result:?}");
+            result.failure(code, &[why]);
+        }
+    }
+    let sensor = "set -sensor MediaTemperature -dimm 0x10000000 AlarmEnabled=0";
+    for (tool, words, code, why) in [
+        ("ipmctl", "show -dimm 0x10000000", 2, largest),
+        ("ipmctl", "show -topology -dimm 268435456", 2, largest),
+        ("ipmctl", "create -f -goal -dimm 268435456", 1, "there is no module 268435456"),
+        ("ipmctl", sensor, 1, "there is no module 0x10000000"),
+        ("ndctl", "enable-dimm 0x10000000", 1, "there is no module nmem268435456"),
+    ] {
+        let result = on(&[tool], words);
+        assert!(!result.err.contains(" mem"), "{words}: {result:?}");
+        result.failure(code, &[why]);
+    }
+    assert_eq!(machine.ndctl("list -D -d 0x10000000").success(), "");
+}

@@ -337,6 +337,7 @@ fn configuration_is_dumped_and_loaded() {
     machine.start();
     for (edited, fault) in [
         (stored.replace("0,17,", "0,seventeen,"), "line 2 is not 10 decimal numbers"),
+        (stored.replace("0,17,", "0,268435456,"), "line 2 is about the handle 268435456"),
         (format!("{stored}{}", stored.lines().nth(1).unwrap()), "as another one is"),
         (stored.lines().take(3).collect::<Vec<_>>().join("\n"), "it has no line for"),
         (stored.replace(",63,189,", ",63,190,"), "and it has 252 GiB for them"),

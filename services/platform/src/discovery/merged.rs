@@ -224,8 +224,7 @@ const CONSTANT: [&str; 14] = [
 
 /// Parses a handle.
 fn handle(word: &str) -> Option<Handle> {
-    let digits = word.strip_prefix("0x").filter(|digits| !digits.starts_with('+'))?;
-    u32::from_str_radix(digits, 16).ok().map(Handle).filter(|handle| *handle <= Handle::MAX)
+    Handle::of_number(Handle::parse_number(word)?).ok()
 }
 
 /// Returns the generation that prints such listings: the first one cuts capacities off after one decimal place.

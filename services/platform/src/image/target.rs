@@ -35,8 +35,7 @@ impl Target {
             let index = index.parse().map_err(|_| unknown())?;
             nmem::module(platform, index)?
         } else {
-            let digits = name.strip_prefix("0x").ok_or_else(unknown)?;
-            let module = Handle(u32::from_str_radix(digits, 16).map_err(|_| unknown())?);
+            let module = Handle::of_number(Handle::parse_number(name).ok_or_else(unknown)?)?;
             platform.machine.module(module).ok_or(ModuleError::UnknownModule { module })?
         };
         module.check_usable()?;

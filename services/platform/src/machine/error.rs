@@ -13,6 +13,12 @@ pub enum ModuleError {
         /// The handle that was given.
         module: Handle,
     },
+    /// The number is no handle.
+    #[error("no module can have the handle {number:#x}: the largest one is {}", Handle::MAX)]
+    LargeHandle {
+        /// The number that was given.
+        number: u64,
+    },
     /// The socket does not exist.
     #[error("there is no socket {socket:#06x}")]
     UnknownSocket {

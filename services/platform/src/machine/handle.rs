@@ -1,5 +1,6 @@
 //! NFIT device handle of a module.
 
+use super::error::ModuleError;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -15,6 +16,23 @@ pub struct Handle(pub u32);
 impl Handle {
     /// The largest handle.
     pub const MAX: Handle = Handle(0xfff_ffff);
+
+    /// Returns the handle with this number.
+    ///
+    /// # Errors
+    /// [`LargeHandle`](ModuleError::LargeHandle): larger ones stand for CXL devices.
+    pub fn of_number(number: u64) -> Result<Handle, ModuleError> {
+        let handle = u32::try_from(number).ok().map(Handle).filter(|handle| *handle <= Handle::MAX);
+        handle.ok_or(ModuleError::LargeHandle { number })
+    }
+
+    /// Returns the number in a word that begins with `0x`; `None` if the word is no such number. It may be too large for
+    /// a handle.
+    pub fn parse_number(word: &str) -> Option<u64> {
+        // from_str_radix takes a sign.
+        let digits = word.strip_prefix("0x").filter(|digits| !digits.starts_with('+'))?;
+        u64::from_str_radix(digits, 16).ok()
+    }
 
     /// Returns the handle that stands for the CXL device memN.
     pub(crate) fn of_cxl(device: u32) -> Handle {

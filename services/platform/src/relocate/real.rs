@@ -38,7 +38,7 @@ pub fn real_evacuation(
 ) -> Result<RealEvacuation, PlatformError> {
     let found = inventory.buses.iter().flat_map(|bus| &bus.modules).find(|one| one.number == module);
     let found = found.ok_or(ModuleError::UnknownDevice { index: module as usize })?;
-    let handle = Handle(found.handle.and_then(|one| u32::try_from(one).ok()).unwrap_or(module));
+    let handle = found.handle.and_then(|number| Handle::of_number(number).ok()).unwrap_or(Handle(module));
     let all: Vec<&NdRegion> = inventory.buses.iter().flat_map(|bus| &bus.regions).collect();
     let (home, others): (Vec<&NdRegion>, Vec<&NdRegion>) =
         all.into_iter().partition(|region| region.mappings.iter().any(|one| one.module == module));

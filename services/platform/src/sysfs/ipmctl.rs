@@ -43,7 +43,7 @@ impl Sysfs {
 }
 
 fn handle(module: &NdModule) -> Option<Handle> {
-    Some(Handle(u32::try_from(module.handle?).ok()?))
+    Handle::of_number(module.handle?).ok()
 }
 
 /// Returns the modules with an NFIT handle, or those of them that the targets name.

@@ -41,6 +41,14 @@ pub enum ConfigurationFault {
         /// The line, from 1.
         line: usize,
     },
+    /// A line is about a module that no machine has.
+    #[error("line {line} is about the handle {number}, and the largest one is {}", Handle::MAX.0)]
+    Handle {
+        /// The line, from 1.
+        line: usize,
+        /// The number of the line.
+        number: u64,
+    },
     /// Two lines are about a module.
     #[error("line {line} is about {module}, as another one is")]
     Twice {
@@ -92,6 +100,7 @@ impl ConfigurationFault {
         let status = match &self {
             ConfigurationFault::Long { .. }
             | ConfigurationFault::Line { .. }
+            | ConfigurationFault::Handle { .. }
             | ConfigurationFault::Twice { .. } => (141, "Invalid file."),
             ConfigurationFault::Missing { .. } => (148, "Incomplete configuration in the file."),
             ConfigurationFault::TooLarge { .. }
@@ -201,7 +210,8 @@ impl Configuration {
             let [_, handle, _, memory_gib, gib, _, index, gib2, _, index2] = numbers[..] else {
                 return Err(wrong());
             };
-            let module = Handle(u32::try_from(handle).map_err(|_| wrong())?);
+            let module =
+                Handle::of_number(handle).map_err(|_| ConfigurationFault::Handle { line, number: handle })?;
             let parts = [Part { gib, index }, Part { gib: gib2, index: index2 }];
             if configuration.entries.insert(module, Entry { memory_gib, parts }).is_some() {
                 return Err(ConfigurationFault::Twice { line, module });

@@ -9,8 +9,8 @@ pub(super) fn socket_of(inventory: &Inventory, region: &NdRegion) -> u16 {
     let handle = region.mappings.iter().find_map(|mapping| {
         modules.iter().find(|module| module.number == mapping.module).and_then(|module| module.handle)
     });
-    match handle.and_then(|handle| u32::try_from(handle).ok()) {
-        Some(handle) => Handle(handle).socket(),
+    match handle.and_then(|number| Handle::of_number(number).ok()) {
+        Some(handle) => handle.socket(),
         None => node(region.numa_node),
     }
 }
