@@ -91,7 +91,7 @@ pub use btt::Btt;
 pub use check::{Finding, check, check_pool};
 pub use describe::{Description, TableFormat, describe};
 pub use error::{BttError, InDoubtCause};
-pub use piece::{TablePiece, piece_at};
+pub use piece::{TablePiece, TablePieces};
 pub use plan::{Plan, format_content};
 pub use pool::PoolUuids;
 pub use repair::{Repair, repair};

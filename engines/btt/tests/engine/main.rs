@@ -5,6 +5,7 @@
 
 mod batches_share_drains;
 mod blocks_are_read_as_written;
+mod bytes_have_their_pieces;
 mod damage_is_reported;
 mod disk;
 mod flog_slots_of_old_kernels;

@@ -2,7 +2,7 @@
 
 use super::{PmdkPool, find, start_of, uuid_text};
 use crate::failure::Failure;
-use lode_btt::{Btt, PoolUuids, TablePiece, piece_at};
+use lode_btt::{Btt, PoolUuids, TablePiece, TablePieces};
 use lode_layout::{BLOCK, PmdkBlk, PmdkKind, PmdkLog, PoolOffset};
 use lode_obj::{ObjView, Piece, PieceKind, pool_number, recover};
 use lode_pmdk::{OpenOptions, PmdkAccess, PmdkError, PoolMedium};
@@ -13,7 +13,7 @@ use std::sync::Arc;
 /// Bytes of the smallest block.
 const SECTOR: u64 = BLOCK / 8;
 /// Limit of bytes of a range whose blocks are told.
-const BLOCKS_RANGE_MAX: u64 = 1 << 20;
+const BLOCKS_RANGE_MAX: u64 = 1 << 30;
 
 /// The pieces of a pool of PMDK in a range of it.
 pub(crate) struct PmdkPart {
@@ -195,7 +195,7 @@ fn add_log(pool: &PmdkPool, range: &Range<u64>, part: &mut PmdkPart) {
     add(part, range, end.get()..size.max(end.get()), "unused", "unused".to_owned());
 }
 
-/// Adds the block that has each 512 bytes of the range: blocks are not smaller.
+/// Adds the blocks that have the range. Blocks are not smaller than a sector, so it looks at first and last byte of each.
 fn add_blocks(opened: &lode_pmdk::PmdkPool, range: &Range<u64>, part: &mut PmdkPart) {
     add(part, range, 0..PmdkBlk::OFF, "header", "the header".to_owned());
     add(part, range, PmdkBlk::OFF..PmdkBlk::TABLE_OFF, "descriptor", "the descriptor".to_owned());
@@ -204,43 +204,78 @@ fn add_blocks(opened: &lode_pmdk::PmdkPool, range: &Range<u64>, part: &mut PmdkP
     // The writes that a crash left are completed, in the private view. A table that can't be opened is told below.
     drop(Btt::open_pool(Arc::clone(opened.medium()), uuids));
     let mut at = range.start.max(PmdkBlk::TABLE_OFF);
-    let mut last = None;
-    // Each look reads a map.
     let end = range.end.min(at.saturating_add(BLOCKS_RANGE_MAX));
     if end < range.end {
         part.notes.push(format!("the blocks of the first {BLOCKS_RANGE_MAX} bytes are told"));
     }
-    while at < end {
-        let next = (at / SECTOR + 1).saturating_mul(SECTOR).min(end);
-        match piece_at(opened.medium(), uuids, PoolOffset::new(at)) {
-            Ok(piece) => {
-                let (key, kind, text) = table_piece(piece);
-                match part.pieces.last_mut() {
-                    Some(piece) if last == Some(key) => piece.len = next - piece.at,
-                    _ => part.pieces.push(PmdkPiece { at, len: next - at, kind, text, object: None }),
-                }
-                last = Some(key);
+    if at >= end {
+        return;
+    }
+    let mut runs: Vec<TableRun> = Vec::new();
+    let found = TablePieces::new(opened.medium(), uuids, at..end).and_then(|mut pieces| {
+        while at < end {
+            let next = (at / SECTOR + 1).saturating_mul(SECTOR).min(end);
+            let piece = pieces.piece_at(PoolOffset::new(at))?;
+            match runs.last_mut().filter(|run| run.goes_on_with(piece)) {
+                Some(run) => (run.last, run.len) = (piece, next - run.at),
+                None => runs.push(TableRun { at, len: next - at, first: piece, last: piece }),
             }
-            Err(error) => return part.notes.push(format!("damaged: {error}")),
+            let piece = pieces.piece_at(PoolOffset::new(next - 1))?;
+            if let Some(run) = runs.last_mut().filter(|run| run.goes_on_with(piece)) {
+                run.last = piece;
+            }
+            at = next;
         }
-        at = next;
+        Ok(())
+    });
+    part.pieces.extend(runs.iter().map(TableRun::described));
+    if let Err(error) = found {
+        part.notes.push(format!("damaged: {error}"));
     }
 }
 
-/// Returns a piece without the byte in it, its kind, and a description.
-fn table_piece(piece: TablePiece) -> (TablePiece, &'static str, String) {
-    match piece {
-        TablePiece::Info(arena) => (piece, "info block", format!("an info block of arena {arena}")),
-        TablePiece::Map { arena, block } => {
-            (piece, "map", format!("the map entry of block {block}, in arena {arena}"))
+/// Pieces of a table, one after the other: of the same use, and of consecutive blocks.
+struct TableRun {
+    at: u64,
+    len: u64,
+    first: TablePiece,
+    last: TablePiece,
+}
+
+impl TableRun {
+    fn goes_on_with(&self, piece: TablePiece) -> bool {
+        match (self.last, piece) {
+            (TablePiece::Block { arena, block, .. }, TablePiece::Block { arena: other, block: next, .. }) => {
+                arena == other && (next == block || next == block + 1)
+            }
+            // Entries lie in the order of their blocks.
+            (TablePiece::Map { arena, .. }, TablePiece::Map { arena: other, .. }) => arena == other,
+            (last, piece) => last == piece,
         }
-        TablePiece::Flog(arena) => (piece, "flog", format!("the log of writes (flog) of arena {arena}")),
-        TablePiece::Block { arena, block, off } => {
-            let text = format!("byte {off} of block {block}, in arena {arena}");
-            (TablePiece::Block { arena, block, off: 0 }, "block", text)
-        }
-        TablePiece::Free(arena) => (piece, "free", format!("a free block of arena {arena}")),
-        TablePiece::Unused => (piece, "unused", "unused".to_owned()),
+    }
+
+    fn described(&self) -> PmdkPiece {
+        let (kind, text) = match (self.first, self.last) {
+            (TablePiece::Info(arena), _) => ("info block", format!("an info block of arena {arena}")),
+            (TablePiece::Map { arena, block }, TablePiece::Map { block: last, .. }) if last > block => {
+                ("map", format!("the map entries of blocks {block} to {last}, in arena {arena}"))
+            }
+            (TablePiece::Map { arena, block }, _) => {
+                ("map", format!("the map entry of block {block}, in arena {arena}"))
+            }
+            (TablePiece::Flog(arena), _) => ("flog", format!("the log of writes (flog) of arena {arena}")),
+            (TablePiece::Block { arena, block, .. }, TablePiece::Block { block: last, .. })
+                if last > block =>
+            {
+                ("block", format!("blocks {block} to {last}, in arena {arena}"))
+            }
+            (TablePiece::Block { arena, block, off }, _) => {
+                ("block", format!("byte {off} of block {block}, in arena {arena}"))
+            }
+            (TablePiece::Free(arena), _) => ("free", format!("a free block of arena {arena}")),
+            (TablePiece::Unused, _) => ("unused", "unused".to_owned()),
+        };
+        PmdkPiece { at: self.at, len: self.len, kind, text, object: None }
     }
 }
 
