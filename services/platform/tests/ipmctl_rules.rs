@@ -9,9 +9,12 @@ mod judge;
 mod lines;
 mod random;
 
-use judge::{Judge, Verdict};
+use judge::{GoalBrief, Judge, Verdict};
 use lines::{random_line, random_operation_line};
-use lode_platform::ipmctl::{ChangeCommand, OperationCommand, Prepared, Refusal, configuration_text};
+use lode_platform::goal::GoalWarning;
+use lode_platform::ipmctl::{
+    ChangeCommand, OperationCommand, Prepared, Refusal, configuration_text, warning_text,
+};
 use lode_platform::machine::{Health, Machine};
 use lode_platform::{CreateNamespace, Goal, GoalRequest, Platform, Targets, boot, goal, namespace};
 use lode_testing::{scaled, seed, skip};
@@ -28,10 +31,13 @@ fn shipped(platform: &mut Platform, words: &[String]) -> Verdict {
     };
     match command.prepare(platform) {
         Err(error) => refusal(error),
-        Ok(Prepared::Create { goals, .. }) => {
+        Ok(Prepared::Create { goals, warnings, asks, .. }) => {
             let brief = goals.iter().map(brief).collect();
             goal::create(platform, goals);
-            Verdict::Creates(brief)
+            // Warnings are lines before the question.
+            let warnings =
+                warnings.into_iter().filter(|_| asks).map(warning_text).map(str::to_owned).collect();
+            Verdict::Creates { goals: brief, warnings }
         }
         Ok(Prepared::Delete { targets }) => {
             let gone = goal::delete(platform, &targets).unwrap();
@@ -45,7 +51,7 @@ fn shipped(platform: &mut Platform, words: &[String]) -> Verdict {
 }
 
 /// Returns module, memory, reserved bytes, and the size of each share.
-fn brief(goal: &Goal) -> (u32, u64, u64, Vec<u64>) {
+fn brief(goal: &Goal) -> GoalBrief {
     (goal.module.0, goal.memory, goal.reserved, goal.shares.iter().map(|share| share.size).collect())
 }
 
@@ -62,6 +68,9 @@ fn second_implementation_agrees() {
             let found = shipped(&mut platform, &words);
             assert_eq!(found, expected, "{words:?}\n{before}\n{:#?}", platform.machine);
             *kinds.entry(found.kind()).or_default() += 1;
+            if let Verdict::Creates { warnings, .. } = &found {
+                warnings.iter().for_each(|line| *kinds.entry(line.clone()).or_default() += 1);
+            }
             lines += 1;
             if random.one_in(6) {
                 boot::reboot(&mut platform);
@@ -97,10 +106,13 @@ fn second_implementation_agrees() {
         }
     }
     println!("{lines} lines: {kinds:?}");
-    for kind in [
+    let warnings =
+        [GoalWarning::LittleMemory, GoalWarning::MuchMemory, GoalWarning::Adjusted, GoalWarning::Unlocked];
+    let refused = [
         "creates", "deletes", "clears", "13", "14", "15", "18", "19", "36", "93", "110", "113", "115", "122",
         "124",
-    ] {
+    ];
+    for kind in refused.into_iter().chain(warnings.map(warning_text)) {
         assert!(kinds.contains_key(kind), "no line led to {kind}: {kinds:?}");
     }
 }

@@ -50,7 +50,7 @@ pub(crate) fn target_modules<'m>(
 }
 
 /// Returns true unless the module is dead. Goals ignore dead modules.
-fn answers(module: &Module) -> bool {
+pub(super) fn answers(module: &Module) -> bool {
     module.health != Health::NonFunctional
 }
 

@@ -1,9 +1,10 @@
 //! Warnings about goals that ipmctl takes.
 
-use super::request::GoalRequest;
-use super::rules::memory_by_socket;
+use super::request::{GoalRequest, Targets};
+use super::rules::{answers, memory_by_socket};
 use crate::machine::{IpmctlGeneration, Security};
 use crate::platform::Platform;
+use crate::security;
 use crate::state::Goal;
 
 /// Tenths of the smallest recommended ratio of memory to DRAM on modules of generations 1 and 2.
@@ -22,7 +23,8 @@ pub enum GoalWarning {
     MuchMemory,
     /// Alignment changed the requested memory by more than ten percentage points.
     Adjusted,
-    /// A module has a passphrase. Firmware ignores its goal unless security is disabled before the reboot.
+    /// A module has a passphrase and is not locked. Firmware ignores its goal unless security is disabled before the
+    /// reboot.
     Unlocked,
 }
 
@@ -51,11 +53,18 @@ pub fn warnings(platform: &Platform, request: &GoalRequest, goals: &[Goal]) -> V
             warnings.push(GoalWarning::Adjusted);
         }
     }
-    let is_unlocked = |goal: &Goal| {
-        platform.machine.module(goal.module).is_some_and(|one| one.security == Security::Unlocked)
-    };
-    if !is_first && goals.iter().any(is_unlocked) {
+    if !is_first && has_unlocked(platform, &request.targets) {
         warnings.push(GoalWarning::Unlocked);
     }
     warnings
+}
+
+/// Returns true if a module that answers has a passphrase and is not locked: of those that the targets name, or of all
+/// modules of the machine, even if the targets name sockets.
+fn has_unlocked(platform: &Platform, targets: &Targets) -> bool {
+    let mut modules =
+        platform.machine.modules.iter().filter(|one| {
+            answers(one) && (targets.modules.is_empty() || targets.modules.contains(&one.handle))
+        });
+    modules.any(|one| one.security != Security::Locked && security::has_passphrase(platform, one.handle))
 }

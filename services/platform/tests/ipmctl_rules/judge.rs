@@ -3,12 +3,18 @@
 use lode_platform::machine::{Health, IpmctlGeneration, Module, Security};
 use lode_platform::{Origin, Platform};
 
+/// Module, memory, reserved bytes and the sizes of its shares, of a goal.
+pub(crate) type GoalBrief = (u32, u64, u64, Vec<u64>);
+
 /// What happens to a command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Help,
-    /// Module, memory, reserved bytes and the sizes of its shares, of each goal.
-    Creates(Vec<(u32, u64, u64, Vec<u64>)>),
+    /// The goals, and the lines that warn of them before the question.
+    Creates {
+        goals: Vec<GoalBrief>,
+        warnings: Vec<String>,
+    },
     Deletes(Vec<u32>),
     Clears(Vec<u32>),
     /// Exit code, and ipmctl's number or the first line that it prints.
@@ -38,13 +44,24 @@ impl Verdict {
     pub(crate) fn kind(&self) -> String {
         match self {
             Verdict::Help => "help".to_owned(),
-            Verdict::Creates(_) => "creates".to_owned(),
+            Verdict::Creates { .. } => "creates".to_owned(),
             Verdict::Deletes(_) => "deletes".to_owned(),
             Verdict::Clears(_) => "clears".to_owned(),
             Verdict::Refused(_, text) if text.parse::<u16>().is_ok() => text.clone(),
             Verdict::Refused(_, text) => text.split(' ').take(6).collect::<Vec<_>>().join(" "),
         }
     }
+}
+
+/// The values of `create -goal`.
+struct Wish {
+    memory: u64,
+    reserved: u64,
+    alone: bool,
+    /// True if `-dimm` names modules.
+    names_modules: bool,
+    /// True if the user is asked.
+    asks: bool,
 }
 
 pub(crate) struct Judge<'p> {
@@ -179,7 +196,9 @@ impl Judge<'_> {
             |name: &str| properties.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str());
         let dimm = target("-dimm").flatten().unwrap_or("");
         let socket = target("-socket").flatten().unwrap_or("");
-        match self.values(command, dimm, socket, target("-pcd").flatten(), &property) {
+        let is_forced = ["-f", "-force"].iter().any(|name| has(name));
+        let asks = !is_forced && option("-o").is_none_or(|format| format.to_lowercase() == "text");
+        match self.values(command, dimm, socket, target("-pcd").flatten(), &property, asks) {
             Ok(verdict) | Err(verdict) => verdict,
         }
     }
@@ -200,6 +219,7 @@ impl Judge<'_> {
         socket: &str,
         table: Option<&str>,
         property: &dyn Fn(&str) -> Option<&'v str>,
+        asks: bool,
     ) -> Result<Verdict, Verdict> {
         let machine = &self.platform.machine;
         let ids: Vec<&str> = dimm.split(',').filter(|_| !dimm.is_empty()).collect();
@@ -263,11 +283,16 @@ impl Judge<'_> {
                 Some(_) => return Err(wrong("property NamespaceLabelVersion")),
             }
         }
+        if command == 2 && table.is_some_and(|table| table.to_lowercase() != "config") {
+            return Err(wrong("target -pcd"));
+        }
         let modules = self.targets(&handles, &sockets)?;
         match command {
-            0 => self.create(&modules, memory, reserved, alone),
+            0 => {
+                let names_modules = !handles.is_empty();
+                self.create(&modules, &Wish { memory, reserved, alone, names_modules, asks })
+            }
             1 => self.delete(&modules),
-            _ if table.is_some_and(|table| table.to_lowercase() != "config") => Err(wrong("target -pcd")),
             _ => {
                 self.none_locked(&modules)?;
                 Ok(Verdict::Clears(modules.iter().map(|one| one.handle.0).collect()))
@@ -327,13 +352,8 @@ impl Judge<'_> {
         if modules.iter().any(|one| one.security == Security::Locked) { Err(refused(36)) } else { Ok(()) }
     }
 
-    fn create(
-        &self,
-        modules: &[&Module],
-        memory: u64,
-        reserved: u64,
-        alone: bool,
-    ) -> Result<Verdict, Verdict> {
+    fn create(&self, modules: &[&Module], wish: &Wish) -> Result<Verdict, Verdict> {
+        let Wish { memory, reserved, alone, .. } = *wish;
         let state = &self.platform.state;
         let named = |handle: u32| modules.iter().any(|one| one.handle.0 == handle);
         for region in self.platform.regions() {
@@ -409,32 +429,72 @@ impl Judge<'_> {
             return Err(refused(107));
         }
         let goals = self.goals(modules, memory, reserved, alone);
-        if self.platform.machine.profile.ipmctl == IpmctlGeneration::Three {
-            for socket in &sockets {
-                let on = |handle: u32| (handle >> 12) as u16 == *socket;
-                let mut total: u64 = goals.iter().filter(|goal| on(goal.0)).map(|goal| goal.1).sum();
-                let others: Vec<&Module> = here(*socket).filter(|one| !named(one.handle.0)).collect();
-                let old = |one: &&Module| state.partition(one.handle).map_or(0, |part| part.memory);
-                if total > 0
-                    && others.iter().all(|one| old(one) > 0 && state.sets_of(one.handle).next().is_none())
-                {
-                    total += others.iter().map(old).sum::<u64>();
-                }
-                if total > 0 && dram(*socket) > total {
-                    return Err(refused(93));
-                }
+        let mut ratio = None;
+        for socket in &sockets {
+            let on = |handle: u32| (handle >> 12) as u16 == *socket;
+            let mut total: u64 = goals.iter().filter(|goal| on(goal.0)).map(|goal| goal.1).sum();
+            let others: Vec<&Module> = here(*socket).filter(|one| !named(one.handle.0)).collect();
+            let old = |one: &&Module| state.partition(one.handle).map_or(0, |part| part.memory);
+            if total == 0 {
+                continue;
+            }
+            if others.iter().all(|one| old(one) > 0 && state.sets_of(one.handle).next().is_none()) {
+                total += others.iter().map(old).sum::<u64>();
+            }
+            if self.platform.machine.profile.ipmctl == IpmctlGeneration::Three && dram(*socket) > total {
+                return Err(refused(93));
+            }
+            if total > dram(*socket) * 16 {
+                ratio = Some("above the recommended NM:FM limit of 1:16");
+            } else if total * 10 < dram(*socket) * 36 {
+                ratio = Some("below the recommended NM:FM limit of 1:3.6");
             }
         }
-        Ok(Verdict::Creates(goals))
+        let warnings = if wish.asks { self.warnings(modules, wish, &goals, ratio) } else { Vec::new() };
+        Ok(Verdict::Creates { goals, warnings })
     }
 
-    fn goals(
+    /// Returns the warnings about goals. `ratio` is that of the last socket.
+    fn warnings(
         &self,
         modules: &[&Module],
-        memory: u64,
-        reserved: u64,
-        alone: bool,
-    ) -> Vec<(u32, u64, u64, Vec<u64>)> {
+        wish: &Wish,
+        goals: &[GoalBrief],
+        ratio: Option<&str>,
+    ) -> Vec<String> {
+        const UNIT: u64 = 1 << 30;
+        let mut lines = Vec::new();
+        if let Some(ratio) = ratio.filter(|_| !self.is_first()) {
+            lines.push(format!("WARNING! The requested memory mode size is {ratio}"));
+        }
+        // What is asked for counts in bytes, socket by socket.
+        let sockets: std::collections::BTreeSet<u16> =
+            modules.iter().map(|one| one.handle.socket()).collect();
+        let asked = |socket: &u16| {
+            let here = modules.iter().filter(|one| one.handle.socket() == *socket);
+            here.map(|one| (one.capacity - (256 << 20)) / UNIT * UNIT).sum::<u64>() * wish.memory / 100
+        };
+        let asked: u64 = sockets.iter().map(asked).sum();
+        let given: u64 = goals.iter().map(|goal| goal.1).sum();
+        let percent = (wish.memory * given).checked_div(asked).unwrap_or(0);
+        if percent > wish.memory + 10 || wish.memory > percent + 10 {
+            lines.push(
+                "The requested goal was adjusted more than 10% to find a valid configuration.".to_owned(),
+            );
+        }
+        let all: Vec<&Module> = if wish.names_modules { modules.to_vec() } else { self.alive().collect() };
+        let is_open = |one: &&Module| matches!(one.security, Security::Unlocked | Security::Frozen);
+        if !self.is_first() && all.iter().any(is_open) {
+            lines.push(
+                "WARNING: Goal will not be applied unless security is disabled prior to platform firmware (BIOS) \
+                 provisioning!"
+                    .to_owned(),
+            );
+        }
+        lines
+    }
+
+    fn goals(&self, modules: &[&Module], memory: u64, reserved: u64, alone: bool) -> Vec<GoalBrief> {
         const UNIT: u64 = 1 << 30;
         let mut goals = Vec::new();
         for module in modules {

@@ -47,6 +47,7 @@ pub(crate) fn random_machine(random: &mut Random) -> String {
             let security = match random.below(40) {
                 0 => "security = \"Locked\"\n",
                 1 => "security = \"Unlocked\"\n",
+                2 if random.one_in(2) => "security = \"Frozen\"\n",
                 _ => "",
             };
             text += &format!(
