@@ -41,6 +41,7 @@ pub mod ndctl;
 pub mod nmem;
 pub mod picture;
 pub mod plan;
+pub mod preferences;
 pub mod region;
 pub mod relocate;
 pub mod security;

@@ -6,6 +6,7 @@ use crate::error_log::{self, FoundBy, LoggedError};
 use crate::firmware::ModuleFirmware;
 use crate::machine::Handle;
 use crate::media_error::range::{self, MediaError};
+use crate::preferences::Preferences;
 use crate::relocate::Relocation;
 use crate::security::ModuleSecurity;
 use crate::smart::ModuleSmart;
@@ -74,6 +75,9 @@ pub struct State {
     /// CXL memory: regions, reservations and disabled devices.
     #[serde(default, skip_serializing_if = "CxlState::is_initial")]
     pub cxl: CxlState,
+    /// Preferences of ipmctl.
+    #[serde(default, skip_serializing_if = "Preferences::is_default")]
+    pub preferences: Preferences,
 }
 
 /// State of a namespace that lasts until the next reboot.
@@ -210,6 +214,7 @@ impl State {
             firmware: Vec::new(),
             relocations: Vec::new(),
             cxl: CxlState::default(),
+            preferences: Preferences::default(),
         }
     }
 

@@ -102,7 +102,7 @@ fn machine_comes_back_from_listings_of_ipmctl() {
         let mut random = Random::new(seed);
         let platform = platform(&mut random);
         let format = *random.pick(&[Format::Text, Format::Xml]);
-        let display = DisplayOptions { unit: Unit::B, format, attributes: Attributes::All };
+        let display = DisplayOptions { unit: Some(Unit::B), format, attributes: Attributes::All };
         let mut files =
             SUBJECTS.iter().map(|subject| listing(&platform, subject, &display)).collect::<Vec<_>>();
         if random.one_in(2) {

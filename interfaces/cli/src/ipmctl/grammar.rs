@@ -68,13 +68,12 @@ const IGNORED: [&str; 5] = ["-verbose", "-ddrt", "-smbus", "-lpmb", "-spmb"];
 /// Options that exclude each other.
 const EXCLUSIVE: [[&str; 2]; 2] = [["-ddrt", "-smbus"], ["-lpmb", "-spmb"]];
 /// Commands of ipmctl that are refused: the verb, a target, and the reason.
-const REFUSED: [(&str, &str, &str); 12] = [
+const REFUSED: [(&str, &str, &str); 11] = [
     ("show", "-performance", "a machine counts no accesses to its emulated modules"),
     ("show", "-cap", "emulated modules have no mailboxes whose access a policy restricts"),
     ("show", "-cel", "emulated modules have no mailboxes whose commands have effects to list"),
     ("show", "-session", SESSION),
     ("show", "-event", "it is a command of 01.x; `lode ndctl monitor` prints the events of modules"),
-    ("set", "-preferences", "this program keeps no preferences; name units with -units"),
     ("load", "-session", SESSION),
     ("dump", "-debug", "emulated modules have no firmware that keeps a log"),
     (
@@ -279,8 +278,8 @@ impl Args {
     fn display(&self) -> Result<DisplayOptions, Failure> {
         let units = ["B", "MB", "MiB", "GB", "GiB", "TB", "TiB"];
         let unit = match self.value("-units") {
-            Some(word) => parse_keyword(word, &units, "unit")?.parse().unwrap_or_default(),
-            None => Default::default(),
+            Some(word) => parse_keyword(word, &units, "unit")?.parse().ok(),
+            None => None,
         };
         let format = match self.value("-output") {
             Some(word) if parse_keyword(word, &["text", "nvmxml"], "format")? == "nvmxml" => Format::Xml,

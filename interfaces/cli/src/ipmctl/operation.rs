@@ -2,13 +2,14 @@
 
 use super::{Ipmctl, confirm, help_output, in_json, modules, output, refused};
 use crate::failure::Failure;
+use crate::ndctl::listing_value;
 use crate::output::Output;
 use crate::platform::{failed, real, write_atomically};
 use lode_platform::firmware::FirmwareImage;
 use lode_platform::goal;
 use lode_platform::ipmctl::{
     self, Configuration, ConfigurationFault, DisplayOptions, FirmwareLoad, Operation, OperationCommand,
-    Subject, Verdict, configuration_text, diagnose,
+    PreferenceChange, Subject, Verdict, configuration_text, diagnose,
 };
 use lode_platform::machine::IpmctlGeneration;
 use lode_platform::{Directory, Format, Handle, Platform, PlatformError, Purpose, Targets};
@@ -50,6 +51,7 @@ pub(super) fn run(command: &Ipmctl, json: bool) -> Result<Output, Failure> {
             let done = done.map_err(failed("setting a module"))?;
             Ok(Output::text(done).with("output", modules(&injection.modules)))
         }
+        Operation::SetPreferences { change } => set_preferences(&mut directory, change),
         Operation::LoadFirmware { source, modules, examines, asks } => {
             load_firmware(&mut directory, &source, &modules, examines, asks, json)
         }
@@ -63,6 +65,17 @@ pub(super) fn run(command: &Ipmctl, json: bool) -> Result<Output, Failure> {
             Ok(output(found.map_err(failed("running diagnostics"))?, json))
         }
     }
+}
+
+/// Sets the preferences whose values are taken.
+fn set_preferences(directory: &mut Directory, change: PreferenceChange) -> Result<Output, Failure> {
+    let set = directory.change::<_, PlatformError>(|platform| Ok(change.apply(platform)));
+    set.map_err(failed("setting preferences"))?;
+    let text = change.outcome().map_err(|refusal| refused(*refusal))?;
+    let display = DisplayOptions { format: Format::Json, ..DisplayOptions::default() };
+    let shown = ipmctl::show(directory.platform(), &Subject::Preferences, &Targets::default(), &display);
+    let shown = shown.map_err(failed("showing preferences"))?;
+    Ok(Output::text(text).with("output", listing_value(&shown)))
 }
 
 /// Asks the user for each module.

@@ -406,3 +406,85 @@ fn sockets_preferences_and_versions_are_shown() {
     let real = lode(["ipmctl", "--sysfs", "/sys", "set", "-sensor", "MediaTemperature", "AlarmEnabled=1"]);
     assert!(real.out.ends_with("ipmctl set -sensor MediaTemperature AlarmEnabled=1\n"), "{real:?}");
 }
+
+#[test]
+fn preferences_are_set_and_used() {
+    let machine = Emulated::included("lab-pair").interleaved();
+    let said = ipmctl(&machine, "set -preferences cli_default_dimm_id=uid CLI_DEFAULT_SIZE=AUTO").success();
+    assert_eq!(said, "Set CLI_DEFAULT_DIMM_ID=uid: Success\nSet CLI_DEFAULT_SIZE=AUTO: Success\n");
+    let shown =
+        "CLI_DEFAULT_DIMM_ID=UID\nCLI_DEFAULT_SIZE=AUTO\nAPPDIRECT_SETTINGS=RECOMMENDED\nDBG_LOG_LEVEL=0\n";
+    assert_eq!(ipmctl(&machine, "show -preferences").success(), shown);
+    let listings =
+        ["show -dimm", "show -topology", "show -a -region", "show -sensor Health", "show -firmware"];
+    let by_id = ["show -dimm -pcd Config", "show -error Media", "show -a -dimm"];
+    for listing in listings.into_iter().chain(by_id) {
+        let listed = ipmctl(&machine, listing).success();
+        assert!(listed.contains("8089-a2-"), "{listing}: {listed}");
+        assert!(!listed.contains("\n 0x0001") && !listed.contains("DimmID=0x"), "{listing}: {listed}");
+    }
+    assert!(ipmctl(&machine, "show -system -capabilities").success().contains("Alignment=1.000 GiB"));
+    assert!(
+        ipmctl(&machine, "show -u MiB -system -capabilities").success().contains("Alignment=1024.000 MiB")
+    );
+    // A module is still named by its handle.
+    assert!(ipmctl(&machine, "show -dimm 0x0001").success().contains("8089-a2-"));
+    machine.start();
+    assert_eq!(ipmctl(&machine, "show -preferences").success(), shown, "a start leaves them");
+    ipmctl(&machine, "set -preferences CLI_DEFAULT_SIZE=B").success();
+    let goal = ipmctl(&machine, "create -f -goal").success();
+    assert!(goal.contains(" B ") && goal.contains("8089-a2-") && !goal.contains("GiB"), "{goal}");
+    let output = lode(["--json", "ipmctl"].into_iter().chain(machine.location()).chain([
+        "set",
+        "-preferences",
+        "DBG_LOG_LEVEL=4",
+    ]));
+    assert_eq!(output.json()["output"][0]["DBG_LOG_LEVEL"], 4, "{output:?}");
+    let real = lode(["ipmctl", "--sysfs", "/sys", "set", "-preferences", "DBG_LOG_LEVEL=4"]);
+    assert!(real.out.ends_with("ipmctl set -preferences DBG_LOG_LEVEL=4\n"), "{real:?}");
+}
+
+#[test]
+fn invalid_preferences_are_refused() {
+    let machine = Emulated::included("lab-pair");
+    for (words, output, why) in [
+        ("", "Syntax Error: Incomplete syntax.", "CLI_DEFAULT_SIZE=MiB"),
+        (
+            "CLI_DEFAULT_DIMM_ID=id",
+            "Set CLI_DEFAULT_DIMM_ID=id. Error: 2. Incorrect default DimmID type",
+            "\"id\"",
+        ),
+        ("CLI_DEFAULT_SIZE=KiB", "Set CLI_DEFAULT_SIZE=KiB. Error: 2. Incorrect default size type", "KiB"),
+        ("APPDIRECT_SETTINGS=4KB", "Error: 2. Incorrect AppDirect interleave setting type", "4KB"),
+        ("APPDIRECT_SETTINGS=256B_4KB", "Error: 2. Reason for failure unknown", "256B_4KB"),
+        ("DBG_LOG_LEVEL=5", "Error: 2. Setting is invalid or out of range", "\"5\""),
+        ("APPDIRECT_GRANULARITY=1", "unexpected token APPDIRECT_GRANULARITY=1.", "not expected there"),
+        ("MemoryMode=1", "Set user preferences.", "no command has"),
+        ("5 DBG_LOG_LEVEL=1", "Set user preferences.", "no command has"),
+    ] {
+        refused(&machine, format!("set -preferences {words}").trim_end(), 201, output, why);
+    }
+    let partly = "set -preferences CLI_DEFAULT_SIZE=KiB APPDIRECT_SETTINGS=4KB_4KB";
+    refused(&machine, partly, 201, "Set APPDIRECT_SETTINGS=4KB_4KB: Success", "KiB");
+    assert!(ipmctl(&machine, "show -preferences").success().contains("=GiB\nAPPDIRECT_SETTINGS=4KB_4KB\n"));
+    let first = Emulated::included("e4-pmserver");
+    ipmctl(&first, "set -preferences APPDIRECT_GRANULARITY=1").success();
+    assert!(
+        ipmctl(&first, "show -preferences")
+            .success()
+            .contains("\nAPPDIRECT_GRANULARITY=1\nDBG_LOG_LEVEL=0\n")
+    );
+    let state = machine.state.join("state.toml");
+    let valid = fs::read_to_string(&state).unwrap();
+    for (from, to, told) in [
+        ("\"4KB_4KB\"", "\"2KB_4KB\"", "unknown variant `2KB_4KB`"),
+        ("log_level = 0", "log_level = 5", "a log level is 0 to 4"),
+        ("size = \"GiB\"", "size = \"KiB\"", "unknown variant `KiB`"),
+        ("log_level", "log_depth", "unknown field `log_depth`"),
+    ] {
+        let edited = valid.replacen(from, to, 1);
+        assert_ne!(edited, valid, "{from}");
+        fs::write(&state, edited).unwrap();
+        ipmctl(&machine, "show -preferences").failure(1, &["state.toml", told]);
+    }
+}

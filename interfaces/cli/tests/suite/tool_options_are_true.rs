@@ -99,6 +99,7 @@ fn with_option(machine: &Emulated, verb: &str, option: &str) -> Vec<String> {
     let property: &[&str] = match verb {
         "set -sensor" => &["AlarmEnabled=1"],
         "set -dimm" => &["Temperature=30"],
+        "set -preferences" => &["DBG_LOG_LEVEL=1"],
         _ => &[],
     };
     words.extend(property.iter().map(|word| (*word).to_owned()));

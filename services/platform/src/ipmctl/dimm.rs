@@ -1,6 +1,6 @@
 //! `ipmctl show -dimm`.
 
-use super::display::{Attributes, DisplayOptions, UNKNOWN, capacity, is_first_generation, print};
+use super::display::{Attributes, DisplayOptions, UNKNOWN, capacity, dimm_id, is_first_generation, print};
 use super::error::ShowError;
 use crate::goal::Targets;
 use crate::listing::{Column, Record, Records, Value};
@@ -59,7 +59,7 @@ fn dimm_record(platform: &Platform, module: &Module, display: &DisplayOptions) -
 fn live_record(platform: &Platform, module: &Module, display: &DisplayOptions) -> Record {
     let first = is_first_generation(&platform.machine);
     let record = Record::new()
-        .with("DimmID", module.handle)
+        .with("DimmID", dimm_id(platform, module.handle))
         .with("Capacity", capacity(&platform.machine, module.capacity, display))
         .with("LockState", module.security.as_str());
     let optional = ["SVNDowngrade", "SecureErasePolicy", "S3ResumeOptIn", "FwActivateOptIn"];
@@ -88,7 +88,7 @@ fn live_record(platform: &Platform, module: &Module, display: &DisplayOptions) -
 /// Returns all values of a module that is present and does not answer.
 fn dead_record(platform: &Platform, module: &Module, display: &DisplayOptions) -> Record {
     let record = Record::new()
-        .with("DimmID", module.handle)
+        .with("DimmID", dimm_id(platform, module.handle))
         .with("Capacity", capacity(&platform.machine, module.capacity, display))
         .with("HealthState", module.health.as_str())
         .with("HealthStateReason", health_reason(platform, module))

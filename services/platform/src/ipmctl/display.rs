@@ -2,7 +2,9 @@
 
 use super::error::ShowError;
 use crate::listing::{Column, Format, Precision, Records, Unit, Value};
-use crate::machine::{IpmctlGeneration, Machine};
+use crate::machine::{Handle, IpmctlGeneration, Machine};
+use crate::platform::Platform;
+use crate::preferences::DimmId;
 
 /// ipmctl's word for an unknown value.
 pub(crate) const UNKNOWN: Value = Value::absent("Unknown");
@@ -10,8 +12,8 @@ pub(crate) const UNKNOWN: Value = Value::absent("Unknown");
 /// Output options of `ipmctl show`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DisplayOptions {
-    /// Unit of capacities.
-    pub unit: Unit,
+    /// Unit of capacities; `None` for the preferred one.
+    pub unit: Option<Unit>,
     /// Output format.
     pub format: Format,
     /// Selected values.
@@ -30,9 +32,26 @@ pub enum Attributes {
     Named(Vec<String>),
 }
 
+impl DisplayOptions {
+    /// Returns the options with a unit: the preferred one if they name none.
+    pub(super) fn with_unit(&self, platform: &Platform) -> DisplayOptions {
+        DisplayOptions { unit: self.unit.or(Some(platform.state.preferences.size)), ..self.clone() }
+    }
+}
+
+/// Returns the preferred identifier of a module in listings. A module without an identity has its handle.
+pub(super) fn dimm_id(platform: &Platform, module: Handle) -> String {
+    let identity = || platform.machine.module(module)?.identity.map(|identity| identity.to_string());
+    match platform.state.preferences.dimm_id {
+        DimmId::Handle => None,
+        DimmId::Uid => identity(),
+    }
+    .unwrap_or_else(|| module.to_string())
+}
+
 /// Formats a capacity like the machine's ipmctl.
 pub(super) fn capacity(machine: &Machine, bytes: u64, display: &DisplayOptions) -> Value {
-    Value::number(bytes, Precision::of(machine.profile.ipmctl).show(bytes, display.unit))
+    Value::number(bytes, Precision::of(machine.profile.ipmctl).show(bytes, display.unit.unwrap_or_default()))
 }
 
 /// Returns true if the machine has generation 1 of ipmctl.

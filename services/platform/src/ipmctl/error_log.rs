@@ -1,6 +1,6 @@
 //! `ipmctl show -error`.
 
-use super::display::{Attributes, DisplayOptions, empty_result, is_first_generation, print};
+use super::display::{Attributes, DisplayOptions, dimm_id, empty_result, is_first_generation, print};
 use super::error::ShowError;
 use crate::error_log::{ErrorLevel, FoundBy, LoggedError, LoggedKind, TemperatureSensor, entries};
 use crate::goal::Targets;
@@ -46,9 +46,9 @@ pub(super) fn show(
         let most = query.count.unwrap_or(if query.is_thermal { THERMAL_COUNT } else { MEDIA_COUNT });
         let parts: Vec<Record> = wanted.take(most).map(|entry| record(module, entry)).collect();
         if parts.is_empty() {
-            without += &format!("No errors found on {word} {}\n", module.handle);
+            without += &format!("No errors found on {word} {}\n", dimm_id(platform, module.handle));
         } else {
-            records.push(Record::new().with("DimmID", module.handle).with_parts(parts));
+            records.push(Record::new().with("DimmID", dimm_id(platform, module.handle)).with_parts(parts));
         }
     }
     if records.is_empty() {

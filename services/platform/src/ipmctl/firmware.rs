@@ -1,6 +1,6 @@
 //! `ipmctl show -firmware`.
 
-use super::display::{DisplayOptions, is_first_generation, print};
+use super::display::{DisplayOptions, dimm_id, is_first_generation, print};
 use super::error::ShowError;
 use crate::firmware::{self, FirmwareImage};
 use crate::goal::Targets;
@@ -29,7 +29,7 @@ fn record(platform: &Platform, module: &Module) -> Record {
     let staged = firmware::entry(platform, module).staged;
     let version = |version: Option<String>| version.map_or(NOT_APPLICABLE, Value::from);
     let record = Record::new()
-        .with("DimmID", module.handle)
+        .with("DimmID", dimm_id(platform, module.handle))
         .with("ActiveFWVersion", version(module.firmware.clone()))
         .with("StagedFWVersion", version(staged.map(|staged| staged.to_string())));
     let activates = firmware::activation(&platform.machine) != FirmwareActivation::Reset;

@@ -1,6 +1,6 @@
 //! `ipmctl show -goal`, and the output of `create -goal`.
 
-use super::display::{DisplayOptions, capacity, empty_result, is_first_generation, print};
+use super::display::{DisplayOptions, capacity, dimm_id, empty_result, is_first_generation, print};
 use super::error::ShowError;
 use crate::goal::Targets;
 use crate::listing::{Column, Format, Record, Records, Value};
@@ -75,10 +75,11 @@ pub(super) fn show(
 }
 
 fn goal_table(platform: &Platform, goals: &[Goal], display: &DisplayOptions) -> Result<String, ShowError> {
+    let display = &display.with_unit(platform);
     let record = |goal: &Goal| {
         let record = Record::new()
             .with("SocketID", format!("{:#06x}", goal.module.socket()))
-            .with("DimmID", goal.module)
+            .with("DimmID", dimm_id(platform, goal.module))
             .with("MemorySize", capacity(&platform.machine, goal.memory, display));
         let record =
             SET_VALUES.iter().enumerate().fold(record, |record, (index, [size, number, settings])| {

@@ -31,7 +31,7 @@ pub use error_log::ErrorQuery;
 pub use goal::{created_goals, goals_to_confirm};
 pub use operation::{
     Configuration, ConfigurationFault, DiagnosticTest, FirmwareLoad, ModuleInjection, Operation,
-    OperationCommand, SensorChange, Verdict, configuration_text, diagnose,
+    OperationCommand, PreferenceChange, SensorChange, Verdict, configuration_text, diagnose,
 };
 pub use refusal::{Refusal, cleared_text, deleted_text, warning_text};
 pub(crate) use region::COLUMNS as REGION_COLUMNS;

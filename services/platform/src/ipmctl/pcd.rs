@@ -1,6 +1,6 @@
 //! `ipmctl show -dimm -pcd Config`: the platform configuration data (PCD) on each module about its sets.
 
-use super::display::{DisplayOptions, is_first_generation};
+use super::display::{DisplayOptions, dimm_id, is_first_generation};
 use super::error::ShowError;
 use crate::goal::Targets;
 use crate::listing::{Format, Record, Records, Value};
@@ -69,15 +69,15 @@ pub(super) fn show(
     let modules = targets.resolve_answering(&platform.machine)?;
     let later = !is_first_generation(&platform.machine);
     let lines = |module| if later { later_lines(platform, module) } else { pcd_lines(platform, module) };
-    let data = modules.into_iter().map(|module| (module, lines(module)));
+    let data = modules.into_iter().map(|module| (dimm_id(platform, module.handle), lines(module)));
     Ok(match display.format {
-        Format::Text if later => data.map(|(module, lines)| later_text(module, &lines)).collect(),
-        Format::Text => data.map(|(module, lines)| first_text(module, &lines)).collect(),
+        Format::Text if later => data.map(|(id, lines)| later_text(&id, &lines)).collect(),
+        Format::Text => data.map(|(id, lines)| first_text(&id, &lines)).collect(),
         Format::Xml => {
-            let list: String = data.map(|(module, lines)| xml(module, &lines)).collect();
+            let list: String = data.map(|(id, lines)| xml(&id, &lines)).collect();
             format!("<?xml version=\"1.0\"?>\n <DimmList>\n{list} </DimmList>\n")
         }
-        Format::Json => json(data.map(|(module, lines)| record(module, &lines)).collect()),
+        Format::Json => json(data.map(|(id, lines)| record(&id, &lines)).collect()),
     })
 }
 
@@ -221,13 +221,13 @@ fn later_set_lines(
     }
 }
 
-fn first_text(module: &Module, lines: &Lines) -> String {
-    let head = format!("---DimmID={}---\n", module.handle);
+fn first_text(id: &str, lines: &Lines) -> String {
+    let head = format!("---DimmID={id}---\n");
     lines.values().fold(head, |text, (name, value)| text + &format!("{name:NAME_WIDTH$}: {value}\n"))
 }
 
-fn later_text(module: &Module, lines: &Lines) -> String {
-    let head = format!("--DimmID:{}--\n--Pcd:Config--\n", module.handle);
+fn later_text(id: &str, lines: &Lines) -> String {
+    let head = format!("--DimmID:{id}--\n--Pcd:Config--\n");
     lines.0.iter().fold(head, |text, line| {
         text + &match line {
             Line::Heading(table) => format!("   ---Table: {table}---\n"),
@@ -242,8 +242,8 @@ fn later_text(module: &Module, lines: &Lines) -> String {
     })
 }
 
-fn record(module: &Module, lines: &Lines) -> Record {
-    Record::new().with("DimmID", module.handle).with_parts(lines.tables())
+fn record(id: &str, lines: &Lines) -> Record {
+    Record::new().with("DimmID", id).with_parts(lines.tables())
 }
 
 fn json(records: Vec<Record>) -> String {
@@ -251,8 +251,8 @@ fn json(records: Vec<Record>) -> String {
     Records { list_tag: "DimmList", tag: "Dimm", part_tag: "Tables", head, records }.json()
 }
 
-fn xml(module: &Module, lines: &Lines) -> String {
-    let head = format!("  <Dimm>\n   <DimmID>{}</DimmID>\n", module.handle);
+fn xml(id: &str, lines: &Lines) -> String {
+    let head = format!("  <Dimm>\n   <DimmID>{id}</DimmID>\n");
     let text =
         lines.values().fold(head, |text, (name, value)| text + &format!("   <{name}>{value}</{name}>\n"));
     text + "  </Dimm>\n"

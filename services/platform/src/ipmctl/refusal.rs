@@ -60,6 +60,12 @@ pub(super) const SET_DIMM: &Command = &Command {
     ],
     ..*SET_SENSOR
 };
+pub(super) const SET_PREFERENCES: &Command = &Command {
+    what: "Set preferences",
+    before_module: "on",
+    help: ["Set user preferences.", "set  [OPTIONS] -preferences [PROPERTIES ...]"],
+    ..*SET_SENSOR
+};
 pub(super) const LOAD_GOAL: &Command = &Command {
     what: "Load Goal",
     before_module: "on",
@@ -250,6 +256,11 @@ impl Refusal {
         let output =
             format!("Syntax Error: '{value}' is not a valid setting for the property. '{property}'\n");
         Refusal { output, code: SYNTAX, why: format!("{value:?} is no value for {property}") }
+    }
+
+    /// Returns the refusal of values, with a line for each value.
+    pub(super) fn of_lines(output: String, why: String) -> Refusal {
+        Refusal { output, code: SYNTAX, why }
     }
 
     /// Returns the refusal of a line with a syntax error, in these words.

@@ -1,6 +1,6 @@
 //! `ipmctl show -region`.
 
-use super::display::{Attributes, DisplayOptions, capacity, empty_result, print};
+use super::display::{Attributes, DisplayOptions, capacity, dimm_id, empty_result, print};
 use super::error::ShowError;
 use crate::goal::Targets;
 use crate::listing::{Column, Format, Record, Records, Value};
@@ -48,7 +48,7 @@ fn region_record(
 ) -> Option<Record> {
     let Origin::Set { id, members, .. } = &region.origin else { return None };
     let kind = if members.len() == 1 { "AppDirectNotInterleaved" } else { "AppDirect" };
-    let dimms = Value::list(members.iter().map(|member| member.module.to_string()));
+    let dimms = Value::list(members.iter().map(|member| dimm_id(platform, member.module)));
     let record = Record::new()
         .with("SocketID", format!("{:#06x}", region.socket))
         .with("PersistentMemoryType", kind)

@@ -1,6 +1,6 @@
 //! `ipmctl show -sensor`.
 
-use super::display::{DisplayOptions, UNKNOWN, is_first_generation, print};
+use super::display::{DisplayOptions, UNKNOWN, dimm_id, is_first_generation, print};
 use super::error::ShowError;
 use crate::goal::Targets;
 use crate::listing::{Column, Record, Records, Value};
@@ -41,7 +41,9 @@ pub(super) fn show(
                 Record::new().with("Type", name).with("CurrentValue", value),
             )
         };
-        let record = Record::new().with("DimmID", module.handle).with_parts(readings.map(sensor).collect());
+        let record = Record::new()
+            .with("DimmID", dimm_id(platform, module.handle))
+            .with_parts(readings.map(sensor).collect());
         records.push(record);
     }
     let head = Some("DimmID");

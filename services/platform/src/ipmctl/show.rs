@@ -46,6 +46,7 @@ pub fn show(
     targets: &Targets,
     display: &DisplayOptions,
 ) -> Result<String, ShowError> {
+    let display = &display.with_unit(platform);
     match subject {
         Subject::Topology => topology::show(platform, targets, display),
         Subject::Dimm => dimm::show(platform, targets, display),
@@ -58,6 +59,6 @@ pub fn show(
         Subject::Capabilities => system::show(platform, display),
         Subject::Firmware => firmware::show(platform, targets, display),
         Subject::Socket => socket::show(platform, targets, display),
-        Subject::Preferences => preferences::show(display),
+        Subject::Preferences => preferences::show(platform, display),
     }
 }

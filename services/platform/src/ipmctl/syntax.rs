@@ -63,7 +63,7 @@ const TARGETS: [&str; 31] = [
     "-tag",
 ];
 /// The properties that this program knows.
-const PROPERTIES: [&str; 15] = [
+const PROPERTIES: [&str; 20] = [
     "MemoryMode",
     "PersistentMemoryType",
     "Reserved",
@@ -79,6 +79,11 @@ const PROPERTIES: [&str; 15] = [
     "FatalMediaError",
     "DirtyShutdown",
     "AveragePowerReportingTimeConstant",
+    "CLI_DEFAULT_DIMM_ID",
+    "CLI_DEFAULT_SIZE",
+    "APPDIRECT_SETTINGS",
+    "APPDIRECT_GRANULARITY",
+    "DBG_LOG_LEVEL",
 ];
 /// Options that exclude each other.
 const EXCLUSIVE: [[&str; 2]; 3] = [["-ddrt", "-smbus"], ["-lpmb", "-spmb"], ["-smbus", "-lpmb"]];

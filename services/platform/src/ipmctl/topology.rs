@@ -1,6 +1,6 @@
 //! `ipmctl show -topology`.
 
-use super::display::{DisplayOptions, UNKNOWN, capacity, print};
+use super::display::{DisplayOptions, UNKNOWN, capacity, dimm_id, print};
 use super::error::ShowError;
 use crate::goal::Targets;
 use crate::listing::{Column, Record, Records, Value};
@@ -29,7 +29,7 @@ pub(super) fn show(
         let handle = module.handle;
         let rounded = align_down(module.capacity, SMBIOS_UNIT);
         let record = Record::new()
-            .with("DimmID", handle)
+            .with("DimmID", dimm_id(platform, handle))
             .with("MemoryType", "Logical Non-Volatile Device")
             .with("Capacity", capacity(&platform.machine, rounded, display))
             .with("PhysicalID", hex(module.physical_id))

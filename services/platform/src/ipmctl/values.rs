@@ -14,7 +14,7 @@ pub(super) fn display(line: &Line, words: Words) -> Result<DisplayOptions, Box<R
         let units = ["B", "MB", "MiB", "GB", "GiB", "TB", "TiB"];
         let known = units.into_iter().find(|known| known.eq_ignore_ascii_case(unit));
         let known = known.ok_or_else(|| Box::new(Refusal::value("option -units", unit, words)))?;
-        display.unit = known.parse().unwrap_or_default();
+        display.unit = known.parse().ok();
     }
     match line.option("-output") {
         None => {}

@@ -1,11 +1,18 @@
 //! Capacities as ipmctl prints them.
 
 use crate::machine::IpmctlGeneration;
+use serde::{Deserialize, Serialize};
 use std::str::FromStr;
 
 /// Unit in which capacities are printed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Unit {
+    /// The largest of B, MiB, GiB and TiB of which a capacity has at least one.
+    #[serde(rename = "AUTO")]
+    Auto,
+    /// The largest of B, MB, GB and TB of which a capacity has at least one.
+    #[serde(rename = "AUTO_10")]
+    Auto10,
     /// Bytes.
     B,
     /// 10^6 bytes.
@@ -24,6 +31,19 @@ pub enum Unit {
 }
 
 impl Unit {
+    /// The units that a user can prefer, with their names.
+    pub(crate) const PREFERRED: [(Unit, &'static str); 9] = [
+        (Unit::Auto, "AUTO"),
+        (Unit::Auto10, "AUTO_10"),
+        (Unit::B, "B"),
+        (Unit::MB, "MB"),
+        (Unit::MiB, "MiB"),
+        (Unit::GB, "GB"),
+        (Unit::GiB, "GiB"),
+        (Unit::TB, "TB"),
+        (Unit::TiB, "TiB"),
+    ];
+
     /// All units with their names.
     pub const ALL: [(Unit, &'static str); 7] = [
         (Unit::B, "B"),
@@ -35,9 +55,20 @@ impl Unit {
         (Unit::TiB, "TiB"),
     ];
 
+    /// Returns the unit in which a capacity is printed.
+    fn of_capacity(self, bytes: u64) -> Unit {
+        let largest =
+            |units: [Unit; 3]| units.into_iter().find(|unit| bytes >= unit.bytes()).unwrap_or(Unit::B);
+        match self {
+            Unit::Auto => largest([Unit::TiB, Unit::GiB, Unit::MiB]),
+            Unit::Auto10 => largest([Unit::TB, Unit::GB, Unit::MB]),
+            unit => unit,
+        }
+    }
+
     pub(crate) fn bytes(self) -> u64 {
         match self {
-            Unit::B => 1,
+            Unit::Auto | Unit::Auto10 | Unit::B => 1,
             Unit::MB => 1_000_000,
             Unit::MiB => 1 << 20,
             Unit::GB => 1_000_000_000,
@@ -78,6 +109,7 @@ impl Precision {
 
     /// Formats a capacity of `bytes`.
     pub(crate) fn show(self, bytes: u64, unit: Unit) -> String {
+        let unit = unit.of_capacity(bytes);
         let word = Unit::ALL.into_iter().find(|(known, _)| *known == unit).map_or("", |(_, word)| word);
         if unit == Unit::B {
             return format!("{bytes} {word}");
@@ -110,6 +142,16 @@ mod test {
         assert_eq!(three.show(8_143 << 20, Unit::TiB), "0.008 TiB", "0.00777");
         assert_eq!(three.show(5_583 << 20, Unit::TiB), "0.005 TiB", "0.00532");
         assert_eq!(three.show(4 * 135_744_782_336, Unit::GiB), "505.689 GiB", "505.68872");
+        for (bytes, binary, decimal) in [
+            (0, "0 B", "0 B"),
+            (999_999, "999999 B", "999999 B"),
+            (1 << 20, "1.000 MiB", "1.049 MB"),
+            ((1 << 30) - 1, "1024.000 MiB", "1.074 GB"),
+            (1 << 40, "1.000 TiB", "1.100 TB"),
+        ] {
+            assert_eq!(three.show(bytes, Unit::Auto), binary);
+            assert_eq!(three.show(bytes, Unit::Auto10), decimal);
+        }
         assert_eq!("gib".parse(), Ok(Unit::GiB));
         assert_eq!("KiB".parse::<Unit>(), Err(()));
     }

@@ -130,7 +130,7 @@ fn dimms(inventory: &Inventory, targets: &Targets, display: &DisplayOptions) -> 
 
 /// Formats a capacity like the newest ipmctl.
 fn capacity(bytes: u64, display: &DisplayOptions) -> Value {
-    Value::number(bytes, Precision::of(IpmctlGeneration::Three).show(bytes, display.unit))
+    Value::number(bytes, Precision::of(IpmctlGeneration::Three).show(bytes, display.unit.unwrap_or_default()))
 }
 
 /// Returns ipmctl's word for the kernel's security state.

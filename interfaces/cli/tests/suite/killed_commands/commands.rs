@@ -98,7 +98,7 @@ use Effect::{Random, Same, Steps};
 use Start::{Cxl, Keys, Modules, Namespaces, Nothing, Region};
 
 /// Each command that changes a machine.
-pub(super) const CHANGES: [Change; 68] = [
+pub(super) const CHANGES: [Change; 69] = [
     change(Nothing, "", "platform init @machine.toml", Same),
     change(Modules, "ipmctl create -f -goal", "platform reboot", Same),
     change(Modules, "", "platform plan --fsdax 256M --apply", Random),
@@ -130,6 +130,7 @@ pub(super) const CHANGES: [Change; 68] = [
     change(Region, "", "ipmctl delete -f -pcd Config", Same),
     change(Region, "", "ipmctl set -f -sensor MediaTemperature AlarmThreshold=80", Same),
     change(Region, "", "ipmctl set -dimm DirtyShutdown=1", Same),
+    change(Region, "", "ipmctl set -preferences CLI_DEFAULT_DIMM_ID=UID CLI_DEFAULT_SIZE=AUTO", Same),
     change(Region, "", "ipmctl load -f -source @firmware -dimm", Same),
     change(Region, DUMP, "ipmctl load -f -source @configuration -goal", Same),
     change(Region, "", DUMP, Same),

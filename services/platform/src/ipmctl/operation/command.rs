@@ -3,11 +3,12 @@
 use super::alarm::SensorChange;
 use super::diagnostic::DiagnosticTest;
 use super::injection::{self, ModuleInjection};
+use super::preference_change::{self, PreferenceChange};
 use crate::goal::{Targets, target_modules};
 use crate::ipmctl::change::{IGNORED, PAYLOADS};
 use crate::ipmctl::display::DisplayOptions;
 use crate::ipmctl::refusal::{
-    DIAGNOSE, DUMP_CONFIG, LOAD_FIRMWARE, LOAD_GOAL, Refusal, SET_DIMM, SET_SENSOR, Words,
+    DIAGNOSE, DUMP_CONFIG, LOAD_FIRMWARE, LOAD_GOAL, Refusal, SET_DIMM, SET_PREFERENCES, SET_SENSOR, Words,
 };
 use crate::ipmctl::syntax::{Line, SyntaxError};
 use crate::ipmctl::values;
@@ -27,6 +28,7 @@ pub struct OperationCommand {
 enum Kind {
     SetSensor,
     SetDimm,
+    SetPreferences,
     LoadFirmware,
     LoadGoal,
     DumpConfig,
@@ -47,6 +49,11 @@ pub enum Operation {
     SetDimm {
         /// The injection.
         injection: ModuleInjection,
+    },
+    /// `set -preferences`.
+    SetPreferences {
+        /// The change.
+        change: PreferenceChange,
     },
     /// `load -source FILE -dimm`.
     LoadFirmware {
@@ -111,6 +118,7 @@ impl OperationCommand {
         let (kind, command) = match verb.to_ascii_lowercase().as_str() {
             "set" if line.has_target("-sensor") => (Kind::SetSensor, SET_SENSOR),
             "set" if line.has_target("-dimm") => (Kind::SetDimm, SET_DIMM),
+            "set" if line.has_target("-preferences") => (Kind::SetPreferences, SET_PREFERENCES),
             "set" => (Kind::SetSensor, SET_SENSOR),
             "dump" => (Kind::DumpConfig, DUMP_CONFIG),
             "start" => (Kind::Diagnose, DIAGNOSE),
@@ -118,6 +126,11 @@ impl OperationCommand {
             _ => (Kind::LoadFirmware, LOAD_FIRMWARE),
         };
         check(&line, kind).map_err(|error| refused(&error, command))?;
+        let granularity = line.property(preference_change::GRANULARITY);
+        if let Some(value) = granularity.filter(|_| generation != IpmctlGeneration::One) {
+            let word = format!("{}={value}", preference_change::GRANULARITY);
+            return Err(refused(&SyntaxError::Unexpected(word), command));
+        }
         Ok(Some(OperationCommand { kind, line }))
     }
 
@@ -147,6 +160,9 @@ impl OperationCommand {
             Kind::SetDimm => {
                 let modules = modules(SET_DIMM)?;
                 Operation::SetDimm { injection: ModuleInjection::of_line(&self.line, modules, platform)? }
+            }
+            Kind::SetPreferences => {
+                Operation::SetPreferences { change: PreferenceChange::of_line(&self.line, platform)? }
             }
             Kind::LoadFirmware => Operation::LoadFirmware {
                 source: file("-source")?,
@@ -198,6 +214,9 @@ fn check(line: &Line, kind: Kind) -> Result<(), SyntaxError> {
             ("-sensor", line.check(&flags(&["-force"]), &["-output"], &["-sensor", "-dimm"], true))
         }
         Kind::SetDimm => ("-dimm", line.check(&flags(&["-force"]), &["-output"], &["-dimm"], true)),
+        Kind::SetPreferences => {
+            ("-preferences", line.check(&flags(&[]), &["-output"], &["-preferences"], true))
+        }
         Kind::LoadFirmware => {
             let flags = flags(&payloads(&["-force", "-examine", "-recover"]));
             ("-dimm", line.check(&flags, &["-source", "-output"], &["-dimm"], false))
@@ -220,17 +239,18 @@ fn check(line: &Line, kind: Kind) -> Result<(), SyntaxError> {
     let is_whole = match kind {
         Kind::SetSensor => line.target("-sensor").is_some(),
         Kind::DumpConfig => line.has_target("-system"),
-        Kind::SetDimm | Kind::LoadFirmware | Kind::LoadGoal | Kind::Diagnose => true,
+        Kind::SetDimm | Kind::SetPreferences | Kind::LoadFirmware | Kind::LoadGoal | Kind::Diagnose => true,
     };
     // Properties of goals belong to goals.
     let is_known = |name: &str| match kind {
         Kind::SetDimm => injection::PROPERTIES.contains(&name),
+        Kind::SetPreferences => preference_change::PROPERTIES.contains(&name),
         _ => name.starts_with("Alarm"),
     };
     let has_strange = line.properties.iter().any(|(name, _)| !is_known(name));
     // A target that takes no value has none.
     let is_flag = |name: &&str| line.has_target(name) && line.target(name).is_some();
-    let has_value = ["-goal", "-system", "-config"].iter().any(is_flag);
+    let has_value = ["-goal", "-system", "-config", "-preferences"].iter().any(is_flag);
     if line.has_target(required) && is_whole && !has_strange && !has_value {
         Ok(())
     } else {
