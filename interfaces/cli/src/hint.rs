@@ -186,8 +186,9 @@ pub(crate) fn platform_hint(error: &PlatformError) -> String {
             format!(" with `lode ndctl disable-namespace {name}`")
         }
         PlatformError::InfoBlock(InfoBlockFault::Namespace(error)) => namespace_hint(error),
-        PlatformError::Media(MediaFault::Poisoned { .. }) => {
-            "; `lode ndctl list -RM` lists what is known to be lost".to_owned()
+        PlatformError::Media(MediaFault::Poisoned { module, .. }) => {
+            let list = if module.cxl_device().is_some() { "cxl list -RML" } else { "ndctl list -RM" };
+            format!("; `lode {list}` lists what is known to be lost")
         }
         PlatformError::Security(error) => security_hint(error).to_owned(),
         PlatformError::Smart(SmartError::Module(error)) => module_hint(error).to_owned(),

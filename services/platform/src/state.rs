@@ -1,6 +1,6 @@
 //! State of a machine: the partitions of its modules, their interleave sets, and pending goals.
 
-use crate::cxl::CxlState;
+use crate::cxl::{CxlPoison, CxlState};
 use crate::dax::StoredDevice;
 use crate::error_log::{self, FoundBy, LoggedError};
 use crate::firmware::ModuleFirmware;
@@ -72,7 +72,7 @@ pub struct State {
     /// Namespaces that are, or were, moved away from their modules, and may come back.
     #[serde(rename = "relocation", default, skip_serializing_if = "Vec::is_empty")]
     pub relocations: Vec<Relocation>,
-    /// CXL memory: regions, reservations and disabled devices.
+    /// CXL memory: regions, reservations, disabled devices and poison.
     #[serde(default, skip_serializing_if = "CxlState::is_initial")]
     pub cxl: CxlState,
     /// Preferences of ipmctl.
@@ -285,11 +285,24 @@ impl State {
         for errors in [&mut self.media_errors, &mut self.known_errors] {
             range::remove(errors, module, &(off..off + len));
         }
+        if let Some(device) = module.cxl_device() {
+            self.cxl.clear_poison(device, &(off..off + len));
+        }
+    }
+
+    /// Returns the ranges that can't be read.
+    pub(crate) fn lost(&self) -> impl Iterator<Item = MediaError> {
+        let poison = self.cxl.poison.iter().map(|one| MediaError {
+            module: Handle::of_cxl(one.device),
+            off: one.off,
+            len: CxlPoison::LEN,
+        });
+        self.media_errors.iter().chain(&self.known_errors).copied().chain(poison)
     }
 
     /// Returns the first unreadable byte in a range of a module, and the number of bytes from there on.
     pub(crate) fn unreadable(&self, module: Handle, part: &Range<u64>) -> Option<(u64, u64)> {
-        range::first_lost(self.media_errors.iter().chain(&self.known_errors), module, part)
+        range::first_lost(self.lost(), module, part)
     }
 }
 

@@ -70,6 +70,9 @@ pub(super) struct List {
     /// Include the alerts that devices are set to give
     #[arg(short = 'A', long)]
     alert_config: bool,
+    /// Include the poisoned lines of devices and regions, with their address on the device or offset in the region
+    #[arg(short = 'L', long)]
+    media_errors: bool,
     /// Include more; twice for disabled objects; three times for everything
     #[arg(short, long, action = ArgAction::Count)]
     verbose: u8,
@@ -92,6 +95,7 @@ impl List {
             health: self.health,
             partition: self.partition,
             alerts: self.alert_config,
+            media_errors: self.media_errors,
             single: self.single,
             human: self.human,
             verbose: self.verbose,

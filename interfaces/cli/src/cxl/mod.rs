@@ -3,6 +3,7 @@
 mod labels;
 mod list;
 mod memdev;
+mod poison;
 mod port;
 mod region;
 mod selection;
@@ -87,6 +88,12 @@ enum CxlCommand {
     /// Erase the label areas of devices
     #[command(after_long_help = fields::help(COUNT_FIELDS))]
     ZeroLabels(labels::Zero),
+    /// Poison a line of 64 bytes of a device: it can't be read until it is cleared or written
+    #[command(after_long_help = fields::help(WRITTEN_FIELDS))]
+    InjectMediaPoison(poison::Poison),
+    /// Clear the poison of a line of 64 bytes of a device, which is zeros afterwards
+    #[command(after_long_help = fields::help(WRITTEN_FIELDS))]
+    ClearMediaPoison(poison::Poison),
     /// Print the version of cxl that the machine has
     #[command(after_long_help = fields::help(VERSION_FIELDS))]
     Version,
@@ -114,6 +121,8 @@ pub(crate) fn run(cxl: &Cxl) -> Result<Output, Failure> {
         CxlCommand::ReadLabels(read) => read.run(location),
         CxlCommand::WriteLabels(write) => write.run(location),
         CxlCommand::ZeroLabels(zero) => zero.run(location),
+        CxlCommand::InjectMediaPoison(poison) => poison.inject(location),
+        CxlCommand::ClearMediaPoison(poison) => poison.clear(location),
         CxlCommand::Version => version(location),
     }
 }

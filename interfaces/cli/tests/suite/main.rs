@@ -9,6 +9,7 @@ mod completions_complete;
 mod corrupt_pools;
 mod cxl_listings_match_cxl;
 mod cxl_namespaces;
+mod cxl_poison;
 mod cxl_verbs;
 mod damaged_stores;
 mod damaged_tables;

@@ -40,7 +40,7 @@ pub(crate) fn total(platform: &Platform, device: u32) -> u64 {
     total_of(&platform.machine.cxl, device)
 }
 
-fn total_of(cxl: &CxlHardware, device: u32) -> u64 {
+pub(super) fn total_of(cxl: &CxlHardware, device: u32) -> u64 {
     cxl.devices.get(device as usize).map_or(0, |one| one.volatile + one.persistent)
 }
 

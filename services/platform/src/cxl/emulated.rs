@@ -11,6 +11,7 @@ use super::stored::{CxlKind, StoredCxlRegion};
 use super::topology::{Dport, Level, Topology, TopologyPort};
 use super::window::{self, IDLE_GRANULARITY};
 use crate::platform::Platform;
+use lode_nvdimm::Interleave;
 use std::mem;
 
 /// Version of cxl that lists the kind of regions.
@@ -78,6 +79,7 @@ impl View<'_> {
             firmware: hardware.firmware.clone(),
             label_area: hardware.label_area,
             partition: Some(view),
+            poison: self.poison(number),
         }
     }
 
@@ -223,6 +225,31 @@ impl View<'_> {
         decoders
     }
 
+    /// Returns the addresses of the poisoned lines of a device. The kernel reads no list of a disabled one.
+    fn poison(&self, device: u32) -> Vec<u64> {
+        match self.is_enabled(device) {
+            true => self.platform.state.cxl.poison_in(device, 0..u64::MAX).collect(),
+            false => Vec::new(),
+        }
+    }
+
+    /// Returns the offsets of the poisoned lines of a region. The kernel finds none without the decoders.
+    fn poison_of_region(&self, region: &StoredCxlRegion) -> Vec<u64> {
+        let state = &self.platform.state.cxl;
+        let share = region.size / region.devices.len().max(1) as u64;
+        let spread = Interleave::new(region.devices.len() as u16, region.granularity, share);
+        let Some(spread) = spread.ok().filter(|_| region.committed) else { return Vec::new() };
+        let of_device = |(position, device): (u16, &u32)| {
+            let held = state.allocations_of(*device).find(|one| one.region == Some(region.number));
+            let (start, end) = held.map_or((0, 0), |one| (one.off, one.off + one.len));
+            let poison = state.poison_in(*device, start..end);
+            poison.filter_map(|off| spread.region_off(position, off - start)).collect::<Vec<u64>>()
+        };
+        let mut offsets: Vec<u64> = (0..).zip(&region.devices).flat_map(of_device).collect();
+        offsets.sort_unstable();
+        offsets
+    }
+
     fn region(&self, region: &StoredCxlRegion) -> CxlRegion {
         let state = &self.platform.state.cxl;
         let mapping = |(position, device): (usize, &u32)| {
@@ -242,6 +269,7 @@ impl View<'_> {
             committed: region.committed,
             enabled: region.enabled,
             mappings: region.devices.iter().enumerate().filter_map(mapping).collect(),
+            poison: self.poison_of_region(region),
         }
     }
 }

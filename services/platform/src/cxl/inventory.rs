@@ -45,6 +45,8 @@ pub struct CxlMemdev {
     pub label_area: u64,
     /// Division of its capacity.
     pub partition: Option<CxlPartitionView>,
+    /// Addresses of its poisoned lines.
+    pub poison: Vec<u64>,
 }
 
 /// Division of a device's capacity, in bytes.
@@ -161,6 +163,8 @@ pub struct CxlRegion {
     pub enabled: bool,
     /// Its parts on devices.
     pub mappings: Vec<CxlMapping>,
+    /// Offsets of its poisoned lines.
+    pub poison: Vec<u64>,
 }
 
 /// The part of a region that is on one device.
@@ -201,6 +205,8 @@ pub struct CxlListRequest {
     pub partition: bool,
     /// `-A`
     pub alerts: bool,
+    /// `-L`
+    pub media_errors: bool,
     /// `-S`: only ports that the filter names, without those below.
     pub single: bool,
     /// `-u`: sizes and addresses in units for users.

@@ -7,7 +7,7 @@ use super::filter;
 use super::inventory::{
     CxlDecoder, CxlInventory, CxlListRequest, CxlMemdev, CxlPortLevel, CxlPortView, CxlRegion,
 };
-use super::stored::CxlKind;
+use super::stored::{CxlKind, CxlPoison};
 use super::topology::Dport;
 use crate::listing::{Fields, Json};
 use crate::ndctl::print_array;
@@ -43,6 +43,7 @@ impl CxlListRequest {
         let mut request = self.clone();
         if self.verbose > 2 {
             (request.health, request.partition, request.alerts) = (true, true, true);
+            request.media_errors = true;
         }
         request.idle |= self.verbose > 1;
         if self.verbose > 0 {
@@ -124,7 +125,9 @@ impl CxlInventory {
     pub fn describe_region(&self, number: u32, human: bool) -> String {
         let mut regions = self.ports.iter().flat_map(|port| &port.decoders).flat_map(|one| &one.regions);
         let found = regions.find(|region| region.number == number);
-        found.map_or(String::new(), |region| Json::Object(self.region(region, true)).print(human) + "\n")
+        found.map_or(String::new(), |region| {
+            Json::Object(self.region(region, true, false)).print(human) + "\n"
+        })
     }
 
     /// Returns what cxl prints about devices whose decoders with these indexes were changed.
@@ -166,7 +169,7 @@ impl CxlInventory {
         platform
     }
 
-    fn region(&self, region: &CxlRegion, targets: bool) -> Vec<(&'static str, Json)> {
+    fn region(&self, region: &CxlRegion, targets: bool, poison: bool) -> Vec<(&'static str, Json)> {
         let mut fields = Fields::default();
         fields.add("region", Json::text(format!("region{}", region.number)));
         fields.add_some("resource", region.start.map(Json::Hex));
@@ -176,6 +179,7 @@ impl CxlInventory {
         fields.add("interleave_granularity", Json::Number(region.granularity as i64));
         fields.add("decode_state", Json::text(if region.committed { "commit" } else { "reset" }));
         fields.add_some("state", (!region.enabled).then(|| Json::text("disabled")));
+        fields.add_some("media_errors", poison.then(|| media_errors(&region.poison)).flatten());
         if targets {
             let mapping = |one: &super::inventory::CxlMapping| {
                 Json::Object(vec![
@@ -419,7 +423,8 @@ impl Walk<'_> {
                 && filter::region(request.region.as_deref(), region.number)
                 && (request.idle || region.enabled)
         });
-        regions.map(|region| Json::Object(self.inventory.region(region, request.targets))).collect()
+        let fields = |region| self.inventory.region(region, request.targets, request.media_errors);
+        regions.map(|region| Json::Object(fields(region))).collect()
     }
 
     fn port_fields(&self, port: &CxlPortView, key: &str) -> Named {
@@ -553,6 +558,7 @@ impl CxlMemdev {
         if request.partition {
             fields.add_some("partition_info", self.partition_info());
         }
+        fields.add_some("media_errors", request.media_errors.then(|| media_errors(&self.poison)).flatten());
         fields.into()
     }
 
@@ -572,6 +578,19 @@ impl CxlMemdev {
         }
         Some(Json::Object(fields.into()))
     }
+}
+
+/// Returns the list of poisoned lines, as in version 84 of cxl; `None` if there are none. The machine has no other source of
+/// poison than injections.
+fn media_errors(poison: &[u64]) -> Option<Json> {
+    let record = |off: &u64| {
+        Json::Object(vec![
+            ("offset", Json::Hex(*off)),
+            ("length", Json::Size(CxlPoison::LEN)),
+            ("source", Json::text("Injected")),
+        ])
+    };
+    (!poison.is_empty()).then(|| Json::Array(poison.iter().map(record).collect()))
 }
 
 /// Returns the health of an emulated device: it has no fault.

@@ -5,12 +5,12 @@
 //!   window     root decoders: addresses, free ranges    decode     decoders of host bridges and switches
 //!   dpa        memory that decoders of devices hold     region     regions
 //!   memdev     devices and ports                        labels, label_text   label storage areas, their files
-//!   nvdimm     modules and regions of libnvdimm
+//!   nvdimm     modules and regions of libnvdimm             poison     poison lists
 //!   inventory  plain data, emulated    from the state   filter, find, list   names, and `cxl list`
 //! ```
 //!
-//! A start forgets regions, reservations and disabled devices, as the kernel does: it finds no decoder in use. Labels and
-//! the division of capacity stay.
+//! A start forgets regions, reservations and disabled devices, as the kernel does: it finds no decoder in use. Labels,
+//! poison and the division of capacity stay.
 
 mod decode;
 mod dpa;
@@ -24,6 +24,7 @@ mod labels;
 mod list;
 mod memdev;
 mod nvdimm;
+mod poison;
 mod region;
 mod stored;
 mod topology;
@@ -42,13 +43,14 @@ pub(crate) use label_text::{area as area_of_text, digits as text_of_area};
 pub use labels::{read_labels, write_labels};
 pub use memdev::{PartitionRequest, disable, disable_port, enable, enable_port, set_partition};
 pub(crate) use nvdimm::{PmemRegion, has_bus, is_nvdimm, is_nvdimm_enabled, nvdimms, pmem_regions};
+pub use poison::{clear_poison, inject_poison};
 pub use region::{CxlRegionRequest, create, destroy, set_enabled};
-pub use stored::{Allocation, CxlKind, CxlPartition, CxlState, StoredCxlRegion};
+pub use stored::{Allocation, CxlKind, CxlPartition, CxlPoison, CxlState, StoredCxlRegion};
 pub use topology::Dport;
 pub(crate) use validate::CxlCheck;
 
 /// Returns the number that a whole word is, in the notation of C.
-pub(crate) fn number_alone(word: &str) -> Option<u64> {
+pub fn number_alone(word: &str) -> Option<u64> {
     let (digits, base) = match word.strip_prefix("0x").or_else(|| word.strip_prefix("0X")) {
         Some(digits) => (digits, 16),
         None if word.len() > 1 && word.starts_with('0') => (&word[1..], 8),

@@ -1,6 +1,7 @@
 //! CXL memory in the state of a machine.
 
 use serde::{Deserialize, Serialize};
+use std::ops::Range;
 use uuid::Uuid;
 
 /// Differences from the CXL memory that the kernel finds at a start.
@@ -25,6 +26,9 @@ pub struct CxlState {
     /// Devices whose capacity is divided otherwise than in the machine file. They stay so after a start.
     #[serde(rename = "partition", default, skip_serializing_if = "Vec::is_empty")]
     pub partitions: Vec<CxlPartition>,
+    /// The poison lists of devices, in the order of devices and addresses. They stay so after a start.
+    #[serde(rename = "poison", default, skip_serializing_if = "Vec::is_empty")]
+    pub poison: Vec<CxlPoison>,
 }
 
 /// Kind of memory.
@@ -92,22 +96,52 @@ pub struct CxlPartition {
     pub next_volatile: u64,
 }
 
+/// A record of a device's poison list: a line of [`LEN`](CxlPoison::LEN) bytes that can't be read until it is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CxlPoison {
+    /// Number of the device.
+    pub device: u32,
+    /// Its address on the device (DPA).
+    pub off: u64,
+}
+
+impl CxlPoison {
+    /// Bytes of a line.
+    pub const LEN: u64 = 64;
+}
+
 impl CxlState {
     /// Returns true if nothing differs.
     pub(crate) fn is_initial(&self) -> bool {
         self == &CxlState::default()
     }
 
-    /// Starts the machine: the kernel finds no region, and divisions of capacity take effect.
+    /// Starts the machine: the kernel finds no region, divisions of capacity take effect, and poison stays.
     pub(crate) fn start(&mut self) {
         let mut partitions = std::mem::take(&mut self.partitions);
         partitions.iter_mut().for_each(|one| one.volatile = one.next_volatile);
-        *self = CxlState { partitions, ..CxlState::default() };
+        let poison = std::mem::take(&mut self.poison);
+        *self = CxlState { partitions, poison, ..CxlState::default() };
     }
 
     /// Returns the memory that decoders of a device hold, in the order of the decoders.
     pub(crate) fn allocations_of(&self, device: u32) -> impl DoubleEndedIterator<Item = &Allocation> {
         self.allocations.iter().filter(move |one| one.device == device)
+    }
+
+    /// Returns the poisoned addresses of a device that are in a range of it.
+    pub(crate) fn poison_in(&self, device: u32, range: Range<u64>) -> impl Iterator<Item = u64> {
+        let of_device = self.poison.iter().filter(move |one| one.device == device);
+        of_device.map(|one| one.off).filter(move |off| range.contains(off))
+    }
+
+    /// Removes the poison of the lines that a write to a range of a device replaces as a whole.
+    pub(crate) fn clear_poison(&mut self, device: u32, range: &Range<u64>) {
+        let is_replaced = |one: &CxlPoison| {
+            one.device == device && range.start <= one.off && one.off + CxlPoison::LEN <= range.end
+        };
+        self.poison.retain(|one| !is_replaced(one));
     }
 
     /// Returns the region with this number.

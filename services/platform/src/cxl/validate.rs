@@ -2,8 +2,9 @@
 
 use super::decode::{check_ports, check_positions, takes_granularity, takes_ways};
 use super::dpa;
+use super::poison::RECORDS_MAX;
 use super::region::first_number;
-use super::stored::{Allocation, CxlPartition, CxlState, StoredCxlRegion};
+use super::stored::{Allocation, CxlPartition, CxlPoison, CxlState, StoredCxlRegion};
 use super::topology::{Level, Topology};
 use super::window::WINDOW_ALIGN;
 use crate::machine::{CxlHardware, Machine};
@@ -158,6 +159,24 @@ impl<'a> CxlCheck<'a> {
         match one.region.is_none_or(fits) {
             true => Ok(()),
             false => Err("an allocation is of a region that lacks the device, or has another share of it"),
+        }
+    }
+
+    pub(crate) fn poison(&self, one: &CxlPoison) -> Result<(), CxlFault> {
+        if !self.has_device(one.device) {
+            return Err("poison is on a device that the machine lacks");
+        }
+        let end = one.off.checked_add(CxlPoison::LEN);
+        let is_inside = end.is_some_and(|end| end <= dpa::total_of(self.cxl, one.device));
+        if !one.off.is_multiple_of(CxlPoison::LEN) || !is_inside {
+            return Err("poison has an address that is no multiple of 64, or not on its device");
+        }
+        if !self.state.poison.is_sorted_by(|one, next| one < next) {
+            return Err("poison lists an address twice, or not in the order of devices and addresses");
+        }
+        match self.state.poison_in(one.device, 0..u64::MAX).count() > RECORDS_MAX {
+            false => Ok(()),
+            true => Err("poison has more addresses of a device than the 256 that its list takes"),
         }
     }
 

@@ -132,7 +132,7 @@ impl Media {
         let lost = (0..).zip(region.members()).filter_map(|(position, member)| {
             let share = interleave.share(position, range.clone());
             let share = member.offset + share.start..member.offset + share.end;
-            let (off, len) = first_lost(&self.lost, member.module, &share)?;
+            let (off, len) = first_lost(self.lost.iter().copied(), member.module, &share)?;
             Some((interleave.region_off(position, off - member.offset)?, len, member.module))
         });
         match lost.min() {
@@ -148,7 +148,7 @@ impl Media {
     /// # Errors
     /// [`MediaFault::Poisoned`].
     pub(crate) fn check_module(&self, module: Handle) -> Result<(), MediaFault> {
-        match first_lost(&self.lost, module, &(0..u64::MAX)) {
+        match first_lost(self.lost.iter().copied(), module, &(0..u64::MAX)) {
             None => Ok(()),
             Some((offset, len)) => Err(MediaFault::Poisoned { of: module.to_string(), offset, len, module }),
         }

@@ -299,7 +299,7 @@ impl Directory {
     /// Opens the media of the modules.
     pub(crate) fn media(&self) -> Media {
         let state = &self.platform.state;
-        let lost = state.media_errors.iter().chain(&state.known_errors).copied().collect();
+        let lost = state.lost().collect();
         let devices = self.platform.machine.cxl.devices.iter();
         let cxl_lens = devices.map(|one| one.volatile.saturating_add(one.persistent)).collect();
         Media::of_machine(&self.root, cxl_lens, lost, self.pending.clone())

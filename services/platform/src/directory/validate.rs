@@ -41,6 +41,7 @@ enum List {
     CxlRegion,
     CxlAllocation,
     CxlPartition,
+    CxlPoison,
     /// The values of CXL memory that are in no list of tables, and have no line.
     CxlNumbers,
 }
@@ -101,6 +102,8 @@ fn line_of(text: &str, (list, index): Entry) -> Option<usize> {
         allocation: Vec<Spanned<IgnoredAny>>,
         #[serde(default)]
         partition: Vec<Spanned<IgnoredAny>>,
+        #[serde(default)]
+        poison: Vec<Spanned<IgnoredAny>>,
     }
     let lists: Lists = toml::from_str(text).ok()?;
     let list = match list {
@@ -121,6 +124,7 @@ fn line_of(text: &str, (list, index): Entry) -> Option<usize> {
         List::CxlRegion => &lists.cxl.region,
         List::CxlAllocation => &lists.cxl.allocation,
         List::CxlPartition => &lists.cxl.partition,
+        List::CxlPoison => &lists.cxl.poison,
         List::CxlNumbers => return None,
     };
     let before = text.get(..list.get(index)?.span().start)?;
@@ -179,7 +183,8 @@ impl Check<'_> {
         check.numbers().map_err(|why| ((List::CxlNumbers, 0), fault(why)))?;
         each(List::CxlRegion, &state.regions, |one| check.region(one).map_err(fault))?;
         each(List::CxlAllocation, &state.allocations, |one| check.allocation(one).map_err(fault))?;
-        each(List::CxlPartition, &state.partitions, |one| check.partition(one).map_err(fault))
+        each(List::CxlPartition, &state.partitions, |one| check.partition(one).map_err(fault))?;
+        each(List::CxlPoison, &state.poison, |one| check.poison(one).map_err(fault))
     }
 
     fn module(&self, module: Handle) -> Result<&Module, StateFault> {

@@ -49,8 +49,8 @@ pub(crate) fn add(errors: &mut Vec<MediaError>, new: MediaError) {
 
 /// Returns the first byte of a module's `range` that an error covers, and the number of bytes that the error covers
 /// from there on.
-pub(crate) fn first_lost<'e>(
-    errors: impl IntoIterator<Item = &'e MediaError>,
+pub(crate) fn first_lost(
+    errors: impl IntoIterator<Item = MediaError>,
     module: Handle,
     range: &Range<u64>,
 ) -> Option<(u64, u64)> {

@@ -98,7 +98,7 @@ use Effect::{Random, Same, Steps};
 use Start::{Cxl, Keys, Modules, Namespaces, Nothing, Region};
 
 /// Each command that changes a machine.
-pub(super) const CHANGES: [Change; 69] = [
+pub(super) const CHANGES: [Change; 71] = [
     change(Nothing, "", "platform init @machine.toml", Same),
     change(Modules, "ipmctl create -f -goal", "platform reboot", Same),
     change(Modules, "", "platform plan --fsdax 256M --apply", Random),
@@ -212,6 +212,8 @@ pub(super) const CHANGES: [Change; 69] = [
     change(Cxl, "cxl disable-memdev -f mem0", "cxl enable-memdev mem0", Same),
     change(Cxl, "", "cxl disable-port -f port2", Same),
     change(Cxl, "cxl disable-port -f port2", "cxl enable-port -m port2", Same),
+    change(Cxl, "", "cxl inject-media-poison mem0 -a 0x1000", Same),
+    change(Cxl, "cxl inject-media-poison mem0 -a 0x1000", "cxl clear-media-poison mem0 -a 0x1000", Same),
     change(Cxl, "", "cxl disable-bus -f ACPI.CXL", Same),
 ];
 
