@@ -69,7 +69,10 @@ pub(super) fn run(command: &Ipmctl, json: bool) -> Result<Output, Failure> {
 
 /// Sets the preferences whose values are taken.
 fn set_preferences(directory: &mut Directory, change: PreferenceChange) -> Result<Output, Failure> {
-    let set = directory.change::<_, PlatformError>(|platform| Ok(change.apply(platform)));
+    let set = directory.change::<_, PlatformError>(|platform| {
+        change.apply(platform);
+        Ok(())
+    });
     set.map_err(failed("setting preferences"))?;
     let text = change.outcome().map_err(|refusal| refused(*refusal))?;
     let display = DisplayOptions { format: Format::Json, ..DisplayOptions::default() };

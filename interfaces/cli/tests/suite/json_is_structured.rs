@@ -157,7 +157,7 @@ const KEYS: [&str; 9] = [
 ];
 
 /// Runs on a machine with CXL devices.
-const CXL: [&str; 19] = [
+const CXL: [&str; 22] = [
     "platform init @cxl.toml",
     "cxl list -vvv",
     "cxl create-region -m -d decoder0.0 -s 512M mem0 mem2",
@@ -168,6 +168,9 @@ const CXL: [&str; 19] = [
     "cxl reserve-dpa -s 256M mem0",
     "cxl free-dpa mem0",
     "cxl set-partition mem1",
+    "cxl inject-media-poison mem0 -a 0x1000",
+    "cxl list -ML",
+    "cxl clear-media-poison mem0 -a 0x1000",
     "cxl read-labels mem0 -s 1",
     "cxl disable-memdev -f mem0",
     "cxl write-labels mem0 -i /dev/null",

@@ -35,7 +35,8 @@ impl Target {
             let index = index.parse().map_err(|_| unknown())?;
             nmem::module(platform, index)?
         } else {
-            let module = Handle::of_number(Handle::parse_number(name).ok_or_else(unknown)?)?;
+            let number = Handle::parse_number(name).ok_or_else(unknown)?;
+            let module = Handle::of_number(number).map_err(ModuleError::from)?;
             platform.machine.module(module).ok_or(ModuleError::UnknownModule { module })?
         };
         module.check_usable()?;

@@ -1,6 +1,6 @@
 //! Errors of modules.
 
-use super::handle::Handle;
+use super::handle::{Handle, LargeHandle};
 use thiserror::Error;
 
 /// A module does not exist, or can't be used.
@@ -14,11 +14,8 @@ pub enum ModuleError {
         module: Handle,
     },
     /// The number is no handle.
-    #[error("no module can have the handle {number:#x}: the largest one is {}", Handle::MAX)]
-    LargeHandle {
-        /// The number that was given.
-        number: u64,
-    },
+    #[error(transparent)]
+    LargeHandle(#[from] LargeHandle),
     /// The socket does not exist.
     #[error("there is no socket {socket:#06x}")]
     UnknownSocket {

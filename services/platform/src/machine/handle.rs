@@ -1,8 +1,8 @@
 //! NFIT device handle of a module.
 
-use super::error::ModuleError;
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use thiserror::Error;
 
 /// NFIT device handle: a module's place in the machine (ACPI 6.5, 5.2.25.2). Slot, channel, controller and socket have
 /// four bits each, the lowest first. The twelve bits above number nodes of 16 sockets.
@@ -13,6 +13,14 @@ use std::fmt;
 #[serde(transparent)]
 pub struct Handle(pub u32);
 
+/// A number is no handle of a module.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("no module can have the handle {number:#x}: the largest one is {}", Handle::MAX)]
+pub struct LargeHandle {
+    /// The number that was given.
+    pub number: u64,
+}
+
 impl Handle {
     /// The largest handle.
     pub const MAX: Handle = Handle(0xfff_ffff);
@@ -20,10 +28,10 @@ impl Handle {
     /// Returns the handle with this number.
     ///
     /// # Errors
-    /// [`LargeHandle`](ModuleError::LargeHandle): larger ones stand for CXL devices.
-    pub fn of_number(number: u64) -> Result<Handle, ModuleError> {
+    /// [`LargeHandle`]: larger ones stand for CXL devices.
+    pub fn of_number(number: u64) -> Result<Handle, LargeHandle> {
         let handle = u32::try_from(number).ok().map(Handle).filter(|handle| *handle <= Handle::MAX);
-        handle.ok_or(ModuleError::LargeHandle { number })
+        handle.ok_or(LargeHandle { number })
     }
 
     /// Returns the number in a word that begins with `0x`; `None` if the word is no such number. It may be too large for

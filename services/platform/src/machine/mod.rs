@@ -21,7 +21,7 @@ pub(crate) use cxl_source::DECODERS as DEVICE_DECODERS;
 pub use error::ModuleError;
 pub use firmware_activation::FirmwareActivation;
 pub use form::{FORM, FormField, FormSection, template};
-pub use handle::Handle;
+pub use handle::{Handle, LargeHandle};
 pub use hardware::{FIRMWARE_SPACE, Machine};
 pub use included::INCLUDED;
 pub use machine_error::MachineError;
