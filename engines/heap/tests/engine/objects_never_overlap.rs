@@ -8,6 +8,8 @@ use lode_layout::PoolOffset;
 use std::collections::BTreeMap;
 
 const LEN: u64 = 8 << 20;
+/// Bytes of a pool that is filled with objects of 16 bytes.
+const FILLED_LEN: u64 = 3 << 20;
 
 /// A generator of numbers that are the same in every run.
 struct Draw(u64);
@@ -219,13 +221,13 @@ fn largest(heap: &Heap<Medium>) -> u64 {
 
 #[test]
 fn emptied_pool_holds_as_much_again() {
-    let mut pool = Pool::new(LEN);
+    let mut pool = Pool::new(FILLED_LEN);
     let heap = pool.heap();
     let empty = heap.stats().unwrap();
     let whole = largest(&heap);
     assert_eq!(whole, empty.largest_free);
     let mut fills = Vec::new();
-    for (round, max) in [16, 100, 2000, 70_000, LEN, 1, 5000, 16, LEN].into_iter().enumerate() {
+    for (round, max) in [16, 100, 2000, 70_000, FILLED_LEN, 1, 5000, 16, FILLED_LEN].into_iter().enumerate() {
         let mut draw = Draw(round as u64);
         let mut model = Model::default();
         // Until nothing fits, not even one byte.
