@@ -52,7 +52,6 @@ pub fn repair_replicas(path: &Path, options: &ReplicaOptions) -> Result<(), Repl
         return Err(ReplicaError::set(path)(ReplicaFault::PartTooSmall { replica, part }));
     }
     check_folders(&set)?;
-    check_apart(&set)?;
     if !settle(&mut set, options)? {
         return Ok(());
     }
@@ -62,6 +61,7 @@ pub fn repair_replicas(path: &Path, options: &ReplicaOptions) -> Result<(), Repl
     }
     let refused = ReplicaError::set(path);
     let source = health.source().ok_or_else(|| refused(ReplicaFault::NoHealthyReplica))?;
+    check_apart(&set)?;
     if options.is_dry_run {
         return Ok(());
     }
@@ -88,15 +88,12 @@ pub fn repair_replicas(path: &Path, options: &ReplicaOptions) -> Result<(), Repl
     Ok(())
 }
 
-/// Refuses a part in two places of the set: its header can belong to one of them only.
+/// Refuses a part in two places of the set, which would be made twice.
 fn check_apart(set: &PoolSet) -> Result<(), ReplicaError> {
     let mut seen = Seen::default();
     for (part, _) in set.all_parts() {
-        let found = fs::metadata(&part.path).ok();
-        if !seen.insert(&part.path, found.as_ref()) {
-            let is_there = found.is_some();
-            let twice = ReplicaFault::PartTwice(part.path.clone());
-            return Err(ReplicaError::set(&set.path)(if is_there { ReplicaFault::Alien } else { twice }));
+        if !seen.insert(&part.path, fs::metadata(&part.path).ok().as_ref()) {
+            return Err(ReplicaError::set(&set.path)(ReplicaFault::PartTwice(part.path.clone())));
         }
     }
     Ok(())

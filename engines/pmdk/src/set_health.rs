@@ -7,14 +7,16 @@
 use crate::bad_blocks::{self};
 use crate::error::PmdkError;
 use crate::locked_part::{LockedPart, PmdkAccess};
-use crate::pool_set::PoolSet;
+use crate::pool_set::{Part, PoolSet};
 use crate::recovery_file::RecoveryFiles;
 use crate::replica_error::{ReplicaError, ReplicaFault};
 use crate::replica_options::ReplicaOptions;
 use crate::set_size::size_min;
 use crate::shutdown_state;
 use lode_layout::{BLOCK, PmdkFeatures, PmdkObj, PmdkObjState, PmdkUuidField, StoredPmdkHeader};
+use std::fs;
 use std::ops::Range;
+use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 
 /// The health of a set. The parts that could be opened are locked.
@@ -136,19 +138,27 @@ impl SetHealth {
     /// Opens and locks the parts, and reads their headers.
     fn open(set: &PoolSet, options: &ReplicaOptions) -> Result<SetHealth, ReplicaError> {
         let (mut replicas, mut refusal) = (Vec::new(), None);
+        let mut locks: Vec<Arc<LockedPart>> = Vec::new();
         for replica in &set.replicas {
             let count = set.header_count(replica);
             let mut parts = Vec::new();
             for (index, part) in replica.parts.iter().enumerate() {
                 let mut found = PartHealth::default();
-                match LockedPart::of_set(part, PmdkAccess::ReadWrite, options.program, false) {
+                let locked = LockedPart::of_set(part, PmdkAccess::ReadWrite, options.program, false);
+                // A set that names a file twice is told of by its headers.
+                let locked = locked.map(Arc::new).or_else(|error| match error {
+                    PmdkError::InUse { .. } => same_file(&locks, part).ok_or(error),
+                    error => Err(error),
+                });
+                match locked {
                     Ok(lock) => {
                         found.header = match index < count {
                             true => lock.read_header().ok().map(StoredPmdkHeader::new),
                             false => None,
                         };
                         found.is_broken = index < count && found.header.is_none();
-                        found.lock = Some(Arc::new(lock));
+                        locks.push(Arc::clone(&lock));
+                        found.lock = Some(lock);
                     }
                     // PMDK takes it for damaged, and makes it anew below the program that has it open.
                     Err(error @ PmdkError::InUse { .. }) => return Err(error.into()),
@@ -394,4 +404,12 @@ pub(crate) fn pool_size(first: &LockedPart) -> Result<Option<u64>, PmdkError> {
     first.read_content(PmdkObjState::HEAP_SIZE_OFF.get(), &mut heap_size)?;
     let heap_size = u64::from_le_bytes(heap_size);
     Ok(PmdkObj::decode(&descriptor).ok().and_then(|descriptor| descriptor.heap.checked_add(heap_size)))
+}
+
+/// Returns the lock on the file of this part, if there is one.
+fn same_file(locks: &[Arc<LockedPart>], part: &Part) -> Option<Arc<LockedPart>> {
+    let id = |found: fs::Metadata| (found.dev(), found.ino());
+    let wanted = fs::metadata(&part.path).ok().map(id)?;
+    let is_same = |lock: &&Arc<LockedPart>| lock.file().metadata().is_ok_and(|found| id(found) == wanted);
+    locks.iter().find(is_same).cloned()
 }

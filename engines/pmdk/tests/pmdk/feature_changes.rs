@@ -97,7 +97,7 @@ fn change_is_before_or_after_power_cut() {
 }
 
 /// A power cut in the write of a header leaves any of its sectors. The features are the old ones until that of the first header, which
-/// leaves either.
+/// leaves either: the change has not returned then.
 #[test]
 fn torn_headers_are_before_or_after() {
     for (kind, lines, headers) in CASES {

@@ -107,9 +107,12 @@ fn lose_contents(files: &[PathBuf], durable: &DurableContents) {
 /// Takes back any of the sectors that were not durable when the power was cut. The lengths of files stay.
 fn lose_sectors(files: &[PathBuf], durable: &DurableContents, seed: u64) {
     let mut rng = fastrand::Rng::with_seed(seed);
+    let is_durable = |path: &PathBuf| durable.by_inode.get(&inode(path)) == fs::read(path).ok().as_ref();
+    // The last sync can be cut only if nothing was written after it.
+    let last = durable.last.as_ref().filter(|_| files.iter().all(is_durable));
     for path in files {
         let inode = inode(path);
-        let before = match &durable.last {
+        let before = match last {
             Some((last, before)) if *last == inode => Some(before),
             _ => durable.by_inode.get(&inode),
         };
