@@ -64,7 +64,7 @@ impl Comparison<'_> {
     fn run_batch(&self, first: u64, count: u64) -> Result<(), Box<Difference>> {
         let [theirs, ours] = [false, true].map(|is_ours| self.take(is_ours, first, count, &[]));
         let bare = ours.lines().find(|line| !has_remedy(line));
-        assert_eq!(bare, None, "no remedy is in this message");
+        assert_eq!(bare, None, "no remedy is in this message, seed {}", self.seed);
         let Some(line) = first_difference(&theirs, &ours) else { return Ok(()) };
         let number = |text: &str| text.split([' ', '.']).next()?.parse().ok();
         let shown = theirs.lines().nth(line).and_then(number);

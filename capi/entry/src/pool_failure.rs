@@ -8,7 +8,8 @@ use std::io;
 /// Returns the failure of a call by an error of the pool's files.
 pub(crate) fn of_parts(error: &PmdkError) -> Failure {
     match error {
-        PmdkError::Io { op, path, errno } => {
+        PmdkError::Io { op, path, errno }
+        | PmdkError::Medium(PmemError::Io { op, path, errno: errno @ 1.. }) => {
             let words = format!("{op} \"{}\"", path.display());
             Failure::of_call(&words, &io::Error::from_raw_os_error(*errno))
         }

@@ -180,8 +180,12 @@ impl Request<'_> {
             self.len
         } else {
             let stat = rfs::fstat(file).map_err(|errno| failed("fstat", &errno.into()))?;
-            usize::try_from(stat.st_size)
-                .map_err(|_| Failure::invalid(format!("stat {}: negative size", self.path.display())))?
+            usize::try_from(stat.st_size).map_err(|_| {
+                Failure::invalid(format!(
+                    "stat {}: negative size; check the file system",
+                    self.path.display()
+                ))
+            })?
         };
         ProgramMapping::of_file(file, len, self.above, sysfs)
             .map_err(|error| Failure::of_call("mmap", &mmap_words(len, &error), &error))

@@ -213,7 +213,13 @@ impl OpenSource {
 
     fn node_text(&self, name: &str, sysfs: &Sysfs) -> Result<String, Failure> {
         let missing = |()| {
-            Failure::new(-libc::ENOENT, format!("the kernel does not tell the {name} of {}", self.name()))
+            Failure::new(
+                -libc::ENOENT,
+                format!(
+                    "the kernel does not tell the {name} of {}; look for its driver in the kernel's log",
+                    self.name()
+                ),
+            )
         };
         self.backing(sysfs).node_text(name).ok_or(()).map_err(missing)
     }

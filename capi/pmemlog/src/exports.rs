@@ -270,7 +270,8 @@ pub unsafe extern "C-unwind" fn pmemlog_walk(
     let begin = || {
         // SAFETY: - the caller's promise.
         let pool = unsafe { argument(plp.cast::<Pool>()) }?;
-        let visit = process_chunk.ok_or_else(|| Failure::invalid("the function of the walk is null"))?;
+        let visit =
+            process_chunk.ok_or_else(|| Failure::invalid("the function of the walk is null; pass one"))?;
         Ok(Some((pool.walk(thread())?, visit)))
     };
     // The calls of the function are outside: it may do what it wants.

@@ -301,11 +301,13 @@ fn check_descriptor<M: Medium>(memory: &M, layout: Option<&[u8]>) -> Result<(), 
     read.map_err(|fault| failure(&fault.into(), ""))?;
     let found = PmdkObj::decode(&bytes).map_err(|error| match error.field {
         "checksum" => Failure::invalid("invalid checksum of pool descriptor").and(&error.to_string()),
-        _ => Failure::invalid(format!("the descriptor of the pool: {error}")),
+        _ => Failure::invalid(format!("the descriptor of the pool: {error}; restore the pool from a copy")),
     })?;
     let Some(wanted) = layout.filter(|wanted| *wanted != found.layout) else { return Ok(()) };
     let [wanted, found] = [wanted, &found.layout].map(String::from_utf8_lossy);
-    Err(Failure::invalid(format!("wrong layout (\"{wanted}\"), pool created with layout \"{found}\"")))
+    Err(Failure::invalid(format!(
+        "wrong layout (\"{wanted}\"), pool created with layout \"{found}\"; pass that one, or null for any"
+    )))
 }
 
 #[cfg(test)]

@@ -457,7 +457,9 @@ impl Session {
             true => self.appended.push(memory),
             false => {}
         }
-        appended.map_err(|_| Failure::invalid("Capacity insufficient"))
+        appended.map_err(|_| {
+            Failure::invalid("Capacity insufficient; append a buffer to the log, or allow it to grow")
+        })
     }
 
     /// Gives the memory of the logs back to the program.

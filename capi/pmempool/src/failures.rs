@@ -2,6 +2,7 @@
 
 use lode_capi_entry::{Failure, errno_of_pool};
 use lode_pmdk::{PmdkError, SetFault, SetFileError};
+use lode_pmem::PmemError;
 use std::io;
 
 /// Returns the failure of a pool that can't be opened, read or written.
@@ -12,7 +13,8 @@ pub(crate) fn failure(error: &PmdkError) -> Failure {
         other => errno_of_pool(other),
     };
     match error {
-        PmdkError::Io { op, path, errno } => {
+        PmdkError::Io { op, path, errno }
+        | PmdkError::Medium(PmemError::Io { op, path, errno: errno @ 1.. }) => {
             let words = format!("{op} \"{}\"", path.display());
             Failure::of_call(&words, &io::Error::from_raw_os_error(*errno))
         }

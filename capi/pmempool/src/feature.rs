@@ -66,7 +66,7 @@ pub(crate) fn turn(path: &Path, feature: Feature, is_on: bool) -> Result<(), Fai
 fn check_others(feature: PmdkFeature, is_on: bool, features: PmdkFeatures) -> Result<(), Failure> {
     match (feature, is_on) {
         (PmdkFeature::ShutdownState, true) if !features.has_short_checksum() => Err(Failure::invalid(
-            "enable CKSUM_2K prior to enabling SHUTDOWN_STATE: its checksum leaves the state out",
+            "enable CKSUM_2K prior to enabling SHUTDOWN_STATE; its checksum leaves the state out",
         )),
         (PmdkFeature::ShortChecksum, false) if features.has_shutdown_state() => Err(Failure::invalid(
             "disable SHUTDOWN_STATE prior to disabling CKSUM_2K; the checksum would count the state",

@@ -32,7 +32,7 @@ fn apply(pool: Option<&OpenPool>, query: &CtlQuery<'_>) -> Result<(), Failure> {
     let name = Name::find(query.name, Access::Set, pool.is_some())?;
     let value = parse(name, query).ok_or_else(|| {
         let [name, value] = [query.name, query.value].map(String::from_utf8_lossy);
-        Failure::invalid(format!("{value} is no value of {name}"))
+        Failure::invalid(format!("{value} is no value of {name}; pmemobj_ctl_get(3) lists the values"))
     })?;
     set(pool, name, value).map(drop)
 }

@@ -213,12 +213,14 @@ fn set_of_pool(pool: &OpenPool, name: Name, value: Value) -> Result<Value, Failu
             pool.engine.set_thread_arena(number).map_err(|error| failure(&error, "pmemobj_ctl_set"))?;
         }
         (Name::ArenaAutomatic(_), Value::Int(new)) if !(0..=1).contains(&new) => {
-            return Err(Failure::invalid(format!("an arena is automatic or not: set 1 or 0, and not {new}")));
+            return Err(Failure::invalid(format!(
+                "an arena is automatic or not, and {new} is neither; set 1 or 0"
+            )));
         }
         (Name::ArenaAutomatic(number), Value::Int(new)) => set_automatic(pool, number, new == 1)?,
         (Name::Class(id), Value::Class(new)) => return add_class(pool, Some(id), new),
         (Name::NewClass, Value::Class(new)) => return add_class(pool, None, new),
-        _ => return Err(Failure::invalid("the setting can't be set")),
+        _ => return Err(Failure::invalid("the setting can't be set; read or run it")),
     }
     Ok(value)
 }
@@ -229,7 +231,9 @@ fn set_automatic(pool: &OpenPool, number: i64, is_automatic: bool) -> Result<(),
     let are_automatic =
         (1..=total).filter(|number| pool.engine.arena(*number).is_some_and(|(_, automatic)| automatic));
     if was_automatic && !is_automatic && are_automatic.count() == 1 {
-        return Err(Failure::invalid("at least one automatic arena must exist"));
+        return Err(Failure::invalid(
+            "at least one automatic arena must exist; make another one automatic first",
+        ));
     }
     let set = pool.engine.set_arena_automatic(number, is_automatic);
     set.map_err(|error| failure(&error, "pmemobj_ctl_set"))
@@ -249,7 +253,7 @@ fn add_class(pool: &OpenPool, id: Option<i64>, new: ClassValue) -> Result<Value,
         ));
     }
     if alignment > ALIGNMENT_MAX {
-        return Err(Failure::invalid("alignment cannot be larger than 2 megabytes"));
+        return Err(Failure::invalid("alignment cannot be larger than 2 megabytes; choose a smaller one"));
     }
     let header = match header_type {
         0 => PmdkObjectHeaderKind::Legacy,
@@ -295,14 +299,14 @@ pub(crate) fn run(pool: Option<&OpenPool>, name: Name, value: Value) -> Result<V
             let number = pool.engine.add_arena().map_err(|error| failure(&error, "pmemobj_ctl_exec"))?;
             Ok(Value::Unsigned(number))
         }
-        (Name::Extend, Value::Word(size)) if size < PART_MIN => {
-            Err(Failure::invalid(format!("incorrect size for extend, must be larger than {PART_MIN}")))
-        }
+        (Name::Extend, Value::Word(size)) if size < PART_MIN => Err(Failure::invalid(format!(
+            "incorrect size for extend, must be larger than {PART_MIN}; choose a larger one"
+        ))),
         (Name::Extend, Value::Word(size)) => {
             pool.check_owner("pmemobj_ctl_exec")?;
             pool.engine.extend(size).map_err(|error| failure(&error, "pmemobj_ctl_exec"))?;
             Ok(Value::Word(size))
         }
-        _ => Err(Failure::invalid("the setting can't be run")),
+        _ => Err(Failure::invalid("the setting can't be run; read or set it")),
     }
 }

@@ -37,7 +37,10 @@ impl Locked {
             // SAFETY: - the caller's promise: a lock follows the head.
             let errno = unsafe { locks::lock_mutex(pool, lock) };
             if errno != 0 {
-                return Err(Failure::new(errno, format!("the lock of a list: {}", words_of(errno))));
+                return Err(Failure::new(
+                    errno,
+                    format!("the lock of a list: {}; the list is as before", words_of(errno)),
+                ));
             }
             locked.locks[index] = lock;
         }
@@ -60,7 +63,7 @@ impl Drop for Locked {
 /// EINVAL if the head is not in the pool, or the offset of the links is no place of any object.
 fn list_of(pool: &OpenPool, head: *const c_void, pe_offset: usize) -> Result<List, Failure> {
     if pe_offset as u64 >= pool.len() {
-        return Err(Failure::invalid(format!("pe_offset ({pe_offset}) too big")));
+        return Err(Failure::invalid(format!("pe_offset ({pe_offset}) too big; it lies in the element")));
     }
     let heap = pool.heap();
     let inside = pool.offset_of(head).filter(|at| {
@@ -69,14 +72,14 @@ fn list_of(pool: &OpenPool, head: *const c_void, pe_offset: usize) -> Result<Lis
             && heap.end - at.get() >= HEAD_LEN + LOCK_LEN
     });
     let head = inside
-        .ok_or_else(|| Failure::invalid("the head of a list lies in an object of the pool, and not here"))?;
+        .ok_or_else(|| Failure::invalid("the head of a list is in no object of the pool; place it in one"))?;
     Ok(List { head, link: pe_offset as u64 })
 }
 
 /// Fails unless the object is one of this pool.
 fn check_element(pool: &OpenPool, oid: Oid, call: &str) -> Result<(), Failure> {
     if oid.pool_uuid_lo != pool.uuid_lo {
-        return Err(Failure::invalid(format!("{call}: the element is no object of this pool")));
+        return Err(Failure::invalid(format!("{call}: the element is no object of this pool; pass one")));
     }
     pool.object(oid.offset(), call).map(drop)
 }

@@ -27,7 +27,7 @@ fn place_in(pool: &OpenPool, oidp: *const Oid) -> Result<Option<PoolOffset>, Fai
     if at.get().is_multiple_of(WORD) && pool.len() - at.get() >= OID_LEN {
         return Ok(Some(at));
     }
-    Err(Failure::invalid(format!("an OID in the pool lies at a multiple of 8, and not at {at}")))
+    Err(Failure::invalid(format!("an OID in the pool lies at a multiple of 8, and not at {at}; align it")))
 }
 
 /// Makes reserved space an object, and stores its name.

@@ -130,7 +130,10 @@ fn sources(pool: &CheckedPool, dialog: &Dialog, path: &Path) -> Result<Vec<Sourc
     })?;
     if !set.is_set() {
         dialog.note_errno(libc::EINVAL);
-        return Err(invalid(format!("{}: it is no set file", words_of(libc::EINVAL))));
+        return Err(invalid(format!(
+            "{}: it is no set file; name one, which begins with PMEMPOOLSET",
+            words_of(libc::EINVAL)
+        )));
     }
     let [of_backup] = set.replicas() else {
         return Err("backup to a poolset with multiple replicas is not supported".to_owned());

@@ -153,7 +153,9 @@ impl CheckedPool {
         let refused = |error| Failure::of_call(&words, &error);
         let kind = fs::metadata(path).map_err(refused)?.file_type();
         if !kind.is_file() && !std::os::unix::fs::FileTypeExt::is_block_device(&kind) {
-            return Err(Failure::invalid(format!("{words}: it is neither a file nor a block device")));
+            return Err(Failure::invalid(format!(
+                "{words}: it is neither a file nor a block device; name one of them"
+            )));
         }
         let mut file = File::options().read(true).write(flags.keeps_repairs()).open(path).map_err(refused)?;
         flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(|errno| refused(errno.into()))?;

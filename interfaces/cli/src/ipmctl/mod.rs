@@ -48,7 +48,7 @@ Commands:
                                                 inject a value or an error, or end that
   set -preferences [CLI_DEFAULT_DIMM_ID=HANDLE|UID] [CLI_DEFAULT_SIZE=AUTO|AUTO_10|UNIT]
          [APPDIRECT_SETTINGS=RECOMMENDED|4KB_4KB] [DBG_LOG_LEVEL=0-4]
-                                                set what listings show without -units
+                                                keep preferences of listings and goals
   load [-f|-x] -source FILE -dimm [IDS]         stage firmware, or examine its image
   dump -destination FILE -system -config        store the configuration in a file
   load [-f] -source FILE -goal [-dimm IDS] [-socket IDS]
@@ -71,9 +71,9 @@ const FIELDS: &[(&str, &str)] = &[
         "output",
         "an object for each module, region, goal or row, with the values of ipmctl under their names: those of the table, with -a all, \
          with -d the named ones. Capacities are numbers of bytes, sensors numbers in the unit that the text shows, ids texts as \
-         \"0x0001\", and values that are not known null. `Sensor` has the sensors of a module, `Error` the entries of its log, `Tables` its configuration data. \
-         `create -goal` and `load -goal` have the goals as `show -goal` does, `set -preferences` the preferences; `delete`, other `set` and `load -dimm` have the DimmID of \
-         each module, and `dump` has the file",
+         \"0x0001\" (DimmID is the UID if the preferences say so), and values that are not known null. `Sensor` has the sensors of a module, `Error` the entries of its log, `Tables` its configuration data. \
+         `create -goal` and `load -goal` have the goals as `show -goal` does, `set -preferences` the preferences; `delete`, other `set` and `load -dimm` have the handle of \
+         each module as DimmID, and `dump` has the file",
     ),
     ("commands", "instead, if a real machine would change: the commands to run"),
 ];

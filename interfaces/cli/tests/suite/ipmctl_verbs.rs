@@ -464,9 +464,13 @@ fn invalid_preferences_are_refused() {
     ] {
         refused(&machine, format!("set -preferences {words}").trim_end(), 201, output, why);
     }
-    let partly = "set -preferences CLI_DEFAULT_SIZE=KiB APPDIRECT_SETTINGS=4KB_4KB";
-    refused(&machine, partly, 201, "Set APPDIRECT_SETTINGS=4KB_4KB: Success", "KiB");
-    assert!(ipmctl(&machine, "show -preferences").success().contains("=GiB\nAPPDIRECT_SETTINGS=4KB_4KB\n"));
+    let ended = "set -preferences CLI_DEFAULT_SIZE=KiB APPDIRECT_SETTINGS=4KB_4KB DBG_LOG_LEVEL=2";
+    refused(&machine, ended, 201, "Error: Internal function error.", "KiB");
+    let partly = "set -preferences CLI_DEFAULT_SIZE=KiB DBG_LOG_LEVEL=1";
+    refused(&machine, partly, 201, "Set DBG_LOG_LEVEL=1: Success", "KiB");
+    let shown = ipmctl(&machine, "show -preferences").success();
+    assert!(shown.ends_with("=GiB\nAPPDIRECT_SETTINGS=RECOMMENDED\nDBG_LOG_LEVEL=1\n"), "{shown}");
+    ipmctl(&machine, "set -preferences APPDIRECT_SETTINGS=4KB_4KB DBG_LOG_LEVEL=0").success();
     let first = Emulated::included("e4-pmserver");
     ipmctl(&first, "set -preferences APPDIRECT_GRANULARITY=1").success();
     assert!(

@@ -35,11 +35,11 @@ unsafe fn allocate(
     content: Content,
 ) -> Result<Oid, Failure> {
     if size == 0 {
-        return Err(Failure::invalid("allocation with size 0"));
+        return Err(Failure::invalid("allocation with size 0; ask for one byte or more"));
     }
     check_flags(flags, ALLOCATE_FLAGS)?;
     if size > ALLOCATION_MAX {
-        return Err(Failure::new(libc::ENOMEM, "requested size too large"));
+        return Err(Failure::new(libc::ENOMEM, "requested size too large; no object has so many bytes"));
     }
     session.logs.add_actions(1).map_err(|_| out_of_memory())?;
     let (pool, transaction) = session.transaction()?;
@@ -95,7 +95,7 @@ unsafe fn reallocate(oid: Oid, size: usize, type_number: u64, flags: u64, exit: 
     let call = |session: &mut Session| {
         session.assert_work("pmemobj_tx_realloc");
         if size > ALLOCATION_MAX {
-            return Err(Failure::new(libc::ENOMEM, "requested size too large"));
+            return Err(Failure::new(libc::ENOMEM, "requested size too large; no object has so many bytes"));
         }
         if oid.is_null() {
             // SAFETY: - there is no content.
@@ -143,7 +143,9 @@ unsafe fn duplicate(
         if start.is_null() {
             // PMDK looks at the flags first.
             check_flags(flags, ALLOCATE_FLAGS)?;
-            return Err(Failure::invalid("cannot duplicate NULL string"));
+            return Err(Failure::invalid(
+                "cannot duplicate NULL string; pass the address of its first character",
+            ));
         }
         let len = len();
         // SAFETY: - the caller's promise.

@@ -115,9 +115,13 @@ fn check_flags(flags: u64, known: u64) -> Result<(), Failure> {
 }
 
 fn out_of_memory() -> Failure {
-    Failure::new(libc::ENOMEM, "out of memory")
+    Failure::new(libc::ENOMEM, "out of memory; free objects, or use a larger pool")
 }
 
 fn check_number(pool: &OpenPool, oid: Oid) -> Result<(), Failure> {
-    if oid.pool_uuid_lo == pool.uuid_lo { Ok(()) } else { Err(Failure::invalid("invalid pool uuid")) }
+    if oid.pool_uuid_lo == pool.uuid_lo {
+        Ok(())
+    } else {
+        Err(Failure::invalid("invalid pool uuid; the object is one of another pool"))
+    }
 }

@@ -13,13 +13,13 @@ use std::ffi::{c_int, c_void};
 /// Adds a range to the transaction.
 fn add(session: &mut Session, at: u64, size: usize, flags: u64) -> Result<c_int, Failure> {
     if size > ALLOCATION_MAX {
-        return Err(Failure::invalid("snapshot size too large"));
+        return Err(Failure::invalid("snapshot size too large; add parts of it"));
     }
     let (pool, transaction) = session.transaction()?;
     let (len, end) = (size as u64, at.wrapping_add(size as u64));
     let heap = pool.heap();
     if at < heap.start || end > heap.end || end < at {
-        return Err(Failure::invalid("object outside of heap"));
+        return Err(Failure::invalid("object outside of heap; pass a range of an object"));
     }
     if len == 0 {
         return Ok(0);
@@ -60,7 +60,9 @@ unsafe extern "C" fn xadd_range_direct(
     let call = |session: &mut Session, flags: u64| {
         check_flags(flags, ADD_FLAGS)?;
         let pool = session.own_pool()?;
-        let at = pool.offset_of(start).ok_or_else(|| Failure::invalid("object outside of pool"))?;
+        let at = pool.offset_of(start).ok_or_else(|| {
+            Failure::invalid("object outside of pool; pass an address in the pool of the transaction")
+        })?;
         add(session, at.get(), size, flags)
     };
     // SAFETY: - the exported function passes its Exit.

@@ -29,7 +29,9 @@ unsafe extern "C" fn xlog_append_buffer(
         check_flags(flags, NO_ABORT)?;
         let log = log_of(kind)?;
         let pool = session.own_pool()?;
-        let at = pool.offset_of(start).ok_or_else(|| Failure::invalid("Buffer from a different pool"))?;
+        let at = pool.offset_of(start).ok_or_else(|| {
+            Failure::invalid("Buffer from a different pool; pass one of the transaction's pool")
+        })?;
         let memory = start.addr()..start.addr().saturating_add(size);
         session.append(log, at, memory, pool.settings.verifies_buffers())?;
         Ok(0)

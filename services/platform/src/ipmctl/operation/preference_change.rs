@@ -15,7 +15,8 @@ pub(super) const PROPERTIES: [&str; 5] =
 /// Sizes of the interleaving that ipmctl knows.
 const SIZES: [&str; 5] = ["64B", "128B", "256B", "4KB", "1GB"];
 
-/// A change of preferences. ipmctl sets those whose values it takes, even if it refuses others of the line.
+/// A change of preferences. ipmctl sets those whose values it takes, even if it refuses others of the line. Only at an AppDirect
+/// preference it ends if it has refused one before.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PreferenceChange {
     preferences: Preferences,
@@ -34,6 +35,10 @@ impl PreferenceChange {
             refused: Vec::new(),
         };
         for (name, value) in PROPERTIES.into_iter().filter_map(|name| Some((name, line.property(name)?))) {
+            if name.starts_with("APPDIRECT") && !change.refused.is_empty() {
+                change.text += "Error: Internal function error.\n";
+                break;
+            }
             match set(&mut change.preferences, name, value) {
                 Ok(()) => change.text += &format!("Set {name}={value}: Success\n"),
                 Err(why) => {
