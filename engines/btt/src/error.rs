@@ -87,6 +87,18 @@ pub enum BttError {
         /// Number of blocks of the table.
         count: u64,
     },
+    /// The byte is not in the range whose pieces were asked for.
+    #[error(
+        "byte {at} is outside of the range {start:#x}..{end:#x} whose pieces are known; ask for a range that has it"
+    )]
+    OutsideOfRange {
+        /// Offset of the byte.
+        at: PoolOffset,
+        /// The first byte of the range.
+        start: u64,
+        /// The end of the range.
+        end: u64,
+    },
     /// The buffer is not as long as a block.
     #[error("the buffer has {len} bytes, a block has {want}")]
     Length {

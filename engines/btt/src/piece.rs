@@ -91,11 +91,16 @@ impl<'m, M: Medium> TablePieces<'m, M> {
     /// Returns the use of a byte of the range.
     ///
     /// # Errors
-    /// Fails if the map can't be read up to the entry that has the byte.
+    /// [`BttError::OutsideOfRange`] if the range does not have the byte. Fails if the map can't be read up to the entry that
+    /// has the byte.
     ///
     /// # Cost
     /// Reads the map of an arena for the first byte of its data. Keeps 4 bytes for each block of data in the range.
     pub fn piece_at(&mut self, at: PoolOffset) -> Result<TablePiece, BttError> {
+        if !self.range.contains(&at.get()) {
+            let Range { start, end } = self.range;
+            return Err(BttError::OutsideOfRange { at, start, end });
+        }
         for arena in &mut self.arenas {
             let (start, geometry) = (arena.found.start.get(), &arena.found.info.geometry);
             let end = geometry.infooff() + BLOCK;

@@ -2,10 +2,11 @@
 
 use super::{PmdkPool, find, start_of, uuid_text};
 use crate::failure::Failure;
-use lode_btt::{Btt, PoolUuids, TablePiece, TablePieces};
+use lode_btt::{Btt, BttError, PoolUuids, TablePiece, TablePieces};
 use lode_layout::{BLOCK, PmdkBlk, PmdkKind, PmdkLog, PoolOffset};
 use lode_obj::{ObjView, Piece, PieceKind, pool_number, recover};
 use lode_pmdk::{OpenOptions, PmdkAccess, PmdkError, PoolMedium};
+use lode_pmem::Medium;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
@@ -14,6 +15,8 @@ use std::sync::Arc;
 const SECTOR: u64 = BLOCK / 8;
 /// Limit of bytes of a range whose blocks are told.
 const BLOCKS_RANGE_MAX: u64 = 1 << 30;
+/// Limit of pieces of a table that are told.
+const RUNS_MAX: usize = 10_000;
 
 /// The pieces of a pool of PMDK in a range of it.
 pub(crate) struct PmdkPart {
@@ -195,7 +198,7 @@ fn add_log(pool: &PmdkPool, range: &Range<u64>, part: &mut PmdkPart) {
     add(part, range, end.get()..size.max(end.get()), "unused", "unused".to_owned());
 }
 
-/// Adds the blocks that have the range. Blocks are not smaller than a sector, so it looks at first and last byte of each.
+/// Adds the blocks that have the range.
 fn add_blocks(opened: &lode_pmdk::PmdkPool, range: &Range<u64>, part: &mut PmdkPart) {
     add(part, range, 0..PmdkBlk::OFF, "header", "the header".to_owned());
     add(part, range, PmdkBlk::OFF..PmdkBlk::TABLE_OFF, "descriptor", "the descriptor".to_owned());
@@ -203,35 +206,40 @@ fn add_blocks(opened: &lode_pmdk::PmdkPool, range: &Range<u64>, part: &mut PmdkP
     let uuids = PoolUuids { poolset: header.poolset_uuid, part: header.uuid };
     // The writes that a crash left are completed, in the private view. A table that can't be opened is told below.
     drop(Btt::open_pool(Arc::clone(opened.medium()), uuids));
-    let mut at = range.start.max(PmdkBlk::TABLE_OFF);
-    let end = range.end.min(at.saturating_add(BLOCKS_RANGE_MAX));
+    let start = range.start.max(PmdkBlk::TABLE_OFF);
+    let end = range.end.min(start.saturating_add(BLOCKS_RANGE_MAX));
     if end < range.end {
         part.notes.push(format!("the blocks of the first {BLOCKS_RANGE_MAX} bytes are told"));
     }
-    if at >= end {
-        return;
-    }
-    let mut runs: Vec<TableRun> = Vec::new();
-    let found = TablePieces::new(opened.medium(), uuids, at..end).and_then(|mut pieces| {
-        while at < end {
-            let next = (at / SECTOR + 1).saturating_mul(SECTOR).min(end);
-            let piece = pieces.piece_at(PoolOffset::new(at))?;
-            match runs.last_mut().filter(|run| run.goes_on_with(piece)) {
-                Some(run) => (run.last, run.len) = (piece, next - run.at),
-                None => runs.push(TableRun { at, len: next - at, first: piece, last: piece }),
-            }
-            let piece = pieces.piece_at(PoolOffset::new(next - 1))?;
-            if let Some(run) = runs.last_mut().filter(|run| run.goes_on_with(piece)) {
-                run.last = piece;
-            }
-            at = next;
+    if start < end {
+        let found = TablePieces::new(opened.medium(), uuids, start..end)
+            .and_then(|mut pieces| add_runs(&mut pieces, start..end, part));
+        if let Err(error) = found {
+            part.notes.push(format!("damaged: {error}"));
         }
-        Ok(())
-    });
-    part.pieces.extend(runs.iter().map(TableRun::described));
-    if let Err(error) = found {
-        part.notes.push(format!("damaged: {error}"));
     }
+}
+
+/// Adds the runs of the range, up to their limit or to a byte whose piece is unknown.
+fn add_runs<M: Medium>(
+    pieces: &mut TablePieces<'_, M>,
+    range: Range<u64>,
+    part: &mut PmdkPart,
+) -> Result<(), BttError> {
+    let mut at = range.start;
+    for _ in 0..RUNS_MAX {
+        if at >= range.end {
+            return Ok(());
+        }
+        let piece = pieces.piece_at(PoolOffset::new(at))?;
+        let run = TableRun::from(pieces, at..range.end, piece);
+        part.pieces.push(run.described());
+        at += run.len;
+    }
+    if at < range.end {
+        part.notes.push(format!("the first {RUNS_MAX} pieces are told, up to byte {at:#x} of the pool"));
+    }
+    Ok(())
 }
 
 /// Pieces of a table, one after the other: of the same use, and of consecutive blocks.
@@ -243,6 +251,34 @@ struct TableRun {
 }
 
 impl TableRun {
+    /// Returns the run at the start of the range, which begins with `first`.
+    fn from<M: Medium>(pieces: &mut TablePieces<'_, M>, range: Range<u64>, first: TablePiece) -> TableRun {
+        let mut run = TableRun { at: range.start, len: 1, first, last: first };
+        loop {
+            let at = run.at + run.len;
+            let sector_end = (at / SECTOR + 1).saturating_mul(SECTOR).min(range.end);
+            run.extend(pieces, sector_end);
+            if at >= range.end || run.at + run.len < sector_end {
+                return run;
+            }
+        }
+    }
+
+    /// Extends the run up to `end`, or to the byte where another piece begins. There is at most one: blocks are not smaller than a
+    /// sector, so no two begin inside of one.
+    fn extend<M: Medium>(&mut self, pieces: &mut TablePieces<'_, M>, end: u64) {
+        let mut known = self.at + self.len;
+        let (mut limit, mut probe) = (end, end.saturating_sub(1));
+        while known < limit {
+            match pieces.piece_at(PoolOffset::new(probe)) {
+                Ok(piece) if self.goes_on_with(piece) => (self.last, known) = (piece, probe + 1),
+                _ => limit = probe,
+            }
+            probe = known.midpoint(limit);
+        }
+        self.len = known - self.at;
+    }
+
     fn goes_on_with(&self, piece: TablePiece) -> bool {
         match (self.last, piece) {
             (TablePiece::Block { arena, block, .. }, TablePiece::Block { arena: other, block: next, .. }) => {
@@ -308,4 +344,88 @@ pub(crate) fn places_in_set(path: &Path, off: u64) -> Option<Vec<(std::path::Pat
     let pool = find("locating", path).ok().flatten().filter(|pool| pool.inspection.is_set())?;
     let places = pool.inspection.places_of(off).into_iter();
     Some(places.map(|(path, at)| (path.to_owned(), at)).collect())
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+    use lode_btt::format_content;
+    use lode_nvdimm::{BttGeometry, BttInfo, BttMapEntry};
+    use lode_pmdk::CreateOptions;
+    use std::error::Error;
+    use std::fs::{self, File};
+    use std::os::unix::fs::FileExt;
+
+    /// Makes a pool of libpmemblk with blocks of this size, and the map entries that `entry` says. Returns the geometry of its arena.
+    fn make(path: &Path, block_size: u32, entry: impl Fn(u32) -> u32) -> BttGeometry {
+        let options = CreateOptions::new(PmdkKind::Blocks);
+        let make = |medium: &Arc<PoolMedium>, is_zeroed| Ok(format_content(medium, block_size, is_zeroed)?);
+        let made =
+            lode_pmdk::PmdkPool::create::<Box<dyn Error>>(path, Some(17 << 20), &options, make).unwrap();
+        let uuids = PoolUuids { poolset: made.header().poolset_uuid, part: made.header().uuid };
+        let btt = Btt::open_pool(Arc::clone(made.medium()), uuids).unwrap();
+        btt.write(0, &vec![1; block_size as usize]).unwrap();
+        btt.flush().unwrap();
+        drop(btt);
+        made.close().unwrap();
+        let content = fs::read(path).unwrap();
+        let geometry = BttInfo::decode(&content[PmdkBlk::TABLE_OFF as usize..]).unwrap().geometry;
+        let file = File::options().write(true).open(path).unwrap();
+        for lba in 1..geometry.external_nlba() {
+            let at = PmdkBlk::TABLE_OFF + geometry.mapoff() + u64::from(lba) * BttMapEntry::LEN;
+            file.write_all_at(&(0xc000_0000 | entry(lba)).to_le_bytes(), at).unwrap();
+        }
+        geometry
+    }
+
+    /// Returns the pieces of a range, each with its length, and the notes.
+    fn told(path: &Path, range: &Range<u64>) -> (Vec<(u64, String)>, Vec<String>) {
+        let part = pieces_in(path, range).unwrap();
+        let mut end = range.start;
+        for piece in &part.pieces {
+            assert_eq!(piece.at, end, "{}", piece.text);
+            end += piece.len;
+        }
+        (part.pieces.into_iter().map(|piece| (piece.len, piece.text)).collect(), part.notes)
+    }
+
+    /// Blocks of 768 bytes on media: a block begins in the middle of a sector.
+    #[test]
+    fn blocks_that_begin_inside_of_a_sector_are_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("blk");
+        let geometry = make(&path, 520, |lba| match lba {
+            10 => 12,
+            12 => 10,
+            lba => lba,
+        });
+        assert_eq!(geometry.internal_lbasize(), 768);
+        let data = PmdkBlk::TABLE_OFF + geometry.dataoff();
+        let byte = |off: u64, block: u64| format!("byte {off} of block {block}, in arena 0");
+        let sector = data + 11 * 768 - 256;
+        let found = told(&path, &(sector..sector + 512));
+        assert_eq!(found, (vec![(256, byte(512, 12)), (256, byte(0, 11))], Vec::new()));
+        let found = told(&path, &(data + 9 * 768 - 256..data + 14 * 768));
+        let wanted = vec![
+            (1024, "blocks 8 to 9, in arena 0".to_owned()),
+            (768, byte(0, 12)),
+            (768, byte(0, 11)),
+            (768, byte(0, 10)),
+            (768, byte(0, 13)),
+        ];
+        assert_eq!(found, (wanted, Vec::new()));
+    }
+
+    #[test]
+    fn runs_have_a_limit() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("blk");
+        // No block follows the one before it.
+        let geometry = make(&path, 512, |lba| lba ^ 1);
+        let (found, notes) = told(&path, &(PmdkBlk::TABLE_OFF..17 << 20));
+        let end = PmdkBlk::TABLE_OFF + found.iter().map(|(len, _)| len).sum::<u64>();
+        assert_eq!(found.len(), RUNS_MAX);
+        assert!(end < PmdkBlk::TABLE_OFF + geometry.mapoff(), "{end:#x}");
+        assert_eq!(notes, [format!("the first {RUNS_MAX} pieces are told, up to byte {end:#x} of the pool")]);
+    }
 }
