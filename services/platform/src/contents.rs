@@ -4,6 +4,7 @@ use crate::cxl::text_of_area;
 use crate::machine::Handle;
 use lode_nvdimm::{LabelArea, LabelError, LabelUpdate, LabelWrite};
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 /// Bytes of an info block.
 pub(crate) const INFO_BLOCK: u64 = 4096;
@@ -117,7 +118,11 @@ impl Contents {
 
     /// Zeroes a range of media. A range of any length takes no space.
     pub(crate) fn write_zeros(&mut self, module: Handle, off: u64, len: u64) {
-        self.blocks.retain(|(of, at), _| *of != module || *at < off || *at >= off + len);
+        for ((_, at), bytes) in self.blocks.range_mut((module, 0)..=(module, u64::MAX)) {
+            let within = |end: u64| end.saturating_sub(*at).min(bytes.len() as u64) as usize;
+            let (start, end) = (within(off), within(off + len));
+            bytes[start..end].fill(0);
+        }
         self.writes.push(ModuleWrite::Zeros(module, off, len));
     }
 
@@ -135,6 +140,12 @@ impl Contents {
     pub(crate) fn forget(&mut self, module: Handle) {
         self.areas.remove(&module);
         self.blocks.retain(|(of, _), _| *of != module);
+    }
+
+    /// Drops what was loaded of the blocks of media that overlap a range of a module.
+    pub(crate) fn forget_blocks(&mut self, module: Handle, range: &Range<u64>) {
+        let overlaps = |at: u64, len: usize| at < range.end && range.start < at + len as u64;
+        self.blocks.retain(|(of, at), bytes| *of != module || !overlaps(*at, bytes.len()));
     }
 
     /// Takes the pending writes. The caller performs them.

@@ -45,7 +45,14 @@ impl Poison {
         let device = found.ok_or_else(|| {
             Failure::new(what, format!("Memdev \"{memdev}\" not found; `lode cxl list -Mi` lists them"))
         })?;
-        let change = directory.change::<_, PlatformError>(|platform| Ok(act(platform, device, number)?));
+        let as_typed = |mut error| {
+            if let CxlError::Poison { address: named, .. } = &mut error {
+                named.clone_from(address);
+            }
+            error
+        };
+        let change = directory
+            .change::<_, PlatformError>(|platform| Ok(act(platform, device, number).map_err(as_typed)?));
         change.map_err(failed(what))?;
         Ok(Output::text(format!("poison {done} at mem{device}:{address}\n")).with("count", 1))
     }

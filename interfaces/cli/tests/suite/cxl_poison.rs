@@ -31,6 +31,20 @@ fn lines(offsets: &[u64]) -> Value {
     offsets.iter().map(line).collect()
 }
 
+/// Returns the device of this name in a listing, where mappings of regions name it, too.
+fn memdev<'a>(listed: &'a Value, name: &str) -> Option<&'a Value> {
+    match listed {
+        Value::Object(fields)
+            if fields.contains_key("host") && fields.get("memdev").is_some_and(|of| of == name) =>
+        {
+            Some(listed)
+        }
+        Value::Object(fields) => fields.values().find_map(|value| memdev(value, name)),
+        Value::Array(values) => values.iter().find_map(|value| memdev(value, name)),
+        _ => None,
+    }
+}
+
 #[test]
 fn poison_is_listed() {
     let machine = machine();
@@ -44,8 +58,10 @@ fn poison_is_listed() {
         assert_eq!(cxl(&machine, &format!("inject-media-poison {words}")).success(), told);
     }
     assert_eq!(poison(&machine, "-L -m mem0"), lines(&[0x1000, 0x2000_0000]), "a line is poisoned once");
-    assert_eq!(poison(&machine, "-vvv").clone(), Value::Null, "buses have no poison");
-    assert!(cxl(&machine, "list -vvv").success().contains("media_errors"));
+    let tree: Value = serde_json::from_str(&cxl(&machine, "list -vvv").success()).unwrap();
+    let device = memdev(&tree, "mem0").expect("the tree has mem0");
+    assert_eq!(device["media_errors"], lines(&[0x1000, 0x2000_0000]));
+    assert_eq!(memdev(&tree, "mem1").unwrap().get("media_errors"), None);
     assert_eq!(poison(&machine, "-M -m mem0"), Value::Null);
     assert_eq!(poison(&machine, "-ML -m mem1"), Value::Null);
     // Line 16 of each device, which the region has as its lines 32 and 33. The last address is in no region.
@@ -83,10 +99,11 @@ fn poison_is_refused() {
             (
                 "mem0 -a 0x1001",
                 1,
-                "mem0:0x1001: failed to VERB poison: Invalid argument: poison has an address",
+                "failed to VERB poison at mem0:0x1001: Invalid argument; poison has an address",
             ),
-            ("mem0 -a 0x40000000", 1, "Invalid argument: the device ends before the address"),
-            ("mem0 -a 0xffffffffffffffc0", 1, "Invalid argument: the device ends before the address"),
+            ("0 -a 4097", 1, "failed to VERB poison at mem0:4097: Invalid argument; poison has an address"),
+            ("mem0 -a 0x40000000", 1, "Invalid argument; the device ends before the address"),
+            ("mem0 -a 0xffffffffffffffc0", 1, "Invalid argument; the device ends before the address"),
             ("mem3 -a 0", 1, "enable the device first with `lode cxl enable-memdev mem3`"),
             ("mem9 -a 0", 1, "Memdev \"mem9\" not found"),
             ("mem0 -a 0x10000000000000000", 2, "invalid address: 0x10000000000000000"),
@@ -102,6 +119,12 @@ fn poison_is_refused() {
     assert!(!machine.state.join("cxl/mem0.media").exists());
 }
 
+/// Returns the words of a message that name the line of a record, counted from 0.
+fn line_of_record(state: &str, record: usize) -> String {
+    let lines = state.lines().enumerate().filter(|(_, line)| *line == "[[cxl.poison]]");
+    format!(", line {}:", lines.map(|(index, _)| index + 1).nth(record).unwrap())
+}
+
 #[test]
 fn poison_of_state_is_checked() {
     let machine = machine();
@@ -110,29 +133,32 @@ fn poison_of_state_is_checked() {
     }
     let state = machine.state.join("state.toml");
     let valid = fs::read_to_string(&state).unwrap();
-    for (from, to, told) in [
-        ("off = 64\n", "off = 65\n", "poison has an address that is no multiple of 64"),
-        ("off = 1073741760\n", "off = 1073741824\n", "or not on its device"),
-        ("off = 1073741760\n", "off = 9223372036854775744\n", "or not on its device"),
-        ("off = 1073741760\n", "off = 64\n", "poison lists an address twice"),
-        ("off = 1073741760\n", "off = 0\n", "or not in the order of devices and addresses"),
-        ("device = 1\noff", "device = 4\noff", "poison is on a device that the machine lacks"),
-        ("off = 64\n", "off = 64\nlen = 64\n", "unknown field"),
+    // The position of the wrong record, the edit, and the message.
+    for (record, from, to, told) in [
+        (0, "off = 64\n", "off = 65\n", "poison has an address that is no multiple of 64"),
+        (1, "off = 1073741760\n", "off = 1073741824\n", "or not on its device"),
+        (1, "off = 1073741760\n", "off = 9223372036854775744\n", "or not on its device"),
+        (1, "off = 1073741760\n", "off = 64\n", "poison lists an address twice"),
+        (1, "off = 1073741760\n", "off = 0\n", "or not in the order of devices and addresses"),
+        (2, "device = 1\noff", "device = 4\noff", "poison is on a device that the machine lacks"),
     ] {
         let edited = valid.replacen(from, to, 1);
         assert_ne!(edited, valid, "{from}");
+        let line = line_of_record(&edited, record);
         fs::write(&state, edited).unwrap();
-        cxl(&machine, "list -L").failure(1, &["state.toml", told]);
+        cxl(&machine, "list -L").failure(1, &["state.toml", &line, told]);
     }
+    fs::write(&state, valid.replacen("off = 64\n", "off = 64\nlen = 64\n", 1)).unwrap();
+    cxl(&machine, "list -L").failure(1, &["state.toml", "unknown field"]);
     let records = |count: u64| -> String {
         (0..count).map(|line| format!("\n[[cxl.poison]]\ndevice = 0\noff = {}\n", 128 * line)).collect()
     };
     let rest = valid.split("[[cxl.poison]]").next().unwrap();
     fs::write(&state, format!("{rest}{}", records(257))).unwrap();
-    cxl(&machine, "list -L").failure(1, &["state.toml", "than the 256 that its list takes"]);
+    let line = line_of_record(&format!("{rest}{}", records(257)), 256);
+    cxl(&machine, "list -L").failure(1, &["state.toml", &line, "than the 256 that its list takes"]);
     fs::write(&state, format!("{rest}{}", records(256))).unwrap();
-    let full =
-        "mem0:0x40: failed to inject poison: Device or resource busy: the poison list of the device is full";
+    let full = "failed to inject poison at mem0:0x40: Device or resource busy; the poison list of the device is full";
     cxl(&machine, "inject-media-poison mem0 -a 0x40").failure(1, &[full]);
     cxl(&machine, "inject-media-poison mem0 -a 0x80").success();
     cxl(&machine, "inject-media-poison mem1 -a 0x40").success();

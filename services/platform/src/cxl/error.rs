@@ -126,6 +126,20 @@ pub enum CxlError {
         /// The reason.
         why: &'static str,
     },
+    /// The kernel refuses to poison a line, or to clear it.
+    #[error("failed to {verb} poison at mem{device}:{address}: {errno}; {why}")]
+    Poison {
+        /// `inject` or `clear`.
+        verb: &'static str,
+        /// Number of the device.
+        device: u32,
+        /// The address on the device, in hexadecimal digits or as it was typed.
+        address: String,
+        /// The kernel's error.
+        errno: CxlErrno,
+        /// The reason.
+        why: &'static str,
+    },
     /// The region is enabled.
     #[error("{region} active. Disable it or use --force")]
     Active {

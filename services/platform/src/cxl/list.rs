@@ -580,7 +580,7 @@ impl CxlMemdev {
     }
 }
 
-/// Returns the list of poisoned lines, as in version 84 of cxl; `None` if there are none. The machine has no other source of
+/// Returns the list of poisoned lines, as in version 80 of cxl; `None` if there are none. The machine has no other source of
 /// poison than injections.
 fn media_errors(poison: &[u64]) -> Option<Json> {
     let record = |off: &u64| {

@@ -21,16 +21,17 @@ pub(super) const RECORDS_MAX: usize = 256;
 /// Fails if the device does not exist or is disabled, if the address is no multiple of 64 or not on the device, or if the
 /// poison list of the device is full.
 pub fn inject_poison(platform: &mut Platform, device: u32, address: u64) -> Result<(), CxlError> {
-    let step = "failed to inject poison";
-    check(platform, device, address, step)?;
+    check(platform, device, address, "inject")?;
     let poison = &mut platform.state.cxl.poison;
     let new = CxlPoison { device, off: address };
     let Err(at) = poison.binary_search(&new) else { return Ok(()) };
     if poison.iter().filter(|one| one.device == device).count() >= RECORDS_MAX {
         let why = "the poison list of the device is full; clear a line of it first";
-        return Err(refused(device, address, step, CxlErrno::Busy, why));
+        return Err(refused(device, address, "inject", CxlErrno::Busy, why));
     }
     poison.insert(at, new);
+    // A load skips a block with a poisoned line.
+    platform.contents.forget_blocks(Handle::of_cxl(device), &(address..address + CxlPoison::LEN));
     Ok(())
 }
 
@@ -39,14 +40,14 @@ pub fn inject_poison(platform: &mut Platform, device: u32, address: u64) -> Resu
 /// # Errors
 /// Fails if the device does not exist or is disabled, or if the address is no multiple of 64 or not on the device.
 pub fn clear_poison(platform: &mut Platform, device: u32, address: u64) -> Result<(), CxlError> {
-    check(platform, device, address, "failed to clear poison")?;
+    check(platform, device, address, "clear")?;
     platform.state.cxl.clear_poison(device, &(address..address + CxlPoison::LEN));
     platform.contents.write_zeros(Handle::of_cxl(device), address, CxlPoison::LEN);
     Ok(())
 }
 
 /// Checks an address as the kernel does: it shows the files of an enabled device only.
-fn check(platform: &Platform, device: u32, address: u64, step: &'static str) -> Result<(), CxlError> {
+fn check(platform: &Platform, device: u32, address: u64, verb: &'static str) -> Result<(), CxlError> {
     dpa::endpoint(platform, device)?;
     let why = if address >= dpa::total(platform, device) {
         "the device ends before the address"
@@ -55,11 +56,11 @@ fn check(platform: &Platform, device: u32, address: u64, step: &'static str) -> 
     } else {
         return Ok(());
     };
-    Err(refused(device, address, step, CxlErrno::Invalid, why))
+    Err(refused(device, address, verb, CxlErrno::Invalid, why))
 }
 
-fn refused(device: u32, address: u64, step: &'static str, errno: CxlErrno, why: &'static str) -> CxlError {
-    CxlError::Refused { object: format!("mem{device}:{address:#x}"), step, errno, why }
+fn refused(device: u32, address: u64, verb: &'static str, errno: CxlErrno, why: &'static str) -> CxlError {
+    CxlError::Poison { verb, device, address: format!("{address:#x}"), errno, why }
 }
 
 #[cfg(test)]
@@ -85,5 +86,25 @@ mod test {
         state.clear_errors(Handle::of_cxl(0), 1, 191);
         let left: Vec<_> = state.cxl.poison.iter().map(|one| (one.device, one.off)).collect();
         assert_eq!(left, [(0, 0), (1, 64)]);
+    }
+
+    /// The loaded blocks are those that a load after the change finds.
+    #[test]
+    fn loaded_blocks_follow_poison() {
+        let mut platform = Platform::new(Machine::parse(MACHINE).unwrap());
+        let (module, other) = (Handle::of_cxl(0), Handle::of_cxl(1));
+        for (of, off) in [(module, 4096), (module, 8192), (other, 4096)] {
+            platform.contents.load_block(of, off, vec![7; 4096]);
+        }
+        clear_poison(&mut platform, 0, 4096 + 64).unwrap();
+        let mut cleared = vec![7; 4096];
+        cleared[64..128].fill(0);
+        assert_eq!(platform.contents.block(module, 4096), Some(&cleared[..]));
+        inject_poison(&mut platform, 0, 0).unwrap();
+        inject_poison(&mut platform, 0, 8192 - 64).unwrap();
+        assert_eq!(platform.contents.block(module, 4096), None);
+        for (of, off) in [(module, 8192), (other, 4096)] {
+            assert_eq!(platform.contents.block(of, off), Some(&[7; 4096][..]));
+        }
     }
 }

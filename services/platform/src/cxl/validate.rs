@@ -162,22 +162,29 @@ impl<'a> CxlCheck<'a> {
         }
     }
 
-    pub(crate) fn poison(&self, one: &CxlPoison) -> Result<(), CxlFault> {
-        if !self.has_device(one.device) {
-            return Err("poison is on a device that the machine lacks");
+    /// Checks the poison lists. Returns the position of the first wrong record, and its fault.
+    pub(crate) fn poison(&self) -> Result<(), (usize, CxlFault)> {
+        let (mut last, mut records) = (None, 0);
+        for (index, one) in self.state.poison.iter().enumerate() {
+            let fault = |why| Err((index, why));
+            if !self.has_device(one.device) {
+                return fault("poison is on a device that the machine lacks");
+            }
+            let end = one.off.checked_add(CxlPoison::LEN);
+            let is_inside = end.is_some_and(|end| end <= dpa::total_of(self.cxl, one.device));
+            if !one.off.is_multiple_of(CxlPoison::LEN) || !is_inside {
+                return fault("poison has an address that is no multiple of 64, or not on its device");
+            }
+            if last.is_some_and(|last: &CxlPoison| last >= one) {
+                return fault("poison lists an address twice, or not in the order of devices and addresses");
+            }
+            records = if last.is_some_and(|last| last.device == one.device) { records + 1 } else { 1 };
+            if records > RECORDS_MAX {
+                return fault("poison has more addresses of a device than the 256 that its list takes");
+            }
+            last = Some(one);
         }
-        let end = one.off.checked_add(CxlPoison::LEN);
-        let is_inside = end.is_some_and(|end| end <= dpa::total_of(self.cxl, one.device));
-        if !one.off.is_multiple_of(CxlPoison::LEN) || !is_inside {
-            return Err("poison has an address that is no multiple of 64, or not on its device");
-        }
-        if !self.state.poison.is_sorted_by(|one, next| one < next) {
-            return Err("poison lists an address twice, or not in the order of devices and addresses");
-        }
-        match self.state.poison_in(one.device, 0..u64::MAX).count() > RECORDS_MAX {
-            false => Ok(()),
-            true => Err("poison has more addresses of a device than the 256 that its list takes"),
-        }
+        Ok(())
     }
 
     pub(crate) fn partition(&self, one: &CxlPartition) -> Result<(), CxlFault> {

@@ -184,7 +184,7 @@ impl Check<'_> {
         each(List::CxlRegion, &state.regions, |one| check.region(one).map_err(fault))?;
         each(List::CxlAllocation, &state.allocations, |one| check.allocation(one).map_err(fault))?;
         each(List::CxlPartition, &state.partitions, |one| check.partition(one).map_err(fault))?;
-        each(List::CxlPoison, &state.poison, |one| check.poison(one).map_err(fault))
+        check.poison().map_err(|(index, why)| ((List::CxlPoison, index), fault(why)))
     }
 
     fn module(&self, module: Handle) -> Result<&Module, StateFault> {
