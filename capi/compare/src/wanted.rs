@@ -74,7 +74,7 @@ pub(crate) const WANTED: &[Wanted] = &[
     Wanted {
         is: |_, ours| {
             ["open ", "check ", "create "].iter().any(|call| ours.starts_with(call))
-                && ours.contains(" message /dev/null is not device DAX")
+                && ours.contains(" message null is not device DAX")
         },
         kind: WantedKind::Message,
         reason: "PMDK leaves the message of an earlier failure for a character device that is no device-DAX node",
