@@ -12,15 +12,20 @@
 
 #define HEADER 4096
 
+/* Makes the link to a character device, again: PMDK removes the path of a device that it can't make a pool of. */
+static void make_link(void)
+{
+    if (symlink("/dev/null", "null") != 0 && errno != EEXIST)
+        exit(4);
+}
+
 /* Paths that name no pool. */
 static const char *draw_bad_path(void)
 {
     static char too_long[5000];
     memset(too_long, 'n', sizeof(too_long) - 1);
     const char *const bad[] = {"", ".", "missing/f", "p0/f", "null", "loop", too_long, "fifo", "p9"};
-    /* A link: PMDK removes a character device that it can't make a pool of. */
-    if (symlink("/dev/null", "null") != 0 && errno != EEXIST)
-        exit(4);
+    make_link();
     return bad[below(COUNT(bad))];
 }
 

@@ -87,6 +87,7 @@ static void change_part(const size_t *lens, size_t count)
 static void show_files(void)
 {
     const char *const folders[] = {".", "d"};
+    make_link();
     for (size_t folder = 0; folder < COUNT(folders); folder++) {
         int count = 0;
         DIR *entries = opendir(folders[folder]);

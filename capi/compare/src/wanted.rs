@@ -130,6 +130,19 @@ pub(crate) const WANTED: &[Wanted] = &[
     },
     Wanted {
         is: |theirs, ours| {
+            theirs.starts_with("sync ")
+                && theirs.ends_with(
+                    " errno 22 message alien replica found (probably coming from a different poolset)",
+                )
+                && ours.contains(
+                    " errno 22 message two consecutive unbroken parts are not linked to each other ",
+                )
+        },
+        kind: WantedKind::Message,
+        reason: "ours looks at the links of a part that the set names twice before it compares the replicas",
+    },
+    Wanted {
+        is: |theirs, ours| {
             theirs.ends_with(
                 " errno 12 message extending the pool by appending parts with headers is not supported!",
             ) && ours.contains(" errno 12")

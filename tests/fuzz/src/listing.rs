@@ -48,7 +48,8 @@ fn listings(display: &DisplayOptions) -> Option<Vec<u8>> {
 
 /// Returns all listings of a machine as tables, as lists and as XML.
 pub fn seeds() -> Vec<(&'static str, Vec<u8>)> {
-    let all = DisplayOptions { unit: Unit::B, attributes: Attributes::All, ..DisplayOptions::default() };
+    let all =
+        DisplayOptions { unit: Some(Unit::B), attributes: Attributes::All, ..DisplayOptions::default() };
     let xml = DisplayOptions { format: Format::Xml, ..all.clone() };
     let all = [
         ("tables", listings(&DisplayOptions::default())),
