@@ -83,9 +83,14 @@ static void damage(int with_descriptor)
     unsigned place = places[below(COUNT(places) - (with_descriptor ? 0 : 9))];
     unsigned char byte = below(3) == 0 ? (unsigned char)next() : (unsigned char)(1u << below(8)), bytes[HEADER + 32];
     int is_sealed = below(3) != 0, count = 1 + (int)below(2);
-    /* Ours takes a header that is sound but for one feature for an interrupted change of it, and settles that. */
-    if ((place == 12 && byte == 1) || (place == 16 && (byte == 1 || byte == 2 || byte == 4)))
+    /*
+     * Ours takes a header that is sound but for one feature, and the parts of a set that differ in features, for an interrupted change of
+     * features, and settles that.
+     */
+    if ((place == 12 && byte == 1) || (place == 16 && (byte == 1 || byte == 2 || byte == 4))) {
         is_sealed = 1;
+        name = names[below(2)];
+    }
     printf("damage %s %u %u %d", name, place, byte, is_sealed);
     int file = open(name, O_RDWR);
     if (file < 0)

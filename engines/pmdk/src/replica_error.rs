@@ -14,7 +14,7 @@ pub enum ReplicaError {
         which: &'static str,
         /// The file.
         path: PathBuf,
-        /// The error number; 0 if the file could be read.
+        /// The error number; EAGAIN if it is another file that is in use, 0 if it is one that is not.
         errno: i32,
     },
     /// The set file can't be used.

@@ -223,7 +223,7 @@ impl Rebuild<'_> {
         let old = (index < health.parts.len()).then(|| health.sound_header(index)).flatten();
         let mut header = old.cloned().unwrap_or_else(|| {
             let mut header = self.header.clone();
-            header.clear_unused();
+            header.clear_all_unused();
             header.clear_shutdown();
             header
                 .set_created(SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()));

@@ -19,6 +19,7 @@ use crate::set_file::{SetFault, SetFileError};
 use crate::set_health::SetHealth;
 use crate::set_size::size_min;
 use lode_layout::PmdkKind;
+use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use std::fs::{self, File};
 use std::path::Path;
@@ -144,8 +145,13 @@ pub fn check_set_file(path: &Path, which: &'static str) -> Result<(), ReplicaErr
     if !found.is_file() {
         return Err(refused(if found.is_dir() { Errno::ISDIR.raw_os_error() } else { 0 }));
     }
-    let is_set = begins_as_set(&File::open(path).map_err(io)?).map_err(io)?;
-    if is_set { Ok(()) } else { Err(refused(0)) }
+    let file = File::open(path).map_err(io)?;
+    if begins_as_set(&file).map_err(io)? {
+        return Ok(());
+    }
+    // A part that is in use is told of by its errno, as PMDK does.
+    let is_in_use = flock(&file, FlockOperation::NonBlockingLockShared) == Err(Errno::AGAIN);
+    Err(refused(if is_in_use { Errno::AGAIN.raw_os_error() } else { 0 }))
 }
 
 /// Reads a set file. `which` is its name in the message.

@@ -137,6 +137,12 @@ impl StoredPmdkHeader {
         self.raw_mut().unused.fill(0);
     }
 
+    /// Clears all unused bytes, also those that a short checksum does not count.
+    pub fn clear_all_unused(&mut self) {
+        self.clear_unused();
+        self.raw_mut().unused_2k.fill(0);
+    }
+
     /// Returns the creation time, in seconds since 1970-01-01 UTC.
     pub fn created(&self) -> u64 {
         self.raw().created.get()
@@ -284,6 +290,9 @@ mod test {
         header.bytes[0x100] = 1;
         header.clear_unused();
         assert!(header.is_unused_zero());
+        header.bytes[0xbb8] = 1;
+        header.clear_all_unused();
+        assert_eq!(header.bytes[0xbb8], 0);
     }
 
     #[test]
