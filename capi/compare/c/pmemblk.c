@@ -320,7 +320,9 @@ static void (*const rare[])(void) = {thread, fork_, functions};
 /* Shows the blocks. */
 static void show_blocks(const char *name)
 {
-    PMEMblkpool *of = pmemblk_open(name, 0);
+    static PMEMblkpool *of;
+    of = NULL;
+    CALL(of = pmemblk_open(name, 0));
     if (of != NULL) {
         for (long long block = 0; block < BLOCKS; block++)
             show_block(of, block < BLOCKS / 2 ? block : (long long)pmemblk_nblock(of) - 1 - block, 0);

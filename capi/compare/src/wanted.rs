@@ -162,6 +162,18 @@ pub(crate) const WANTED: &[Wanted] = &[
         reason: "PMDK takes a part for damaged that is open elsewhere, or twice in the set, and makes it anew below that user",
     },
     Wanted {
+        is: |theirs, ours| {
+            ours.starts_with("end ") && ours.ends_with(" check -1") && theirs.ends_with(" check 0")
+        },
+        kind: WantedKind::Result,
+        reason: "PMDK opens a block pool that has lost its flog, of which its check says that it is inconsistent; ours refuses it",
+    },
+    Wanted {
+        is: |theirs, ours| ours.starts_with("end ") && signals(theirs) > signals(ours),
+        kind: WantedKind::Result,
+        reason: "PMDK crashes in the open of a block pool that is no longer the one of its set file",
+    },
+    Wanted {
         is: |theirs, ours| is_replica_call(ours) && signals(theirs) > signals(ours),
         kind: WantedKind::Result,
         reason: "PMDK crashes for a set without headers, and where the option SINGLEHDR changes and the parts of a replica lie past the end of the \
