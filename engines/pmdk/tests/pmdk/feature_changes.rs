@@ -76,19 +76,25 @@ fn stopped_change_is_before_or_after() {
     }
 }
 
+/// Turns a feature off, up to a stop and the loss after it. Returns the old features, the new ones, and whether it was stopped.
+fn turn_off(folder: &Path, path: &Path, steps: u64, lost: Lost) -> (PmdkFeatures, PmdkFeatures, bool) {
+    let old = features(path);
+    let new = PmdkFeature::CheckBadBlocks.set_in(old, false);
+    let run = || {
+        let pool = unchecked(path, PmdkAccess::ReadWrite);
+        stopping_after(steps, || pool.set_features(new).is_ok())
+    };
+    let ((_, was_stopped), _) = losing(&[folder], lost, run);
+    (old, new, was_stopped)
+}
+
 /// A power cut leaves the old features or the new ones, and those that a change has returned.
 #[test]
 fn change_is_before_or_after_power_cut() {
     for (kind, lines, headers) in CASES {
         for steps in 0..=headers as u64 {
             let (folder, path) = make(kind, lines);
-            let old = features(&path);
-            let new = PmdkFeature::CheckBadBlocks.set_in(old, false);
-            let run = || {
-                let pool = unchecked(&path, PmdkAccess::ReadWrite);
-                stopping_after(steps, || pool.set_features(new).is_ok())
-            };
-            let ((_, was_stopped), _) = losing(&[folder.path()], Lost::NamesAndContents(0), run);
+            let (old, new, was_stopped) = turn_off(folder.path(), &path, steps, Lost::NamesAndContents(0));
             assert_eq!(was_stopped, steps < headers as u64);
             assert!(features(&path) == if was_stopped { old } else { new }, "{lines:?}, step {steps}");
             open(kind, &path).close().unwrap();
@@ -106,13 +112,7 @@ fn torn_headers_are_before_or_after() {
             (1..=headers as u64).flat_map(|steps| (0..scaled(6)).map(move |seed| (steps, seed)))
         {
             let (folder, path) = make(kind, lines);
-            let old = features(&path);
-            let new = PmdkFeature::CheckBadBlocks.set_in(old, false);
-            let run = || {
-                let pool = unchecked(&path, PmdkAccess::ReadWrite);
-                stopping_after(steps, || pool.set_features(new).is_ok())
-            };
-            let ((_, was_stopped), _) = losing(&[folder.path()], Lost::Sectors(seed), run);
+            let (old, new, was_stopped) = turn_off(folder.path(), &path, steps, Lost::Sectors(seed));
             let context = format!("{lines:?}, step {steps}, seed {seed}");
             let left = unchecked(&path, PmdkAccess::CopyOnWrite).read_headers().unwrap();
             torn += left.iter().flatten().filter(|header| !header.is_intact()).count();
