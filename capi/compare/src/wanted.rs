@@ -205,6 +205,14 @@ pub(crate) const WANTED: &[Wanted] = &[
     },
     Wanted {
         is: |theirs, ours| {
+            theirs.contains(" errno 22 message transform is not supported for given pool type")
+                && ours.contains(" errno 95 message remote replication not available")
+        },
+        kind: WantedKind::Result,
+        reason: "of two reasons to refuse, ours tells the one that is in the set file",
+    },
+    Wanted {
+        is: |theirs, ours| {
             is_replica_call(ours)
                 && theirs.contains(" errno 79 message remote replication not available")
                 && ours.contains(" errno 95 message remote replication not available")
